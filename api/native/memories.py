@@ -10,11 +10,11 @@ from api.services import NativeCall
 from ingest.commands.command import EventName, Name
 from ingest.commands.handler import Accepted
 from ingest.roles import READ, WRITE
-from projections.condensing.profile import Profile
 from projections.operations.memories import MemoryChanges
 from projections.operations.work import Confirmed
 from projections.queries.context import Context, ContextRequest
 from projections.queries.memories import MemoryView
+from projections.queries.profile import Profile
 from projections.queries.recall import RecallAnswer, RecallRequest
 from projections.queries.views import Items, Page, views
 

@@ -14,6 +14,7 @@ T = TypeVar("T")
 LONGEST_KEPT = 128
 """Longer words are data: keeping them would fill memory."""
 MOST_KEPT = 65_536
+CODE_SPAN = re.compile(r"`[^`]*`|(?<!\w)'[\w.$-]+'(?!\w)")
 
 
 class PerWord(dict[str, T], Generic[T]):

@@ -14,15 +14,9 @@ from msgspec import Struct
 
 from projections.compression.accounts import is_call
 from projections.compression.sentences import alike_groups, pieces, statements, term_set
-from projections.compression.words import words
+from projections.compression.words import CODE_SPAN, words
 from projections.search.similarity import NEGATIONS
 from projections.search.terms import terms
-
-FACT, PROCEDURE, CRYSTAL, CONSOLIDATED = "fact", "procedure", "crystal", "consolidated"
-SERVER_TAGS = frozenset((FACT, PROCEDURE, CRYSTAL, CONSOLIDATED))
-"""Tags that the server gives to the memories it makes."""
-MADE_TAGS = frozenset((CONSOLIDATED, CRYSTAL))
-"""One of them is on every memory that the server made; the others are what clients call memories of theirs, too."""
 
 SAME_CLAIM = 0.6
 """Jaccard similarity of terms from which two texts claim the same: with less, "the cache is cleared by a deploy" and
@@ -33,7 +27,6 @@ be left out for what an admin may delete."""
 _FEWEST_WORDS = 3
 _WORDY = 0.6
 """Share of the tokens beside code spans that are plain words, in prose."""
-CODE_SPAN = re.compile(r"`[^`]*`|(?<!\w)'[\w.$-]+'(?!\w)")
 _WORD = re.compile(r"[^\W\d_][^\W_]*(?:['’-][^\W_]+)*")
 _EDGES = "\"'“”‘’«»()[]*_.,;:!?…"
 _NO_PROSE = re.compile(

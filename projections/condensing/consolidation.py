@@ -31,24 +31,24 @@ from projections.compression.sentences import (
     statements,
     term_set,
 )
-from projections.condensing.claims import (
-    CONSOLIDATED,
-    FACT,
-    PROCEDURE,
-    SAME_CLAIM,
-    Claim,
-    claim_groups,
-    claims_in,
-    says,
-)
-from projections.condensing.profile import about, written
+from projections.condensing.claims import SAME_CLAIM, Claim, claim_groups, claims_in, says
 from projections.condensing.summaries import PROJECT_MEMORIES, Digest, digest_of, fingerprint, is_made, newest
 from projections.documents.access import Reader, may_read
-from projections.documents.memories import EPISODIC, TITLE_CHARS, Memory, episodic_pair, memories
+from projections.documents.memories import (
+    CONSOLIDATED,
+    EPISODIC,
+    FACT,
+    PROCEDURE,
+    TITLE_CHARS,
+    Memory,
+    episodic_pair,
+    memories,
+)
 from projections.documents.observations import Observation, timeline
 from projections.documents.rows import derived
 from projections.documents.sessions import Summary, summaries
 from projections.operations.current import Current, Writing
+from projections.queries.profile import about, written
 from projections.search.similarity import SIMILAR_ABOVE
 
 MIN_IMPORTANCE = 5

@@ -11,10 +11,11 @@ from ingest.commands.decide import Caller, RecordLesson, Remember, WriteAction
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import Clock
 from projections.compression.sentences import closed, fitting, shortened, statements, term_set
-from projections.condensing.claims import CRYSTAL, SAME_CLAIM, claim_groups, is_claim, says, stands_alone
+from projections.condensing.claims import SAME_CLAIM, claim_groups, is_claim, says, stands_alone
 from projections.condensing.summaries import fingerprint
 from projections.documents.access import Reader
 from projections.documents.actions import FINISHED, Action, is_finished
+from projections.documents.memories import CRYSTAL
 from projections.operations.current import Current, Writing
 
 LESSONS = 5

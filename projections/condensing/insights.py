@@ -17,7 +17,6 @@ from ingest.platform.clock import Clock
 from projections.compression.sentences import best, closed, distinct, leading, term_set
 from projections.condensing import slots as slot_rules
 from projections.condensing.claims import SAME_CLAIM, Claim, claim_groups, claims_in
-from projections.condensing.profile import mentions, topics_of
 from projections.condensing.summaries import (
     PROJECT_MEMORIES,
     fingerprint,
@@ -32,6 +31,7 @@ from projections.documents.memories import Memory, memories
 from projections.documents.sessions import Session
 from projections.documents.slots import Slot, default_slots, slot_id
 from projections.operations.current import Current, Writing
+from projections.queries.profile import mentions, topics_of
 from projections.search.similarity import SIMILAR_ABOVE
 
 MIN_ITEMS = 3

@@ -17,12 +17,11 @@ from ingest.log.position import Position, Token, partition_of, project_route
 from ingest.secrets.scrub import is_only_marks
 from projections.compression.accounts import MODIFYING, account, in_time
 from projections.compression.sentences import best, closed, pieces, shortened
-from projections.condensing.claims import MADE_TAGS
 from projections.condensing.llm.answers import RELATION_CHARS
 from projections.condensing.llm.assistant import Assistant, Skipped
 from projections.condensing.salience import Sentence, chosen, sentences_of
 from projections.documents.access import Reader, may_read
-from projections.documents.memories import Memory
+from projections.documents.memories import MADE_TAGS, Memory
 from projections.documents.observations import Observation, session_observations
 from projections.documents.relations import Relation
 from projections.documents.rows import derived

@@ -42,6 +42,12 @@ MOST_IMPORTANT = 10.0
 BY_WORDS = "agentmemory"
 """The source of memories that supersede those with nearly the same words, too, as that system's clients expect."""
 
+FACT, PROCEDURE, CRYSTAL, CONSOLIDATED = "fact", "procedure", "crystal", "consolidated"
+SERVER_TAGS = frozenset((FACT, PROCEDURE, CRYSTAL, CONSOLIDATED))
+"""Tags that the server gives to the memories it makes."""
+MADE_TAGS = frozenset((CONSOLIDATED, CRYSTAL))
+"""One of them is on every memory that the server made; the others are what clients call memories of theirs, too."""
+
 _SUMMARY_PREFIX = re.compile(r"\A\[Summary of [0-9]+ memories\] ")
 
 

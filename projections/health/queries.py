@@ -20,11 +20,10 @@ from ingest.log.position import START, Position, partition_of, project_route
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.platform.partial import UNREACHABLE, leaving_out, left_out, readable
-from projections.condensing.claims import MADE_TAGS
 from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action, cycles, open_actions, work_item
 from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
+from projections.documents.memories import MADE_TAGS, Memory
 from projections.documents.relations import Relation, relations
 from projections.documents.sessions import OPEN_SESSIONS, Session, Summary
 from projections.documents.slots import Slot, slots

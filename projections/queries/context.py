@@ -21,7 +21,6 @@ from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.partial import made_of_parts
 from projections.compression.accounts import headline, prose
 from projections.compression.compression import spoken
-from projections.condensing.profile import Profile
 from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action, is_active, open_actions
 from projections.documents.lessons import Lesson
@@ -30,6 +29,7 @@ from projections.documents.observations import IMPORTANT, Observation, session_o
 from projections.documents.sessions import Session, Summary, sessions
 from projections.queries.documents import DocumentReader, location_of
 from projections.queries.lookup import Lookup, key_scope
+from projections.queries.profile import Profile
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import LeastSure, Recall, RecallRequest, TimeZone
 from projections.queries.sessions import summaries_of

@@ -8,13 +8,13 @@ from typing import NamedTuple, TypeAlias
 from ingest.ids import DocumentId
 from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.partial import left_out
-from projections.condensing.profile import PREFERENCE_TAGS, Profile, profile
 from projections.documents.access import Reader, may_read
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation, session_observations
 from projections.documents.sessions import Session, sessions
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.lookup import key_scope
+from projections.queries.profile import PREFERENCE_TAGS, Profile, profile
 from projections.queries.sessions import summaries_of
 from projections.search.index import DocumentLocation, IndexService
 

@@ -19,11 +19,11 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call
 from projections.condensing import claims
 from projections.condensing.consolidation import PARTS, Part
-from projections.condensing.profile import Profile
 from projections.documents.access import Reader
 from projections.documents.actions import is_dropped, is_finished
 from projections.documents.sessions import Session
 from projections.queries import lookup
+from projections.queries.profile import Profile
 from projections.queries.views import view
 
 MAX_LISTED = 500

@@ -30,9 +30,9 @@ from projections.compression.sentences import (
 )
 from projections.compression.words import TOOLS
 from projections.condensing.consolidation import facts_of, find_topics
-from projections.condensing.profile import profile
 from projections.condensing.summaries import digest
 from projections.documents.observations import Observation
+from projections.queries.profile import profile
 from projections.search.similarity import jaccard
 
 WORD_SETS = st.lists(st.frozensets(st.sampled_from("abcdefgh"), max_size=8), max_size=30)

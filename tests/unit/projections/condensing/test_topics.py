@@ -3,8 +3,8 @@
 import pytest
 from condensing import called, saw
 
-from projections.condensing.profile import about, is_topic, mentions, names_of, topics_of, written
 from projections.documents.observations import Observation
+from projections.queries.profile import about, is_topic, mentions, names_of, topics_of, written
 
 
 def content(observation: Observation) -> list[str]:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from ingest.ids import DocumentId
 from ingest.platform.clock import to_ms
 from projections.compression.words import same_file
-from projections.condensing.profile import Profile
 from projections.documents.actions import Action
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
@@ -32,6 +31,7 @@ from projections.queries.context import (
     summary_block,
 )
 from projections.queries.observations import Enriched, enrich
+from projections.queries.profile import Profile
 from projections.queries.recall import folded
 from projections.search.question import Hit
 

@@ -8,9 +8,9 @@ import pytest
 from factories import NOW, PROJECT, TENANT, minute
 
 from ingest.ids import DocumentId
-from projections.condensing.profile import Profile, conventions, profile
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
+from projections.queries.profile import Profile, conventions, profile
 
 
 def seen(n: int, **fields: Any) -> Observation:

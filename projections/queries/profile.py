@@ -17,9 +17,8 @@ from projections.compression.accounts import account, headline
 from projections.compression.compression import told_by
 from projections.compression.payloads import MAX_NODES
 from projections.compression.sentences import statements
-from projections.compression.words import TOOLS, words
-from projections.condensing.claims import CODE_SPAN, SERVER_TAGS
-from projections.documents.memories import Memory
+from projections.compression.words import CODE_SPAN, TOOLS, words
+from projections.documents.memories import SERVER_TAGS, Memory
 from projections.documents.observations import IMPORTANT, Observation
 from projections.search.terms import STOP_WORDS, UNSPACED
 
