@@ -108,6 +108,7 @@ class RunnerHost:
     async def _look(self) -> None:
         while True:
             try:
+                # bounded: with a stalled node this look must end before the next one is due
                 async with asyncio.timeout(ANSWER_WITHIN_S):
                     await self._look_at_log()
             except (RedisError, OSError, TimeoutError) as error:
@@ -117,6 +118,7 @@ class RunnerHost:
     async def _drop_finished(self) -> None:
         for partition, (_, task) in list(self._running.items()):
             if task.done():
+                # released at once, so that another worker need not wait for the lease to expire
                 del self._running[partition]
                 error = task.exception()
                 if isinstance(error, LeaseLost):
@@ -128,6 +130,7 @@ class RunnerHost:
 
     async def _renew(self) -> None:
         leased = self.leased
+        # shorter than the lease: a renewal without an answer is tried again before the lease expires
         async with asyncio.timeout(ANSWER_WITHIN_S):
             held = await renew_leases(self._redis, [*map(PartitionKeys, leased)], self._worker_id, _TTL_MS)
         lost = [partition for partition, is_held in zip(leased, held, strict=True) if is_held is False]
@@ -146,6 +149,7 @@ class RunnerHost:
         self._give_up(self.leased[share:])
         if len(self._running) < share:
             others = [n for n in range(self._partitions) if n not in self._running and n not in self._leaving]
+            # read in parallel before any is acquired, so a node that is away delays only its own partitions
             are_free = await asyncio.gather(*(self._is_free(partition) for partition in others))
             free = [partition for partition, is_free in zip(others, are_free, strict=True) if is_free]
             await asyncio.gather(*(self._try_acquire(partition) for partition in free[: share - len(self._running)]))
@@ -167,6 +171,7 @@ class RunnerHost:
             logger.warning("partition %d: could not be leased: %s", partition, error or type(error).__name__)
             return
         if fence:
+            # runners block on a connection pool of their own, so renewals never wait behind a blocking read
             runner = PartitionRunner(
                 self._blocking, self._log, partition, fence, self._applied, self._dead_letters, self._most_to_embed
             )

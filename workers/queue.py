@@ -109,6 +109,7 @@ def build_worker(redis_url: str, jobs: Sequence[Job]) -> Worker:
     return _Worker(
         redis_url,
         functions=[
+            # no result is kept: while one exists, arq refuses another job with the same id
             func(_without_context(job), name=job.name, keep_result=0, timeout=JOB_TIMEOUT_S, max_tries=5)
             for job in jobs
             if not job.at_seconds
@@ -156,6 +157,7 @@ async def run_worker(build: Callable[[], Worker]) -> None:
             await asyncio.sleep(0.5)
         finally:
             try:
+                # closing talks to a Redis that may be away; the next worker must not wait for that
                 await asyncio.wait_for(worker.close(), timeout=5)
             except (asyncio.CancelledError, TimeoutError, RedisError, OSError):
                 logger.debug("jobs: the worker was not closed cleanly")

@@ -319,6 +319,7 @@ class PartitionRunner:
                     await self._park(entry, type(error).__name__, str(error), attempts)
                     return
             self._attempts.end(position)
+            # the cause may pass (memory, a node that restarts); the pause doubles so that five attempts span seconds
             await asyncio.sleep(pause)
             pause *= 2
 

@@ -133,6 +133,7 @@ class _Lease:
     def __init__(self) -> None:
         self.available = 0
         self.refused_until_s = 0.0
+        # one refill at a time: concurrent requests of a key would each lease tokens and exceed its limit
         self.lock = asyncio.Lock()
 
 
@@ -148,9 +149,8 @@ class RateLimits:
         lease = self._lease(key_id, kind)
         if lease.available <= 0:
             async with lease.lock:
-                if (
-                    lease.available <= 0
-                ):  # again: another request may have renewed it while this one waited for the lock
+                # checked again: another request may have renewed it while this one waited for the lock
+                if lease.available <= 0:
                     await self._renew(lease, key_id, kind, per_minute)
         lease.available -= 1
 

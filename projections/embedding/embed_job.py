@@ -253,6 +253,7 @@ class LaterTexts:
         missing = (await cached_vectors(self._redis, embedder.model, embedder.dimensions, documents)).missing
         await queue_to_embed(self._redis, keys, documents, missing)
         async with self._redis.pipeline(transaction=True) as pipe:
+            # watched: a runner may postpone more between the read of the note and its deletion
             await pipe.watch(keys.embed_later)
             if await pipe.hmget(keys.embed_later, NOTE) != note:
                 return  # more was postponed in between, which is newer

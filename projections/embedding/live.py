@@ -91,6 +91,7 @@ def _with_model(record: EmbedderRecord, model: str) -> EmbedderRecord:
 async def _change(redis: Client, step: Callable[[EmbedderRecord], EmbedderRecord], who: str | None = None) -> None:
     while True:
         async with redis.pipeline(transaction=True) as pipe:
+            # watched, so that a choice made by another process, or a lease lost, between read and write fails the write
             await pipe.watch(EMBEDDER, SNAPSHOT_LEASE)
             raw, holder = await pipe.mget(EMBEDDER, SNAPSHOT_LEASE)
             if who is not None and holder != who.encode():

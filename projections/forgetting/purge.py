@@ -225,6 +225,7 @@ class SnapshotPurge:
                 live = await replicas(self._redis)
             except RedisError:
                 live = []
+            # snapshot names ascend with time, so a newer one contains the deletion, too
             reloaded = sum(snapshot >= name for _, snapshot in live)
             if reloaded == len(live) or asyncio.get_running_loop().time() > deadline:
                 return reloaded, len(live) - reloaded

@@ -446,6 +446,7 @@ class Watch:
         self._sampler, self.ceilings = health_sampler, ceilings
         self.kept_s = KEPT_S
         self._every_s = max(EVERY_S, health_sampler.partitions / PARTITIONS_A_SECOND)
+        # requests that find the sample too old share one look instead of asking the servers once each
         self._one_look = asyncio.Lock()
         self._looked_at = 0.0
         self._task: asyncio.Task[None] | None = None
@@ -495,6 +496,7 @@ class Watch:
     async def _look(self) -> None:
         started, ended = time.monotonic(), self._room.ended
         try:
+            # a server that accepts connections and never answers must count as down, not hold up /readyz
             async with asyncio.timeout(WITHIN_S):
                 sample = await self._sampler.sample()
         except (RedisError, OSError) as error:

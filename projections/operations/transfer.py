@@ -206,6 +206,7 @@ class KnownEvents:
 
     def __init__(self, redis: Client, log: EventLog) -> None:
         self._redis, self._log = redis, log
+        # an import looks up thousands of ids; unbounded, its reads would take every connection from requests
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
 
     async def have(self, events: Sequence[Event]) -> list[bool]:

@@ -81,6 +81,7 @@ class Memories:
         if any(self._index.lag.get(partition, 0) > FAR_BEHIND for partition in token):
             return False
         try:
+            # short: the write is stored already, and its outcome is only a courtesy
             await self._index.wait_for(token, OUTCOME_WAIT_S)
         except ProjectionBehind:
             return False

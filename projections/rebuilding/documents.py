@@ -178,6 +178,7 @@ async def _end_feed(redis: Client, past: GenerationKeys) -> set[str]:
         if len(rows) > 1:
             pipe.set(past.trimmed, rows[1][0])
         pipe.xtrim(past.changes, minid=rows[0][0].decode(), approximate=False)
+        # replicas that still follow this feed read its last entry, which names the new generation, before it is gone
         pipe.expire(past.changes, FEED_END_TTL_S)
         pipe.expire(past.trimmed, FEED_END_TTL_S)
         await pipe.execute()

@@ -88,6 +88,7 @@ class RebuildJob:
         self._redis, self._rebuilds, self._keep = redis, rebuilds, keep
         self._strategies: dict[What, Strategy] = {"documents": documents, "embeddings": embeddings}
         self._id = who or str(new_event_id())
+        # arq may start the job again before the last run has ended its slice; two would fill the same generation
         self._running = asyncio.Lock()
         self._task: asyncio.Task[bool] | None = None
 

@@ -341,6 +341,7 @@ class Rebuilds:
             return Part(partition=partition, before=live, generation=live)
         while True:
             async with self._redis.pipeline(transaction=True) as pipe:
+                # watched, so that two rebuilds that begin together never get the same generation
                 await pipe.watch(keys.generation, keys.generations)
                 live = int(await pipe.get(keys.generation) or 1)
                 unused = max(live, int(await pipe.get(keys.generations) or 1)) + 1

@@ -289,6 +289,7 @@ class IndexService(ABC):
         started = time.monotonic()
         self.waiting += 1
         try:
+            # the condition is checked under its lock, so an index that catches up now cannot be missed
             async with asyncio.timeout(self._read_wait_s if timeout_s is None else timeout_s), self._changed:
                 await self._changed.wait_for(lambda: token.covered_by(self.applied))
         except TimeoutError:

@@ -70,6 +70,7 @@ class SearchEngineIndexes:
         self._leased, self._every = leased, every
         self._fillers: dict[Key, Filling] = {}
         self._tables: dict[str, StaticTable] = {}
+        # comparisons of whole partitions run one by one: side by side they would slow the following of all feeds
         self._one_at_a_time = asyncio.Lock()
         self._reached: dict[int, Position] = {}
         """The position of each feed that every index had reached at the last check."""

@@ -105,6 +105,7 @@ class Archive:
         self._manifests: dict[int, ArchiveManifest] = {}
         self._cache: OrderedDict[tuple[int, str], list[Stored]] = OrderedDict()
         self._sizes: dict[tuple[int, str], int] = {}
+        # an unpacked segment takes many times its size on disk; readers wait here instead of filling memory
         self._unpacking = asyncio.Semaphore(UNPACKED_AT_ONCE)
 
     def __str__(self) -> str:

@@ -92,6 +92,7 @@ class LlmClient:
         self._key, self._timeout_s = api_key, timeout_s
         self._dialect = 0
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        # a model may think for minutes, but a host that does not accept a connection is down now
         timeout = httpx.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s))
         self._client = httpx.AsyncClient(
             headers=headers, timeout=timeout, follow_redirects=False, **proxy_options(base_url)
