@@ -209,8 +209,8 @@ MUTANTS = (
     ),
     Mutant(
         "superseding: a private note replaces what others read",
-        "return lasts and _same_audience(new, old)",
-        "return lasts",
+        "if new.visibility != old.visibility or new.user_id != old.user_id:",
+        "if new.user_id != old.user_id:",
         "test_memories_of_other_readers_are_left_alone",
     ),
     Mutant(
@@ -257,8 +257,8 @@ MUTANTS = (
     ),
     Mutant(
         "tenants: postings count the documents of all",
-        "return Posting(documents[allowed], counts[allowed])",
-        "return Posting(documents, counts)",
+        "matching = self._allowed[documents]",
+        "matching = counts > 0",
         "test_postings_are_what_reading_every_document_gives_also_after_changes",
     ),
     Mutant(
