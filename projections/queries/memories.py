@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict, replace
+from redis.exceptions import RedisError
 
 from ingest.commands.handler import Accepted
 from ingest.errors import LogUnavailable, NotFound, ProjectionBehind, ReaderUnknown
@@ -52,7 +53,8 @@ class Memories:
     async def answer_to(self, accepted: Accepted, reader: Callable[[], Reader]) -> RememberAnswer:
         """The answer to a write, with what the memory superseded and what it resembles.
 
-        Without these where they are not known in time, or `reader` raises ReaderUnknown: it is stored all the same.
+        Without these if they are not known in time, the log's server fails, or `reader` raises ReaderUnknown: the
+        memory is stored, so none of these may turn the answer into a failure.
         """
         answer = RememberAnswer(**asdict(accepted))
         token = Token.parse(accepted.position)  # the fold decides what it supersedes, so wait for the fold, briefly
@@ -64,7 +66,7 @@ class Memories:
             if not isinstance(memory, Memory):
                 return answer
             similar = await self._similar(memory, partition, reader())
-        except (LogUnavailable, ReaderUnknown):
+        except (LogUnavailable, RedisError, ReaderUnknown):
             return answer
         superseded = [memory.parent_id] if memory.separate_parent else []
         return replace(answer, superseded=superseded, similar=[name for name in similar if name not in superseded])

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from desk import ADA, ALONE, BOB, STRANGER, Desk
 from factories import PROJECT, minute
+from redis.exceptions import ConnectionError
 from workshop import TENANT, Workshop
 
 from ingest.commands.decide import Caller, ChangeVisibility, RecordLesson, RetireLesson, ReviseLesson, TrackSession
+from ingest.commands.handler import Accepted
 from ingest.events.lesson import Severity
 from ingest.platform.clock import system_clock
 from projections.documents.access import Reader
@@ -22,6 +24,7 @@ from projections.queries import profiles as profiles_module
 from projections.queries.context import Compile, ContextRequest
 from projections.queries.lessons import Lessons
 from projections.queries.listed import Listed
+from projections.queries.memories import Memories
 from projections.queries.profiles import ProjectProfiles
 
 
@@ -374,3 +377,21 @@ async def test_what_is_not_there_or_not_the_readers_to_see_is_unknown(shop: Work
     result = await confirm(shop, *named, reader=EVE)
     assert (result.confirmed, result.unknown, result.position) == ([], named, "")
     assert (await shop.document(hers, Memory)).confirmations == 0
+
+
+async def test_a_stored_memory_is_acknowledged_while_its_outcome_cannot_be_read(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+):
+    """The server of the log fails between the append and the look at what the memory superseded."""
+    name = await desk.remember("We deploy on Tuesdays")
+    await desk.settle()
+    location = desk.replica.partition_of(name)
+    assert location is not None
+    accepted = Accepted(name, "event-1", f"{location}:{await desk.log.head(location)}", False, "fsync")
+
+    async def fail(locations: Any) -> Any:
+        raise ConnectionError("the server closed the connection")
+
+    monkeypatch.setattr(desk.documents, "get", fail)
+    answer = await Memories(desk.documents, desk.lookup, desk.replica).answer_to(accepted, lambda: ADA)
+    assert (answer.id, answer.position) == (name, accepted.position)
