@@ -5,7 +5,7 @@ It only uses the public HTTP API. The commands are in `api/cli/stories`, one nat
 """
 
 import time
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
 from itertools import groupby
 from typing import Annotated, Any
@@ -24,6 +24,7 @@ from api.cli.output import FAILED, OK, Output, one_line, plain
 from api.cli.rows import on_server
 from api.cli.server import follow_log, head, lag_totals, projections_of
 
+WEEK = timedelta(days=7)
 TODAY = date(2026, 1, 10)
 """The day after the last day of the stories."""
 BATCH = 25
@@ -123,8 +124,9 @@ def _day_and_agent(command: dict[str, Any]) -> tuple[str, str]:
 
 
 def build_fleet(now: datetime) -> Fleet:
-    """The fleet, with its last day yesterday (UTC)."""
-    later = now.date() - TODAY
+    """The fleet; its last day is one to seven days ago (UTC)."""
+    # whole weeks: the stories name weekdays, which have to be those of their dates
+    later = (now.date() - TODAY) // WEEK * WEEK
     stories = (files("api.cli").joinpath("stories", name).read_bytes() for name in _STORIES)
     commands: list[dict[str, Any]] = [msgspec.json.decode(line) for story in stories for line in story.splitlines()]
     for command in commands:

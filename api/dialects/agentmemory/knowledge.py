@@ -17,11 +17,11 @@ from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call
-from projections.condensing import claims
 from projections.condensing.consolidation import PARTS, Part
 from projections.documents.access import Reader
 from projections.documents.actions import is_dropped, is_finished
 from projections.documents.sessions import Session
+from projections.documents.memories import CONSOLIDATED, CRYSTAL, FACT, PROCEDURE
 from projections.queries import lookup
 from projections.queries.profile import Profile
 from projections.queries.views import view
@@ -33,20 +33,20 @@ _STEP = re.compile(r"^\d+\. (.*)$")
 
 async def semantic(call: Call, arguments: Arguments) -> Record:
     """What sessions state, or one decided."""
-    facts = list(map(fact_record, await _tagged(call, arguments, claims.FACT, claims.CONSOLIDATED)))
+    facts = list(map(fact_record, await _tagged(call, arguments, FACT, CONSOLIDATED)))
     return {"semantic": facts, "items": facts, "total": len(facts)}
 
 
 async def procedural(call: Call, arguments: Arguments) -> Record:
     """How things are done, as several memories say."""
-    memories = await _tagged(call, arguments, claims.PROCEDURE, claims.CONSOLIDATED)
+    memories = await _tagged(call, arguments, PROCEDURE, CONSOLIDATED)
     procedures = list(map(procedure_record, memories))
     return {"procedural": procedures, "items": procedures, "total": len(procedures)}
 
 
 async def crystals(call: Call, arguments: Arguments) -> Record:
     """What chains of finished actions came to; of a session, its own and those it has actions of."""
-    memories = await _tagged(call, arguments | {"limit": MAX_LISTED}, claims.CRYSTAL)
+    memories = await _tagged(call, arguments | {"limit": MAX_LISTED}, CRYSTAL)
     learned = await call.queries.lessons.surest(call.reader(), None, system_clock(), source="crystal", limit=MAX_LISTED)
     lessons = list(map(view, learned))
     records = [crystal_record(memory, lessons) for memory in memories]

@@ -33,10 +33,24 @@ def test_the_same_moment_gives_the_same_fleet(fleet: Fleet):
 
 
 def test_another_moment_changes_only_when_things_happened(fleet: Fleet):
-    later = build_fleet(NOW + timedelta(days=3))
+    later = build_fleet(NOW + timedelta(days=8))
     undated = [{**command, "occurred_at": ""} for command in fleet.commands]
     assert [{**command, "occurred_at": ""} for command in later.commands] == undated
     assert later.commands[0]["occurred_at"] != fleet.commands[0]["occurred_at"]
+
+
+@pytest.mark.parametrize("days", range(8))
+def test_everything_happens_on_the_weekday_that_its_text_names(fleet: Fleet, days: int):
+    """Else the answers that a question about a Tuesday finds would change from day to day."""
+
+    def weekdays(of: Fleet) -> list[int]:
+        return [datetime.fromisoformat(command["occurred_at"]).weekday() for command in of.commands]
+
+    now = NOW + timedelta(days=days)
+    later = build_fleet(now)
+    assert weekdays(later) == weekdays(fleet)
+    newest = max(datetime.fromisoformat(command["occurred_at"]) for command in later.commands)
+    assert timedelta() < now - newest < timedelta(days=8)
 
 
 def test_a_fleet_of_some_size_works_in_three_projects(fleet: Fleet):
