@@ -20,8 +20,8 @@ from mcp_gateway.tools.tool import Call
 from projections.condensing.consolidation import PARTS, Part
 from projections.documents.access import Reader
 from projections.documents.actions import is_dropped, is_finished
-from projections.documents.sessions import Session
 from projections.documents.memories import CONSOLIDATED, CRYSTAL, FACT, PROCEDURE
+from projections.documents.sessions import Session
 from projections.queries import lookup
 from projections.queries.profile import Profile
 from projections.queries.views import view
