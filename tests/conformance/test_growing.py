@@ -459,7 +459,7 @@ async def test_an_old_log_that_changed_is_copied_from_the_beginning(
     if kill:
         await killed(lived, target, monkeypatch, "clear", kill)
     else:
-        with pytest.raises(GrowRefused, match="written to meanwhile"):
+        with pytest.raises(GrowRefused, match="written to while it was copied"):
             await growing.finish()
     assert await with_mark(await grown(lived, target)) == []
 
