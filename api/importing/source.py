@@ -2,6 +2,7 @@
 
 import json
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from io import BufferedReader, TextIOWrapper
@@ -55,7 +56,7 @@ class Placed(NamedTuple):
     cursor: Cursor
 
 
-class Source:
+class Source(ABC):
     """Rows of another system, in an order that stays the same.
 
     `system` is the system of the latest row: part of its events' ids. `notes` are what the user should know about the
@@ -70,15 +71,15 @@ class Source:
         """The number of rows; None if it is not known before they are read."""
         return None
 
+    @abstractmethod
     def rows(self, after: Cursor) -> Iterator[Placed]:
         """The rows after a cursor; raises Unusable."""
-        raise NotImplementedError
 
     def mapped(self, row: ImportRow) -> Mapped:
         """The commands of a row; raises CommandRejected if it cannot be imported."""
         return self._map(row)
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most sources hold nothing
         """Release what it holds."""
 
 

@@ -72,10 +72,14 @@ class Memories:
         return replace(answer, superseded=superseded, similar=[name for name in similar if name not in superseded])
 
     async def count_restatements(self, names: Collection[DocumentId], tenant: str, after: Token) -> int:
-        """How many of these memories superseded another one, as far as that is projected in time."""
-        if not names or not await self._projected(after):
+        """How many of these memories superseded another one; 0 if that is not projected in time, or the log's server
+        fails: they are stored."""
+        try:
+            if not names or not await self._projected(after):
+                return 0
+            located = await self._documents.find_all(list(names))
+        except (LogUnavailable, RedisError):
             return 0
-        located = await self._documents.find_all(list(names))
         memories = [memory for _, memory in located if isinstance(memory, Memory)]
         return sum(memory.separate_parent and memory.tenant == tenant for memory in memories)
 

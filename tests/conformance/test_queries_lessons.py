@@ -12,6 +12,8 @@ from workshop import TENANT, Workshop
 from ingest.commands.decide import Caller, ChangeVisibility, RecordLesson, RetireLesson, ReviseLesson, TrackSession
 from ingest.commands.handler import Accepted
 from ingest.events.lesson import Severity
+from ingest.ids import DocumentId
+from ingest.log.position import Token
 from ingest.platform.clock import system_clock
 from projections.documents.access import Reader
 from projections.documents.lessons import Lesson
@@ -392,6 +394,9 @@ async def test_a_stored_memory_is_acknowledged_while_its_outcome_cannot_be_read(
     async def fail(locations: Any) -> Any:
         raise ConnectionError("the server closed the connection")
 
+    memories = Memories(desk.documents, desk.lookup, desk.replica)
     monkeypatch.setattr(desk.documents, "get", fail)
-    answer = await Memories(desk.documents, desk.lookup, desk.replica).answer_to(accepted, lambda: ADA)
+    answer = await memories.answer_to(accepted, lambda: ADA)
     assert (answer.id, answer.position) == (name, accepted.position)
+    monkeypatch.setattr(desk.documents, "find_all", fail)
+    assert await memories.count_restatements([DocumentId(name)], TENANT, Token.parse(accepted.position)) == 0
