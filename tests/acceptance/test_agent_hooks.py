@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -99,10 +100,13 @@ def cut_off(agent: Agent) -> Agent:
 
 
 async def observations(client: httpx.AsyncClient, agent: Agent) -> list[dict[str, Any]]:
-    """In the order of time: what the server did not take at once came by the spool, behind what it took later."""
+    """In the order of time: what the server did not take at once came by the spool, behind what it took later.
+
+    Times are compared, not their texts: the text of a whole second has no fraction, and "03Z" sorts behind "03.5Z".
+    """
     project = agent.folder.parent.name
     found = await all_pages(client, f"/v1/sessions/{agent.session}/observations", project=project)
-    return sorted(found, key=lambda seen: seen["occurred_at"])
+    return sorted(found, key=lambda seen: datetime.fromisoformat(seen["occurred_at"]))
 
 
 async def session(client: httpx.AsyncClient, agent: Agent) -> dict[str, Any]:
