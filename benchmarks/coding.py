@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.driving import Pool, fill_in_order
 from benchmarks.figures import Figures, Row, benchmark
-from benchmarks.relevance import APART, events_of, questions, turns_found
+from benchmarks.relevance import APART, answerable, events_of, questions, turns_found
 from benchmarks.servers import Server
 
 FOLDER = Path(__file__).parent
@@ -166,7 +166,7 @@ def _separation(known: Sequence[tuple[float, bool]], unknown: Sequence[tuple[flo
 async def _withheld(pool: Pool, data: list[dict[str, Any]], run: str, *, embedded: bool) -> dict[str, float]:
     """What the limit of confidence costs: recall@10 with it and without, and the percentage of empty answers."""
     await fill_in_order(pool, (event for it in data for event in events_of(it, run)), embedded=embedded)
-    asked = [question for it in data for question in questions(it) if question.category not in APART]
+    asked = [question for it in data for question in answerable(questions(it)) if question.category not in APART]
     figures: dict[str, float] = {"questions": len(asked)}
     for name, options in (("limit", {}), ("no_limit", {"min_confidence": 0})):
         found = [await turns_found(pool, run, question, 10, options) for question in asked]

@@ -4,12 +4,14 @@ import json
 import re
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from api.agents.payloads import HOSTS
+from api.agents.recording import command_of
 from benchmarks.driving import Pool, fill_in_order, percentile
 from benchmarks.figures import Figures, Row, benchmark
 from benchmarks.servers import Server
@@ -18,18 +20,70 @@ CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 """LoCoMo's numbers; its fifth has no evidence to find."""
 APART = frozenset(("event_ordering", "instruction_following", "summarization", "preference_following"))
 """Categories whose evidence is most of a conversation; they are reported, but are not part of the overall figure."""
-CUTS = (5, 10, 20)
+CUTS = (1, 5, 10, 20)
 OVERALL = "overall"
 TURN_S = 30  # between two turns that have no times; in LoCoMo a second, so that the date stays the same
 
 
 class Question(NamedTuple):
-    """A question about one conversation; `evidence` are ids of its turns."""
+    """A question about one conversation; `evidence` are ids of its turns, none for what was never said.
+
+    Each of the turns in `also` would answer in place of the evidence; `stale` ones state what was replaced later. It is
+    asked of what occurred until `to`, if that is given.
+    """
 
     sample: str
     text: str
     category: str
     evidence: frozenset[str]
+    also: frozenset[str] = frozenset()
+    stale: frozenset[str] = frozenset()
+    to: str = ""
+
+    def share(self, found: Sequence[str]) -> float:
+        """The share of the evidence among the turns found; 1 if one of `also` is."""
+        return 1.0 if self.also.intersection(found) else len(self.evidence.intersection(found)) / len(self.evidence)
+
+
+class History(NamedTuple):
+    """The observations of a conversation or project, as commands, and the questions about it."""
+
+    name: str
+    events: list[dict[str, Any]]
+    questions: list[Question]
+
+
+def histories(path: Path, run: str) -> list[History]:
+    """Those of a JSON file, of a folder of such files, or of a folder with the events of a coding agent's hooks."""
+    if (path / "events.jsonl").exists():
+        return _recorded_by_hooks(path, run)
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    read = [json.loads(file.read_bytes()) for file in files]
+    groups = [group for groups in read for group in (groups if isinstance(groups, list) else [groups])]
+    return [History(group["sample_id"], events_of(group, run), questions(group)) for group in groups]
+
+
+def _recorded_by_hooks(folder: Path, run: str) -> list[History]:
+    """What the hook that agents run makes of its payloads."""
+    asked = [Question(
+        it["project"], it["question"], it["kind"], frozenset(it["evidence"]), frozenset(it.get("also", ())),
+        frozenset(it.get("stale", ())), it["asked_at"],
+    ) for it in json.loads((folder / "questions.json").read_bytes())]  # fmt: skip
+    events: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for line in (folder / "events.jsonl").read_text().splitlines():
+        payload: dict[str, Any] = json.loads(line)
+        name, at, user = (payload.pop(field) for field in ("id", "at", "user"))
+        project = Path(payload["cwd"]).name
+        command = command_of(
+            HOSTS["claude-code"].event(payload),
+            project=f"{run}:{project}",
+            occurred_at=at,
+            event_id=name,
+            agent_id=user,
+        )
+        if command and command["type"] == "observe":
+            events[project].append(command | {"event_id": f"{run}:{name}", "metadata": {"turn": name}})
+    return [History(name, of, [it for it in asked if it.sample == name]) for name, of in events.items()]
 
 
 def events_of(conversation: dict[str, Any], run: str) -> list[dict[str, Any]]:
@@ -43,7 +97,8 @@ def events_of(conversation: dict[str, Any], run: str) -> list[dict[str, Any]]:
                 caption = f" [{turn['blip_caption']}]" if turn.get("blip_caption") else ""
                 who = {"agent_id": turn["speaker"], "content": f"{turn['speaker']}: {turn['text']}{caption}"}
             else:
-                who = {"agent_id": session["agent"], "kind": turn["kind"], "content": turn["text"]}
+                author = turn.get("actor") or session["agent"]
+                who = {"agent_id": author, "kind": turn["kind"], "content": turn["text"]}
             events.append(
                 {
                     "type": "observe",
@@ -72,21 +127,26 @@ def parse_date(text: str) -> datetime:
 
 
 def questions(conversation: dict[str, Any]) -> list[Question]:
-    """The questions that have evidence; ids that are not ids of turns are ignored."""
+    """The questions; ids of evidence that are not ids of turns are ignored."""
     turns = {_id(turn) for session in conversation["sessions"] for turn in session["turns"]}
     asked: list[Question] = []
     for item in conversation["qa"]:
         category = item["category"]
         name = CATEGORIES.get(category, "") if isinstance(category, int) else category
         evidence = frozenset(part for text in item["evidence"] for part in re.split(r"[;,\s]+", text)) & turns
-        if name and evidence:
-            asked.append(Question(conversation["sample_id"], item["question"], name, evidence))
+        asked.append(Question(conversation["sample_id"], item["question"], name, evidence, to=item.get("to", "")))
     return asked
+
+
+def answerable(asked: Iterable[Question]) -> list[Question]:
+    """Those that have evidence."""
+    return [question for question in asked if question.category and question.evidence]
 
 
 async def turns_found(pool: Pool, run: str, question: Question, limit: int, options: Mapping[str, Any]) -> list[str]:
     """Ids of the recalled turns, in order."""
     body = {"query": question.text, "project": f"{run}:{question.sample}", "limit": limit, **options}
+    body |= {"kinds": ["observation"]} | ({"to": question.to} if question.to else {})
     return [result["metadata"]["turn"] for result in (await pool.post("/v1/recall", body))["results"]]
 
 
@@ -127,22 +187,20 @@ async def relevance(
 
     Data is JSON: a list of `{sample_id, sessions: [{session, date_time, turns}], qa: [{question, evidence,
     category}]}`. A turn is `{id, kind, actor, text}`, with the session's `agent`, or, in LoCoMo, `{dia_id, speaker,
-    text, blip_caption?}`.
+    text, blip_caption?}`. A path may also be a folder of such files, or one of `benchmarks/data/`.
     """
     pool, figures = server.pool(), dict[str, Any]()
     for name, path in data.items():
-        chosen = json.loads(path.read_bytes())[: conversations or None]
         run = f"relevance-{datetime.now(UTC):%Y%m%d%H%M%S}"
-        events = (event for conversation in chosen for event in events_of(conversation, run))
-        turns = await fill_in_order(pool, events, embedded=not now)
-        asked = [question for conversation in chosen for question in questions(conversation)]
+        chosen = histories(path, run)[: conversations or None]
+        turns = await fill_in_order(pool, (event for it in chosen for event in it.events), embedded=not now)
+        asked = [question for it in chosen for question in answerable(it.questions)]
         shares, times = list[dict[int, float]](), list[float]()
         for question in asked:
             began = time.perf_counter()
             found = await turns_found(pool, run, question, max(CUTS), {"mode": mode} if mode else {})
             times.append((time.perf_counter() - began) * 1000)
-            evidence = question.evidence
-            shares.append({k: len(evidence & set(found[:k])) / len(evidence) for k in CUTS})
+            shares.append({k: question.share(found[:k]) for k in CUTS})
         latency = {f"p{share}_ms": round(percentile(times, share / 100), 1) for share in (50, 99)}
         figures[name] = {"turns": turns, **latency, "recall": figures_of(asked, shares)}
     return figures

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from benchmarks.__main__ import parse_options, words_of
 from benchmarks.corpus import LENGTH, mixed, observation, question, text
 from benchmarks.driving import Load, batches_of, percentile
 from benchmarks.figures import BENCHMARKS, Benchmark, Figures, Row, benchmark, table, written
-from benchmarks.relevance import OVERALL, Question, events_of, figures_of, questions
+from benchmarks.relevance import CUTS, OVERALL, Question, answerable, events_of, figures_of, histories, questions
 from ingest.secrets.scrub import scrub_text
 
 CHAT: dict[str, Any] = {
@@ -118,20 +119,39 @@ def test_a_turn_of_a_chat_is_an_observation_with_speaker_caption_and_time():
 
 def test_a_turn_of_work_is_an_observation_with_kind_agent_and_time():
     _, second = events_of(WORK, "run")
-    assert (second["content"], second["kind"], second["agent_id"]) == ("fixed", "result", "swe")
+    assert (second["content"], second["kind"], second["agent_id"]) == ("fixed", "result", "tool")
     assert second["occurred_at"] == "2024-06-03T10:07:30+00:00"
 
 
 def test_questions_without_evidence_and_of_the_adversarial_category_are_left_out():
-    assert questions(CHAT) == [Question("c1", "What did Ana show?", "single-hop", frozenset({"D1:1", "D1:2"}))]
-    assert [question.category for question in questions(WORK)] == ["fact"]
+    shown = Question("c1", "What did Ana show?", "single-hop", frozenset({"D1:1", "D1:2"}))
+    assert answerable(questions(CHAT)) == [shown]
+    assert [question.category for question in answerable(questions(WORK))] == ["fact"]
+
+
+def test_a_turn_that_answers_in_place_of_the_evidence_counts_as_all_of_it():
+    question = Question("c1", "Which port?", "fact", frozenset({"a", "b"}), frozenset({"c"}))
+    assert [question.share(found) for found in (["a"], ["c"], ["d"], ["b", "a"])] == [0.5, 1.0, 0.0, 1.0]
+
+
+def test_the_coding_life_is_what_hooks_record_of_it():
+    (tillpoint, *others) = histories(Path(__file__).parents[3] / "benchmarks" / "data" / "life", "run")
+    assert [history.name for history in (tillpoint, *others)] == ["tillpoint", "fjord", "ledgerline"]
+    event = next(event for event in tillpoint.events if event["metadata"]["turn"] == "s01-02")
+    assert event["data"]["prompt"].startswith("morning. the card terminal calls")
+    assert (event["agent_id"], event["occurred_at"]) == ("mira", "2026-03-02T08:08:32Z")
+    turns = {event["metadata"]["turn"] for history in (tillpoint, *others) for event in history.events}
+    asked = [question for history in (tillpoint, *others) for question in history.questions]
+    assert all(question.evidence <= turns for question in asked)
+    assert {question.category for question in asked if not question.evidence} == {"never_said"}
 
 
 def test_categories_whose_evidence_is_most_of_a_chat_are_told_apart():
     asked = [Question("w1", "?", category, frozenset({"m1"})) for category in ("fact", "fact", "summarization")]
-    shares = [{5: 1.0, 10: 1.0, 20: 1.0}, {5: 0.0, 10: 1.0, 20: 1.0}, {5: 0.0, 10: 0.0, 20: 0.0}]
+    shares = [dict.fromkeys(CUTS, 1.0), {1: 0.0, 5: 0.0, 10: 1.0, 20: 1.0}, dict.fromkeys(CUTS, 0.0)]
     figures = figures_of(asked, shares)
-    assert figures[OVERALL] == {"questions": 2, "recall@5": 50.0, "recall@10": 100.0, "recall@20": 100.0}
+    recall = {"recall@1": 50.0, "recall@5": 50.0, "recall@10": 100.0, "recall@20": 100.0}
+    assert figures[OVERALL] == {"questions": 2} | recall
     assert figures["summarization"]["questions"] == 1
     assert list(figures) == [OVERALL, "w1", "fact", "summarization"]
 
