@@ -1,4 +1,4 @@
-"""Fits the lifts of `projections/search/cues.py` to questions with known evidence.
+"""Makes `projections/search/weights.toml` from questions with known evidence.
 
 Pools of candidates are made in one process by the code that a server runs: turns become observations, their index
 entries and the default model's vectors go into an `IndexReplica` per conversation or project, and `search.pool_of`
@@ -15,19 +15,26 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from benchmarks.figures import Figures, benchmark
-from benchmarks.relevance import APART, events_of, questions
+from benchmarks.relevance import APART, History, Question, answerable, histories
 from ingest.ids import DocumentId
+from ingest.platform.clock import to_ms
+from projections.compression.compression import compress
 from projections.documents.observations import Observation
 from projections.embedding.factory import build_embedder
-from projections.search import cues
+from projections.search import ranking, search
+from projections.search.candidates import corrected
+from projections.search.cues import cues_of
+from projections.search.dates import named_time
 from projections.search.embedded import EmbeddedCandidates
-from projections.search.question import Filter, Question
-from projections.search.ranking import AUTHOR_LIFT, Pool, score
+from projections.search.lexical import MAX_QUERY_TERMS
+from projections.search.question import Filter
+from projections.search.question import Question as Asked
+from projections.search.ranking import ANSWERABLE, FEATURES, KIND, SHARE, Weights, shipped_weights
 from projections.search.replica import IndexReplica
-from projections.search.search import pool_of
 from projections.search.terms import terms
 from projections.store.feed import Put
 from projections.vectors.embedder import Embedder, chunk
@@ -35,30 +42,57 @@ from projections.vectors.static import table_of
 
 Floats = NDArray[np.float64]
 TENANT, RUN = "benchmark", "offline"
-LIFTS = ("SPEAKER_LIFT", "NAMED_SPEAKER_LIFT", "TIME_LIFT", "SPREAD")
-RIDGE = 0.003  # pulls the lifts to their current values: with so few questions, less of it would fit the questions
-CUTS = (5, 10)
+OWN = Path(__file__).parent / "data"
+KINDS = 2
+RIDGE, RIDGE_OF_KIND = 0.006, 0.01
+"""On weights of standardized features, and of what tells the kind; half or twice as much gives the same recall."""
+AGAINST, EACH = 90, 10
+"""Candidates that a fit compares the evidence with: the best by words and meaning, and every tenth of the rest."""
+FOLDS = 4
+SEEDS = 4
+"""Starts of the fit to everything; the best one is the start of the others."""
+CUTS = (1, 5, 10)
+RIDGE_OF_CONFIDENCE = 1e-4
+HARD_SETS = {"life": 0.15, "chats": 0.05}
+"""What sets count for whether a question has an answer, other than 1: their unanswered questions are about things that
+were mentioned. Alike, they would cost agent work .02 of its AUC; without them, theirs falls from .8 to .6."""
+JUDGED = 10
+"""First results of a question whose confidence is fitted."""
+KEPT = 0.97
+"""Share of the answerable questions of every set whose first result is confident enough."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Case:
-    """One question: the features of its candidates, which of them are evidence, and how many turns are evidence in
-    all."""
+    """One question: its pool's features and which of it is evidence."""
 
-    group: str
-    features: Floats
-    evidence: NDArray[np.bool_]
-    all_evidence: int
+    question: Question
+    turns: list[str]
+    scores: ranking.Scores
+    lift: Floats
+    inputs: Floats
+    """What confidence is made of."""
+    fold: int = 0
 
-    def recall(self, weights: Floats, cut: int) -> float:
-        """The share of the evidence among the first `cut`."""
-        best = np.argsort(-np.round(self.features @ weights, 6), kind="stable")[:cut]
-        return float(self.evidence[best].sum()) / self.all_evidence
+    @property
+    def evidence(self) -> NDArray[np.bool_]:
+        """(n,), which of the pool answers."""
+        return np.array([turn in self.question.evidence | self.question.also for turn in self.turns], np.bool_)
+
+    def final(self, weights: Weights) -> Floats:
+        """(n,), the scores with these weights."""
+        first = 1 / (1 + np.exp(-self.scores.kind @ weights.kind))
+        mixed = first * weights.features[0] + (1 - first) * weights.features[1]
+        return self.scores.features @ mixed + self.lift
+
+    def ranked(self, scores: Floats) -> list[str]:
+        """The turns, best first."""
+        return [self.turns[place] for place in np.argsort(-np.round(scores, 6), kind="stable")]
 
 
-def _cases(group: dict[str, Any], embedder: Embedder, cache: Path) -> Iterator[_Case]:
-    turns = dict(_observations(group))
-    asked = [question for question in questions(group) if question.category not in APART]
+def _cases(history: History, embedder: Embedder, cache: Path) -> Iterator[_Case]:
+    turns = {event["metadata"]["turn"]: _observation(event, place) for place, event in enumerate(history.events, 1)}
+    asked = history.questions
     texts = [chunk(turn.searchable_text()) for turn in turns.values()]
     vectors = _vectors([*(part for parts in texts for part in parts), *(it.text for it in asked)], embedder, cache)
     with tempfile.TemporaryDirectory() as folder:
@@ -72,34 +106,52 @@ def _cases(group: dict[str, Any], embedder: Embedder, cache: Path) -> Iterator[_
             first += len(parts)
         turn_of = {turn.id: name for name, turn in turns.items()}
         for it, vector in zip(asked, vectors[first:], strict=True):
-            question, query_terms = Question(text=it.text, vector=vector, model=embedder.model), terms(it.text)
-            documents, pool = pool_of(EmbeddedCandidates(index, Filter(tenant=TENANT), 0), question, query_terms)
-            ordinals: list[int] = documents.tolist()
-            evidence = np.array([turn_of[DocumentId(index.ids[at])] in it.evidence for at in ordinals], np.bool_)
-            features = _features(query_terms, pool, cues.cues_of(it.text))
-            yield _Case(group["sample_id"], features, evidence, len(it.evidence))
+            if case := _case(index, it, vector, turn_of):
+                yield case
 
 
-def _observations(group: dict[str, Any]) -> Iterator[tuple[str, Observation]]:
-    """Turn ids and observations, made of the events that `relevance` writes."""
-    for place, event in enumerate(events_of(group, RUN), start=1):
-        digest = hashlib.sha256(event["event_id"].encode()).hexdigest()
-        yield (
-            event["metadata"]["turn"],
-            Observation(
-                id=DocumentId(f"obs_{digest[:26]}"),
-                event_id=event["event_id"],
-                tenant=TENANT,
-                project=event["project"],
-                session_id=event["session_id"],
-                session=DocumentId(f"ses_{event['session_id']}"),
-                agent_id=event["agent_id"],
-                content=event["content"],
-                occurred_at=datetime.fromisoformat(event["occurred_at"]),
-                recorded_at=datetime(2026, 1, 1, tzinfo=UTC),
-                position=f"0:{place}-0",
-            ),
-        )
+def _case(
+    index: IndexReplica, it: Question, vector: NDArray[np.float32], turn_of: Mapping[DocumentId, str]
+) -> _Case | None:
+    """As `search.fused` does it."""
+    to = datetime.fromisoformat(it.to) if it.to else None
+    named = None if to else named_time(it.text, datetime(2026, 1, 1, tzinfo=UTC), UTC)
+    asked = Asked(text=it.text, vector=vector, model=index.model, named=named)
+    candidates = EmbeddedCandidates(index, Filter(tenant=TENANT, to_ms=to and to_ms(to)), 0)
+    words = terms(it.text)
+    documents, pool = search.pool_of(candidates, asked, words)
+    distinct = list(dict.fromkeys(words))[:MAX_QUERY_TERMS]
+    said = pool.terms.counts(distinct).sum(axis=0)
+    query_terms = corrected(candidates, words, [term for term, n in zip(distinct, said, strict=True) if not n])
+    if query_terms != words:
+        documents, pool = search.pool_of(candidates, asked, query_terms)
+    if not len(documents):
+        return None
+    found = search.features(candidates, asked, query_terms, words, documents, pool, cues_of(it.text))
+    names = [turn_of[DocumentId(index.ids[ordinal])] for ordinal in documents.tolist()]
+    return _Case(it, names, found.scores, found.whole, found.evidence)
+
+
+def _observation(event: dict[str, Any], place: int) -> Observation:
+    digest = hashlib.sha256(event["event_id"].encode()).hexdigest()
+    data = event.get("data", {})
+    compression = asdict(compress(event.get("kind", "message"), event.get("content", ""), data))
+    return Observation(
+        id=DocumentId(f"obs_{digest[:26]}"),
+        event_id=event["event_id"],
+        tenant=TENANT,
+        project=event["project"],
+        session_id=event["session_id"],
+        session=DocumentId(f"ses_{event['session_id']}"),
+        agent_id=event["agent_id"],
+        content=event.get("content", ""),
+        data=data,
+        occurred_at=datetime.fromisoformat(event["occurred_at"]),
+        recorded_at=datetime(2026, 1, 1, tzinfo=UTC),
+        position=f"0:{place}-0",
+        kind=compression.pop("type"),
+        **compression,
+    )
 
 
 def _vectors(texts: list[str], embedder: Embedder, cache: Path) -> NDArray[np.float32]:
@@ -107,84 +159,260 @@ def _vectors(texts: list[str], embedder: Embedder, cache: Path) -> NDArray[np.fl
     path = cache / f"{hashlib.sha256(json.dumps([embedder.model, *texts]).encode()).hexdigest()[:32]}.npy"
     if not path.exists():
         cache.mkdir(parents=True, exist_ok=True)
-        parts = [embedder.embed(texts[start : start + 64]) for start in range(0, len(texts), 64)]
-        np.save(path, np.concatenate(parts).astype(np.float16))
+        order = np.argsort([len(text) for text in texts], kind="stable")  # texts of one length: no padding
+        rows = np.zeros((len(texts), embedder.dimensions), np.float16)
+        for start in range(0, len(texts), 64):
+            part = order[start : start + 64]
+            rows[part] = embedder.embed([texts[place] for place in part])
+        np.save(path, rows)
     return np.load(path).astype(np.float32)
 
 
-def _features(query_terms: list[str], pool: Pool, of_query: cues.Cues) -> Floats:
-    """(n, 1 + lifts): the score without cues, and what each lift is multiplied with."""
-    scores = score(query_terms, pool, cues=of_query)
-    speaker = cues.having(pool.terms, cues.FIRST_PERSON)
-    columns = [
-        scores.final - scores.speaker - scores.time - scores.spread,
-        speaker * of_query.first_person,
-        speaker * scores.author / AUTHOR_LIFT,
-        scores.time / cues.TIME_LIFT,
-        scores.spread / cues.SPREAD,
-    ]
-    return np.stack(columns, axis=1)
+class _Rows:
+    """The candidates of some questions, one after the other, with standardized features."""
+
+    def __init__(self, sets: Mapping[str, Sequence[_Case]]) -> None:
+        cases = [case for of_set in sets.values() for case in of_set]
+        share = [1 / np.sqrt(len(of_set)) for of_set in sets.values() for _ in of_set]
+        self.scale = np.concatenate([case.scores.features for case in cases]).std(axis=0)
+        self.scale[self.scale < 1e-6] = 1.0
+        kept = [_compared(case) for case in cases]
+        self.features = np.concatenate(
+            [case.scores.features[rows] / self.scale for case, rows in zip(cases, kept, strict=True)]
+        )
+        self.kind = np.stack([case.scores.kind for case in cases])
+        targets = [case.evidence[rows] for case, rows in zip(cases, kept, strict=True)]
+        self.target = np.concatenate([target / target.sum() for target in targets])
+        self.case = np.repeat(np.arange(len(cases)), [len(rows) for rows in kept])
+        self.starts = np.searchsorted(self.case, np.arange(len(cases)))
+        self.share = (np.array(share) / sum(share))[self.case]
+
+    def loss(self, flat: Floats) -> tuple[float, Floats]:
+        """Mean negative log probability of the evidence against the rest of its pool, and ridge; its gradient."""
+        weights, of_kind = flat[: KINDS * len(FEATURES)].reshape(KINDS, -1), flat[KINDS * len(FEATURES) :]
+        first = 1 / (1 + np.exp(-self.kind @ of_kind))
+        mix = np.stack([first, 1 - first], axis=1)
+        by_kind = self.features @ weights.T
+        exponents = (by_kind * mix[self.case]).sum(axis=1)
+        shifted = np.exp(exponents - np.maximum.reduceat(exponents, self.starts)[self.case])
+        probability = shifted / np.add.reduceat(shifted, self.starts)[self.case]
+        error = self.share * (probability - self.target)
+        slope = np.stack([self.features.T @ (error * mix[self.case, kind]) for kind in range(KINDS)])
+        between = np.add.reduceat(error * (by_kind[:, 0] - by_kind[:, 1]), self.starts)
+        of_first = self.kind.T @ (between * first * (1 - first))
+        mean, apart = weights.mean(axis=0), weights - weights.mean(axis=0)
+        ridge = RIDGE * (np.square(mean).sum() + np.square(apart).sum()) + RIDGE_OF_KIND * np.square(of_kind).sum()
+        total = ridge - float((self.share * self.target * np.log(probability + 1e-12)).sum())
+        slope += 2 * RIDGE * (mean / KINDS + apart)
+        return total, np.concatenate([slope.ravel(), of_first + 2 * RIDGE_OF_KIND * of_kind])
 
 
-def _loss(weights: Floats, cases: Sequence[tuple[_Case, float]], prior: Floats) -> tuple[float, Floats]:
-    """Mean negative log probability of the evidence (listwise: against the rest of its pool) and ridge; its
-    gradient."""
-    total, slope = RIDGE * float(np.square(weights - prior).sum()), 2 * RIDGE * (weights - prior)
-    for case, share in cases:
-        exponents = case.features @ weights
-        shifted = np.exp(exponents - exponents.max())
-        probability = shifted / shifted.sum()
-        target = case.evidence / case.evidence.sum()
-        total -= share * float(target @ np.log(probability + 1e-12))
-        slope = slope + share * (case.features.T @ (probability - target))
-    return total, slope
+def _compared(case: _Case) -> NDArray[np.int64]:
+    by = case.scores.features[:, [FEATURES.index("bm25"), FEATURES.index("relative_cosine"), FEATURES.index("episode")]]
+    order = np.argsort(-(by @ [1.0, 1.0, 0.5]), kind="stable")
+    return np.unique(np.concatenate([order[:AGAINST], order[AGAINST::EACH], np.flatnonzero(case.evidence)]))
 
 
-def _fit(files: Sequence[Sequence[_Case]], without: str, prior: Floats) -> Floats:
-    """Weights from all groups but one. Groups of a file weigh the same, and so do files."""
+def _fit(sets: Mapping[str, Sequence[_Case]], seeds: Sequence[int] = range(SEEDS)) -> tuple[Weights, int]:
+    """Listwise logistic regressions, mixed; the best of some starts, and its seed. The questions of a set of n weigh
+    1 / sqrt(n) each."""
+    rows = _Rows({name: [case for case in cases if case.evidence.any()] for name, cases in sets.items()})
+    fits: list[tuple[float, int, Floats]] = []
+    for seed in seeds:
+        dice = np.random.default_rng(seed)  # two kinds that start alike would stay alike
+        start = np.concatenate([dice.normal(0, 0.05, KINDS * len(FEATURES)), dice.normal(0, 0.3, len(KIND))])
+        flat = _minimum(rows.loss, start)
+        fits.append((rows.loss(flat)[0], seed, flat))
+    _, seed, flat = min(fits)
+    features = flat[: KINDS * len(FEATURES)].reshape(KINDS, -1) / rows.scale
+    kind = flat[KINDS * len(FEATURES) :]
+    return Weights(features, kind, np.zeros(len(ANSWERABLE)), np.zeros(len(SHARE))), seed
+
+
+def _minimum(loss: Callable[[Floats], tuple[float, Floats]], start: Floats) -> Floats:
     from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs,reportUnknownVariableType]
 
-    cases: list[tuple[_Case, float]] = []
-    for file in files:
-        used = [case for case in file if case.group != without and case.evidence.any()]
-        groups = [case.group for case in used]
-        cases += [(case, 1 / groups.count(case.group) / len(set(groups))) for case in used]
-    return np.asarray(cast(Any, minimize)(_loss, prior, (cases, prior), "L-BFGS-B", jac=True).x, np.float64)
+    found = cast(Any, minimize)(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200})
+    return np.asarray(found.x, np.float64)
+
+
+def _with_confidence(weights: Weights, sets: Mapping[str, Sequence[_Case]]) -> Weights:
+    """A logistic regression of whether a question has an answer, over its first results, and one of which of the first
+    results it is. Sets with questions that were never answered weigh as HARD_SETS says, and both kinds alike."""
+    inputs, has_answer, shares = list[Floats](), list[bool](), list[float]()
+    of_results, answers, by_set = list[Floats](), list[Floats](), list[Floats]()
+    for name, cases in sets.items():
+        kinds = [bool(case.question.evidence) for case in cases]
+        for case, kind in zip(cases, kinds, strict=True):
+            final = case.final(weights)
+            first = np.argsort(-final, kind="stable")[:JUDGED]
+            if not all(kinds):
+                inputs.append(case.inputs[first[0]])
+                has_answer.append(kind)
+                shares.append(HARD_SETS.get(name, 1.0) / kinds.count(kind))
+            if kind:
+                relative = final - np.logaddexp.reduce(final)
+                of_results.append(np.column_stack([relative[first], np.ones(len(first))]))
+                answers.append(case.evidence[first].astype(np.float64))
+                by_set.append(np.full(len(first), 1 / np.sqrt(len(cases))))
+    answerable = _logistic(np.stack(inputs), np.array(has_answer, np.float64), np.array(shares))
+    share = _logistic(np.concatenate(of_results), np.concatenate(answers), np.concatenate(by_set))
+    return weights._replace(answerable=answerable, share=share)
+
+
+def _logistic(columns: Floats, answer: Floats, share: Floats) -> Floats:
+    scale = np.maximum(columns.std(axis=0), 1e-6)
+    scale[-1] = 1.0
+    share, scaled = share / share.sum(), columns / scale
+
+    def loss(flat: Floats) -> tuple[float, Floats]:
+        odds = scaled @ flat
+        total = float((share * (np.logaddexp(0, odds) - answer * odds)).sum())
+        slope = scaled.T @ (share * (1 / (1 + np.exp(-odds)) - answer))
+        return total + RIDGE_OF_CONFIDENCE * float(np.square(flat).sum()), slope + 2 * RIDGE_OF_CONFIDENCE * flat
+
+    return _minimum(loss, np.zeros(columns.shape[1])) / scale
+
+
+def _recall(cases: Sequence[_Case], score: Callable[[_Case], Floats]) -> str:
+    """R@1 / @5 / @10 in percent, and the mean reciprocal rank."""
+    counted = [case for case in cases if case.question in answerable([case.question])]
+    shares, ranks = list[list[float]](), list[float]()
+    for case in (case for case in counted if case.question.category not in APART):
+        ranked, answers = case.ranked(score(case)), case.question.evidence | case.question.also
+        shares.append([case.question.share(ranked[:cut]) for cut in CUTS])
+        ranks.append(next((1 / place for place, turn in enumerate(ranked, 1) if turn in answers), 0.0))
+    if not shares:
+        return "-"
+    return " / ".join(f"{100 * share:.1f}" for share in np.mean(shares, axis=0)) + f", MRR {np.mean(ranks):.3f}"
+
+
+def _calibration(cases: Sequence[_Case], weights: Callable[[_Case], Weights]) -> Figures:
+    """How well confidence separates questions with and without an answer (AUC), and agrees with how often a result
+    answers (expected calibration error over ten bins, of the first JUDGED results)."""
+    judged = list[tuple[_Case, float, Floats, NDArray[np.bool_]]]()
+    for case in cases:
+        final = case.final(weights(case))
+        first = np.argsort(-np.round(final, 6), kind="stable")[:JUDGED]
+        sure = ranking.confidence(case.inputs, final, weights(case))
+        judged.append((case, float(sure.answerable[first[0]]), sure.answers[first], case.evidence[first]))
+    with_answer = [sure for case, sure, *_ in judged if case.question.evidence]
+    without = [sure for case, sure, *_ in judged if not case.question.evidence]
+    sure, answers = (np.concatenate([it[part] for it in judged]) for part in (2, 3))
+    cut = np.concatenate([sure < ranking.UNLIKELY * sure[0] for _, _, sure, _ in judged])
+    bins = np.minimum((10 * sure).astype(int), 9)
+    gaps = [abs(float(sure[bins == at].mean() - answers[bins == at].mean())) * (bins == at).mean() for at in set(bins)]
+    figures: Figures = {
+        "calibration error": round(float(sum(gaps)), 3),
+        f"{KEPT} kept from": round(float(np.quantile(with_answer, 1 - KEPT)), 3),
+        "withheld, %": round(100 * float(np.mean(np.array(with_answer) < ranking.ANSWERED_FROM)), 1),
+        "answers cut, %": round(100 * float((answers & cut).sum() / max(1, answers.sum())), 1),
+        "results cut, %": round(100 * float(cut.mean()), 1),
+    }
+    if without:
+        above = [(a > b) + 0.5 * (a == b) for a in with_answer for b in without]
+        figures["AUC"] = round(float(np.mean(above)), 3)
+        figures["refused, %"] = round(100 * float(np.mean(np.array(without) < ranking.ANSWERED_FROM)), 1)
+    return figures
+
+
+def _stale_first(cases: Sequence[_Case], score: Callable[[_Case], Floats]) -> float | None:
+    """The share of questions, of those with a replaced value, that get it before the present one, in percent."""
+    firsts: list[bool] = []
+    for case in (case for case in cases if case.question.stale):
+        answers = case.question.evidence | case.question.also
+        known = [turn in answers for turn in case.ranked(score(case)) if turn in answers | case.question.stale]
+        firsts.append(not (known and known[0]))
+    return round(100 * float(np.mean(firsts)), 1) if firsts else None
+
+
+def _toml(weights: Weights, made_by: str) -> str:
+    """The file that `shipped_weights` reads."""
+
+    def table(name: str, names: Sequence[str], values: Sequence[Any]) -> str:
+        return f"[{name}]\n" + "\n".join(f"{key} = {value}" for key, value in zip(names, values, strict=True)) + "\n"
+
+    both = [f"[{first:.4f}, {second:.4f}]" for first, second in weights.features.T]
+    return "\n".join([
+        f"# Made by `{made_by}`.",
+        "# Each feature: its weight in the first kind of history, and in the second.",
+        table("features", FEATURES, both),
+        "# Log odds that a question is about the first kind.",
+        table("kind", KIND, [f"{value:.4f}" for value in weights.kind]),
+        "# Log odds that a question has an answer, by what speaks for a result.",
+        table("answerable", ANSWERABLE, [f"{value:.4f}" for value in weights.answerable]),
+        "# Log odds that a result is the answer, if there is one.",
+        table("share", SHARE, [f"{value:.4f}" for value in weights.share]),
+    ])  # fmt: skip
 
 
 @benchmark(needs_data=True, long=True)
 def fit_ranking(
-    data: Mapping[str, Path], only_measure: tuple[str, ...] = ("locomo",), vectors: str = ".bench/vectors"
+    data: Mapping[str, Path],
+    only_measure: tuple[str, ...] = ("locomo",),
+    vectors: str = ".bench/vectors",
+    write: str = "",
 ) -> Figures:
-    """How much should the cues of a question lift, and what does it bring: recall@5 / @10?
+    """What should each feature of a candidate weigh, and what does it bring: recall@1 / @5 / @10?
 
-    A softmax regression over today's score without cues and one column per cue. Each conversation or project is
-    judged by lifts that were fitted without it. `--only-measure` names data that is not fitted to, because its
-    license does not allow it. Needs no server; nothing is random. The first run makes the vectors, which the folder
-    `--vectors` keeps.
+    Two listwise logistic regressions and the odds between them, over the features of `ranking.score`, and a logistic
+    one for confidence. Each question is judged by weights that were fitted without a quarter of the conversations or,
+    where there are few of those, of the questions, its own among them. The chats and the coding life of
+    `benchmarks/data/` are always among the data. `--only-measure` names data that is not fitted to, because its license
+    does not allow it. `--write FILE` writes the weights. A set NAME-outcomes has `unanswerable` questions for those of
+    NAME. Needs no server; nothing is random. The first run makes the vectors, which the folder `--vectors` keeps.
     """
     embedder = build_embedder()
-    files: dict[str, list[_Case]] = {}
-    for name, path in data.items():
-        groups: list[dict[str, Any]] = json.loads(path.read_bytes())
-        files[name] = [case for group in groups for case in _cases(group, embedder, Path(vectors))]
-    fitted = [cases for name, cases in files.items() if name not in only_measure]
-    names = dict.fromkeys(case.group for cases in files.values() for case in cases)
-    none = np.array([1.0, *(0.0 for _ in LIFTS)])
-    today = np.array([1.0, *(getattr(cues, name) for name in LIFTS)])
-    own = {group: _fit(fitted, group, today) for group in names}
+    paths = {"chats": OWN / "chats", "life": OWN / "life", **data}
+    outcomes = {name.removesuffix(OUTCOMES): paths.pop(name) for name in list(paths) if name.endswith(OUTCOMES)}
+    sets: dict[str, list[_Case]] = {}
+    for name, path in paths.items():
+        sets[name] = list[_Case]()
+        for group, history in enumerate(_with_unanswerable(histories(path, RUN), outcomes.get(name))):
+            cases = list(_cases(history, embedder, Path(vectors)))
+            for case in cases:
+                case.fold = group % FOLDS
+            sets[name] += cases
+        if len({case.fold for case in sets[name]}) < FOLDS:
+            for place, case in enumerate(sets[name]):
+                case.fold = place // 7 % FOLDS
+    fitted = {name: cases for name, cases in sets.items() if name not in only_measure}
 
-    def recall(weights: Callable[[str], Floats]) -> Figures:
-        shares = {
-            name: np.mean([[case.recall(weights(case.group), cut) for cut in CUTS] for case in cases], axis=0)
-            for name, cases in files.items()
-        }
-        return {name: " / ".join(f"{100 * share:.1f}" for share in both) for name, both in shares.items()}
+    def without(fold: int) -> Weights:
+        kept = {name: [case for case in cases if case.fold != fold] for name, cases in fitted.items()}
+        return _with_confidence(_fit(kept, [seed])[0], kept)
 
-    everything = _fit(fitted, "", today)
+    weights, seed = _fit(fitted)
+    everything = _with_confidence(weights, fitted)
+    folds = [without(fold) for fold in range(FOLDS)]
+    if write:
+        Path(write).write_text(_toml(everything, "python -m benchmarks fit_ranking"))
     return {
-        "no cues": recall(lambda group: none),
-        "as shipped": recall(lambda group: today),
-        "fitted": recall(lambda group: own[group]),
-        **{name: round(float(it), 2) for name, it in zip(LIFTS, everything[1:] / everything[0], strict=True)},
+        name: _figures_of(cases, (lambda case: folds[case.fold]) if name in fitted else (lambda case: everything))
+        | {"fitted": _recall(cases, lambda case: case.final(everything))}
+        for name, cases in sets.items()
+    }
+
+
+OUTCOMES = "-outcomes"
+
+
+def _with_unanswerable(read: Sequence[History], path: Path | None) -> Iterator[History]:
+    groups: list[dict[str, Any]] = json.loads(path.read_bytes()) if path else []
+    more = {group["sample_id"]: group["unanswerable"] for group in groups}
+    for history in read:
+        never = [Question(history.name, text, "never_said", frozenset()) for text in more.get(history.name, ())]
+        yield history._replace(questions=[*history.questions, *never])
+
+
+def _figures_of(cases: Sequence[_Case], weights: Callable[[_Case], Weights]) -> Figures:
+    legs = [FEATURES.index(leg) for leg in ("bm25", "relative_cosine")]
+    return {
+        "bm25": _recall(cases, lambda case: case.scores.features[:, legs[0]]),
+        "cosine": _recall(cases, lambda case: case.scores.features[:, legs[1]]),
+        "sum": _recall(cases, lambda case: case.scores.features[:, legs].sum(axis=1)),
+        "as shipped": _recall(cases, lambda case: case.final(shipped_weights())),
+        "fitted without it": _recall(cases, lambda case: case.final(weights(case))),
+        "stale first, %": _stale_first(cases, lambda case: case.final(weights(case))),
+        **_calibration(cases, weights),
     }

@@ -4,21 +4,21 @@ import { el } from "./dom.js";
 import { number, percent } from "./text.js";
 
 const PARTS = {
-  mix: ["words and meaning", "how well its own words and its meaning fit the question"],
-  coverage: ["coverage", "the share of the question's words that it says, or what stands within two places of it"],
-  neighbours: ["neighbors", "the turns just before and after also match"],
-  episode: ["session", "other parts of its session fit, too"],
-  author: ["author", "the question names who said it"],
-  speaker: ["speaker", "it is said in the first person, by the one whom the question is about"],
-  time: ["time", "the question asks when, and it tells a time"],
-  spread: ["spread", "the question counts, and better results of the same session stand before it"],
+  words: ["words", "it has words of the question, and rare ones count more"],
+  meaning: ["meaning", "it means something similar"],
+  neighbors: ["neighbors", "the turns just before and after also match"],
+  session: ["session", "other parts of its session match, and where in the session it is"],
+  author: ["author", "the question names who said it, or is about its author"],
+  kind: ["kind", "a statement, a question, a prompt, or the output of a tool"],
+  time: ["time", "the question asks for a time or a number, and it has one"],
+  newness: ["newness", "how new it is among what matches"],
+  length: ["length", "how long it is"],
 };
 const WEIGHTS = {
   relevance: ["relevance", "the combined score, normalized to 0–100% across all candidates"],
-  tool: ["output of tools", "what a tool printed weighs less than what somebody said"],
   echo: ["asks the same", "a question is no answer to itself"],
   confidence: ["confidence", "the remaining confidence of a lesson; half of the score depends on it"],
-  recency: ["newness", "mixed in because a half-life was asked for"],
+  recency: ["recency", "mixed in because a half-life was asked for"],
 };
 
 /** A bar as long as the score, the legend of its parts, and what they were multiplied by. */

@@ -13,7 +13,7 @@ from ingest.platform.clock import to_ms
 from projections.compression.compression import compress
 from projections.documents import rows
 from projections.documents.index_entry import IndexEntry, entry_for, index_terms, searchable, texts_in
-from projections.search.cues import PROMPT, TOOL_OUTPUT, USER_TURN
+from projections.search.cues import PROMPT, RESULT, TOOL_OUTPUT, USER_TURN
 
 IMPORTANT = 5
 """Importance from which an observation is listed in contexts and profiles."""
@@ -80,7 +80,10 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def index_entry(self) -> IndexEntry:
         is_prompt = self.data.get("prompt") and not self.data.get("tool_name")
-        other_traits = [TOOL_OUTPUT] * self.is_tool_output + [USER_TURN] * (self.role == "user")
+        stated = not self.data  # a client that says only the kind of a turn
+        is_tool = self.is_tool_output or (stated and self.role in ("tool_call", "tool_result"))
+        of_role = [RESULT] * (self.role == "tool_result") + [USER_TURN] * (self.role == "user")
+        other_traits = [TOOL_OUTPUT] * is_tool + of_role
         traits = [PROMPT] if is_prompt else other_traits
         terms = index_terms(self.searchable_text(), self.occurred_at, also=traits)
         return entry_for(

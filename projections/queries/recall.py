@@ -38,7 +38,7 @@ from projections.queries.views import in_view
 from projections.search.dates import NamedTime, named_time
 from projections.search.index import EmbedderMismatch, IndexService
 from projections.search.question import Filter, Hit, Question, Ranking
-from projections.search.ranking import ANSWERED_FROM
+from projections.search.ranking import ANSWERED_FROM, UNLIKELY
 from projections.search.similarity import states_the_same
 from projections.search.terms import SCANNED, snippet, terms
 from projections.vectors.embedder import Embedder, ModelUnavailable
@@ -64,8 +64,9 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula
     exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent.
 
-    Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is
-    less confident is left out. Results of unknown confidence always stay. With `fold` a result represents those that
+    Without `min_confidence` nothing is returned if the query probably has no answer (`ANSWERED_FROM`), and no result
+    that is much less likely one than the best (`UNLIKELY`); with it, what is less confident is left out. Results of
+    unknown confidence always stay. With `fold` a result represents those that
     say nearly the same, unless the question counts.
 
     A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`,
@@ -127,9 +128,9 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RecallAnswer(Struct, frozen=True, kw_only=True):
-    """What was recalled. `confidence` is the first result's, also where it was too little to answer; None where that is
-    not known. `lag`: log entries not searchable yet, by partition; `degraded`: what was left out; `notes`: names in the
-    request of which nothing is found.
+    """What was recalled. `confidence` (0..1) is how likely the query has an answer here, also where nothing is
+    returned; None where that is not known. `lag`: log entries not searchable yet, by partition; `degraded`: what was
+    left out; `notes`: names in the request of which nothing is found.
     """
 
     results: list[RecallResult]
@@ -149,7 +150,7 @@ class Recalled(NamedTuple):
 
 
 class RecalledDocuments(NamedTuple):
-    """What was found, best first; what was left out; how confident the first was an answer."""
+    """What was found, best first; what was left out; how likely there is an answer."""
 
     hits: list[Recalled]
     degraded: list[str]
@@ -233,6 +234,7 @@ class Recall:
             recency_boost=request.recency_boost,
             shown=request.limit,
             fold=request.fold,
+            explain=request.explain,
         )
         allowed = key_scope(
             reader,
@@ -254,13 +256,12 @@ class Recall:
             if document is not None and may_read(document, reader)
         }
         recalled, least = folded(searched, existing), request.min_confidence
-        best = searched[0].confidence if searched else None
-        if least is not None:
-            recalled = [
-                result for result in recalled if result.hit.confidence is None or result.hit.confidence >= least
-            ]
-        elif best is not None and best < ANSWERED_FROM:  # not even the best hit is an answer
+        best = searched[0].answerable if searched else None
+        if least is None and best is not None and best < ANSWERED_FROM:
             recalled = []
+        if least is None:
+            least = UNLIKELY * max((result.hit.confidence or 0.0 for result in recalled), default=0.0)
+        recalled = [result for result in recalled if result.hit.confidence is None or result.hit.confidence >= least]
         recalled = recalled[: request.limit]
         if self._on_hits is not None:
             self._on_hits(result.hit for result in recalled)

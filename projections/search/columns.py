@@ -113,6 +113,15 @@ class TermRows:
         first = end - int(self.lengths[place])
         return self.hashes[first : max(first, min(end - without_last, first + most))]
 
+    def endings(self, most: int) -> Hashes:
+        """(n, most), the last terms of each document, the last one first; 0 where it has fewer."""
+        ends = np.cumsum(self.lengths)
+        places = ends[:, None] - np.arange(1, most + 1)
+        inside = places >= (ends - self.lengths)[:, None]
+        if not len(self.hashes):
+            return np.zeros(places.shape, np.uint32)
+        return np.where(inside, self.hashes[np.maximum(places, 0)], np.uint32(0))
+
     def counts(self, terms: Sequence[str]) -> NDArray[np.float64]:
         """(n, terms), how often each document says each term."""
         ends = np.cumsum(self.lengths)

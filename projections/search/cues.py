@@ -25,20 +25,20 @@ PROMPT = "+prompt"
 """Trait: a user's request to an agent, as a hook reports it."""
 USER_TURN = "+user"
 """Trait: any other turn of a user in a dialog, which may state something or ask."""
+RESULT = "+result"
+"""Trait: what a tool returned, without the call."""
+ASKS = "+ask"
+"""Trait: it ends with a question mark."""
+NUMBER = "+num"
+"""Trait: it has a number up to 999, or a year, in digits or in words."""
+TRAITS = (FIRST_PERSON, TELLS_TIME, TOOL_OUTPUT, PROMPT, USER_TURN, RESULT, ASKS, NUMBER)
+"""All of them: of one document at most seven, in front of its date's terms."""
 
-# In standard deviations of a leg, fitted by `benchmarks/fit_ranking.py` to agent work and BEAM: decision 39. Around
-# them recall is flat.
-SPEAKER_LIFT = 3.1
-"""Gained by texts in the first person, when the question is in it."""
-NAMED_SPEAKER_LIFT = 0.6
-"""Gained by texts in the first person whose author the question names."""
-TIME_LIFT = 2.9
-"""Gained by texts that name a time, when the question asks for one."""
-SPREAD, SPREAD_OVER = 0.13, 10
-"""Lost for each better document of the same episode, up to so many, when the question counts."""
+SPREAD_OVER = 10
+"""Better documents of the same episode that count, at most, when a question counts."""
 
 TOOL_OUTPUT_WEIGHT = 0.2
-"""Of the relevance of tool output, when the question asks for a statement: it repeats the same words."""
+"""Of the importance of tool output in the list of a time: what people and agents said comes first."""
 
 ECHO_FROM, ECHO_WEIGHT = 0.5, 0.5
 """Share of a prompt's terms that a question says, from which it is the same question again; and the weight of such a
@@ -48,7 +48,7 @@ _ASKING_TEXT = """
 please can could would should you tell me know show look up find out check search explain remind remember recall hi
 hey hello thank thanks want need let see again
 """
-ADDS_NOTHING = frozenset([*_ASKING_TEXT.split(), "pleas", FIRST_PERSON, TELLS_TIME, PROMPT, USER_TURN])
+ADDS_NOTHING = frozenset([*_ASKING_TEXT.split(), "pleas", *TRAITS])
 """Index terms of a prompt that add nothing to a question."""
 REPEATS_FROM = 0.5
 """Share of a question's terms, at least, of a prompt that repeats it: "Thank you!" repeats none."""
@@ -63,6 +63,8 @@ BESIDE_TEXT = 4
 """Index terms of a prompt besides its text: the date's, and the trait."""
 SHORTEST = 60
 """Characters that a text counts for at least."""
+_END = 20
+"""Characters at the end of a text that are read for its question mark."""
 
 _SELF = frozenset(
     f"{word}{end}"
@@ -84,12 +86,37 @@ monday tuesday wednesday thursday friday saturday sunday week weekend month year
 """
 _DATES = frozenset([*_TIME_TEXT.split(), *map(str, range(1, 32)), *map(str, range(1900, 2100))])
 _TIME_STEMS = frozenset([*_TIME_TEXT.split(), *map(str, range(1900, 2100))])
+_NUMBER_TEXT = """
+one two three four five six seven eight nine ten eleven twelv twenti thirti forti fifti hundr thousand million half
+dozen
+"""
+_NUMBERS = frozenset([*_NUMBER_TEXT.split(), *map(str, range(1_000)), *map(str, range(1900, 2100))])
+_MONTHS = frozenset(_TIME_TEXT.split()[:12])
 _ASKS_TIME = re.compile(
     r"\bwhen (?:did|does|do|is|was|are|were|will|has|have|had|can|could|should|would)\b|^when\b"
     r"|\b(?:what|which) (?:date|day|month|year|time)\b|\bhow (?:long|recently|many (?:days|weeks|months|years))\b",
     re.IGNORECASE,
 )
 _ASKS_SEVERAL = re.compile(r"\b(?:how many|in total|altogether|across)\b", re.IGNORECASE)
+_ASKS_NUMBER = re.compile(
+    r"\bhow (?:many|much|long|often|old|big|large|far|fast)\b"
+    r"|\bwhat (?:number|size|limit|port|version|percentage|amount|price|cost|value|budget|timeout|rate)\b",
+    re.IGNORECASE,
+)
+_ASKS_PAST = re.compile(
+    r"\b(?:before|used to|originally|initially|at first|formerly|previously|first)\b", re.IGNORECASE
+)
+_ASKS_NOW = re.compile(
+    r"\b(?:now|current|currently|latest|today|still|most recent|recently|newest|these days|last)\b", re.IGNORECASE
+)
+_PRESENT = re.compile(r"\b(?:is|are|do|does|has|have|can|must|should)\b", re.IGNORECASE)
+_NOT_PRESENT = re.compile(r"\b(?:was|were|did|had|when|why)\b", re.IGNORECASE)
+_QUESTION_WORD = re.compile(
+    r"\s*(?:what|which|who|whom|whose|where|when|why|how|is|are|was|were|did|do|does|can|could|has|have|had|will|would"
+    r"|should)\b",
+    re.IGNORECASE,
+)
+_QUESTION_MARKS = ("?", "\uff1f")
 
 
 _EXACT = re.compile(
@@ -114,6 +141,18 @@ class Cues(NamedTuple):
     """It names something in code, asks what a tool did, or is a word or two."""
     several: bool = False
     """It counts, so its answer is probably spread over several sessions."""
+    number: bool = False
+    """It asks for a number."""
+    past: bool = False
+    """It asks what was so before."""
+    now: bool = False
+    """It asks for the newest."""
+    present: bool = False
+    """It asks what is so, in the present tense, and not why or since when."""
+    question_word: bool = False
+    """It begins with one."""
+    question_mark: bool = False
+    """It ends with one."""
 
 
 NO_CUES = Cues()
@@ -121,11 +160,18 @@ NO_CUES = Cues()
 
 def cues_of(question: str) -> Cues:
     """The cues of a question, by its English words; none in another language."""
+    past = _ASKS_PAST.search(question) is not None
     return Cues(
         first_person=_ASKS_OF_SELF.search(_ASKS_ADVICE.sub("", question)) is not None,
         time=_ASKS_TIME.search(question) is not None,
         exact=is_lookup(question) or _EXACT.search(question) is not None,
         several=_ASKS_SEVERAL.search(question) is not None,
+        number=_ASKS_NUMBER.search(question) is not None,
+        past=past,
+        now=_ASKS_NOW.search(question) is not None,
+        present=_PRESENT.search(question) is not None and not (_NOT_PRESENT.search(question) or past),
+        question_word=_QUESTION_WORD.match(question) is not None,
+        question_mark=question.rstrip().endswith(_QUESTION_MARKS),
     )
 
 
@@ -137,29 +183,21 @@ def is_lookup(question: str) -> bool:
 def traits(text: str, said: Sequence[str]) -> list[str]:
     """The traits of a text whose terms are `said`, as index terms."""
     # not a regular expression, which took ten times as long
-    text = text[:SCANNED]
+    asks = text[-_END:].rstrip().endswith(_QUESTION_MARKS)
+    text, said = text[:SCANNED], said[:SCANNED_TERMS]
     selves = sum(map(_SELF.__contains__, text.split()))
-    present = [FIRST_PERSON] if ONE_IN * selves > max(SHORTEST, len(text)) else []
-    return present if _TIME_STEMS.isdisjoint(said[:SCANNED_TERMS]) else [*present, TELLS_TIME]
+    has = {
+        FIRST_PERSON: ONE_IN * selves > max(SHORTEST, len(text)),
+        TELLS_TIME: not _TIME_STEMS.isdisjoint(said),
+        ASKS: asks,
+        NUMBER: not _NUMBERS.isdisjoint(said),
+    }
+    return [trait for trait, present in has.items() if present]
 
 
-def speaker_lift(cues: Cues, documents: TermRows, named: Floats) -> Floats:
-    """(n,), for texts in the first person: of the user, or of an author whom the question names.
-
-    `named` is the share of each author's name that the question says.
-    """
-    lift = SPEAKER_LIFT * cues.first_person + NAMED_SPEAKER_LIFT * named
-    return lift * having(documents, FIRST_PERSON) if lift.any() else lift
-
-
-def time_lift(cues: Cues, documents: TermRows) -> Floats:
-    """(n,), TIME_LIFT for texts that name a time, when the question asks for one."""
-    return TIME_LIFT * (having(documents, TELLS_TIME) if cues.time else np.zeros(len(documents)))
-
-
-def tool_weight(cues: Cues, documents: TermRows) -> Floats:
-    """(n,), TOOL_OUTPUT_WEIGHT for tool output unless the question is exact, 1 for all else."""
-    return np.where(having(documents, TOOL_OUTPUT) * (not cues.exact), TOOL_OUTPUT_WEIGHT, 1.0)
+def months(terms: Sequence[str]) -> list[str]:
+    """The months among the terms of a question."""
+    return [term for term in terms if term in _MONTHS]
 
 
 def echo_weight(cues: Cues, said: Floats, documents: TermRows) -> Floats:
@@ -188,17 +226,19 @@ def says_only(terms: Collection[str], documents: TermRows) -> NDArray[np.bool_]:
 
 
 def spread(cues: Cues, scores: Floats, episode: NDArray[np.int32]) -> Floats:
-    """(n,), minus SPREAD for each better document of the same episode, when the question counts."""
+    """(n,), minus the number of better documents of the same episode, up to SPREAD_OVER, when the question counts."""
     lost = np.zeros(len(scores))
     if not cues.several or not len(scores):
         return lost
     order = np.lexsort((-scores, episode))
     starts = np.flatnonzero(np.diff(episode[order], prepend=episode[order[0]] - 1))
     better = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
-    lost[order] = -SPREAD * np.minimum(better, SPREAD_OVER)
+    lost[order] = -np.minimum(better, SPREAD_OVER)
     return np.where(episode >= 0, lost, 0.0)
 
 
-def having(documents: TermRows, trait: str) -> Floats:
-    """(n,), 1 for each document that has the trait."""
-    return np.minimum(documents.counts([trait])[:, 0], 1.0)
+def having(documents: TermRows, *traits: str) -> Floats:
+    """(n, traits), 1 for each document that has the trait; (n,) of one trait."""
+    ends = documents.endings(DATE_TERMS + len(TRAITS))
+    columns = [(ends == value).any(axis=1) for value in hashed(trait.encode() for trait in traits)]
+    return np.stack(columns, axis=1).astype(np.float64) if len(columns) > 1 else columns[0].astype(np.float64)

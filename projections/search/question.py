@@ -133,7 +133,7 @@ class Question(Struct, frozen=True, kw_only=True):
     candidates. `ranking` is the order: `fused` is mnemolog's own; `similarity` is memex's, which `alpha` and
     `half_life_days` tune; `rrf` is agent-memory's, with `recency_boost`. `model` made the vector; an index of another
     refuses the question. With `fold`, near-duplicates are collapsed into one `fused` hit. `named` is the time that the
-    text names: `fused` ranks what occurred then, or says so, first.
+    text names: `fused` ranks what occurred then, or says so, first. With `explain` hits say what each feature adds.
     """
 
     text: str
@@ -149,6 +149,7 @@ class Question(Struct, frozen=True, kw_only=True):
     recency_boost: bool = True
     fold: bool = False
     named: NamedTime | None = None
+    explain: bool = False
 
     @property
     def depth(self) -> int:
@@ -170,11 +171,13 @@ class Hit(Struct, frozen=True):
     score: float
     explain: dict[str, float]
     confidence: float | None = None
-    """0..1, how likely it is an answer; None if unknown (see `confidence`)."""
+    """0..1, how likely it answers; None if unknown (see `confidence`)."""
     repeats: Sequence["Hit"] = ()
     """Results that probably say the same, best first."""
     terms: Sequence[str] = ()
     """Of the question, as they were searched."""
+    answerable: float | None = None
+    """0..1, how likely the question has an answer, as far as this result tells; None if unknown."""
 
 
 __all__ = ["BitMap", "Facets", "among", "bitmap", "entry_facets", "facet", "lexical_facets", "ordinals"]

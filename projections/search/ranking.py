@@ -1,51 +1,62 @@
 """Scores a pool of candidates for one query, and how likely each is an answer. The one file that imports rank_bm25.
 
 Guarantee: a pure function of the query's terms and the pool. The same input gives the same scores, every final score is
-finite, and a leg without data (no query terms, no vectors yet) is left out instead of counting as a bad match.
+finite, and a feature without data (no query terms, no vectors yet) is the same for all instead of counting as a bad
+match.
 
-Scores only compare the results of one question; `confidence` is absolute. It is a logistic model of how much of the
-question is said around the result, how much of it any candidate says, how near the static and model vectors are, and
-how much of it no candidate says and no model knows: a name or a number that was never mentioned. A word counts by how
-rare it is among the documents that the reader can read. Fitted to questions that the sessions of two projects of agent
-work (MIT) and of `benchmarks/coding.py` answer, and to others that they do not; `python -m benchmarks abstain` measures
-it (decision 51).
+The score is a sum of `FEATURES` times the weights of `weights.toml`, which `python -m benchmarks fit_ranking` makes:
+listwise logistic regressions for two kinds of history, mixed by what the pool and the question look like (decision 59).
+Scores only compare the results of one question; `confidence` is absolute: a logistic model of how much of the question
+is said around the result, how much of it any candidate says, how near the static and model vectors are, and how much of
+it no candidate says and no model knows: a name or a number that was never mentioned. A word counts by how rare it is
+among the documents that the reader can read.
 """
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from math import log
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 
 from projections.search.columns import TermRows
-from projections.search.cues import NO_CUES, Cues, speaker_lift, spread, time_lift
+from projections.search.cues import (
+    ASKS,
+    FIRST_PERSON,
+    NO_CUES,
+    NUMBER,
+    PROMPT,
+    RESULT,
+    TELLS_TIME,
+    TOOL_OUTPUT,
+    TRAITS,
+    USER_TURN,
+    Cues,
+    having,
+    months,
+    spread,
+)
 
 Mode = Literal["hybrid", "lexical", "vector"]
 Floats = NDArray[np.float64]
 
-# Recall figures below: LoCoMo, five conversations, categories 1-4, evidence turns in the first 10 of a pool of 319 on
-# average; 81.1 as set here. The plateau is flat: of 70 settings, those best on four conversations give 79.8 on a fifth.
-ALPHA = 0.5
-"""Share of the lexical leg; 0.4 costs 0.5 points, 0.6 costs 0.7."""
-COVERAGE = 0.3
-"""Per standard deviation of the share of the query said within `WINDOW`; without it, recall@5 falls from 72.7 to
-70.7."""
 WINDOW = 2
-"""Neighbors on either side, at least as many as `NEIGHBOR_LIFTS`; with 1 of each 79.7, 3 costs 0.2."""
-NEIGHBOR_LIFTS = (0.3, 0.15)
-"""Share of the scores of the documents one and two places away that is added; without 78.6, without the second 80.3."""
-ALONE_LIFT = 0.5
-"""Share of its own score that a document without neighbors gains, or memories would lose to observations. With a
-quarter of the turns taken out of their sessions, recall of evidence among them is 52% at 0 and 65% at 0.5; of the rest
-68 and 66."""
-EPISODE_LIFT = 0.3
-"""Share of the mean of the episode's best `EPISODE_BEST` that is added; without 80.0."""
+"""Neighbors on either side whose words count as said near a document."""
+ALONE = 0.5
+"""Share of its own score that stands in for the neighbors of a document that has none, or memories would lose to
+observations. With a quarter of the turns taken out of their sessions, recall of evidence among them was 52% at 0 and 65
+at 0.5; of the rest 68 and 66%."""
 EPISODE_BEST = 3
-AUTHOR_LIFT = 1.5
-"""In standard deviations of a leg, when the query names the author; without authors 78.9, at 2.0 the same."""
+"""Of an episode, as many of its best documents say how good it is."""
+STRONGEST = 10
+"""Of a pool: what is newer than these has not been replaced since."""
+EXPECTED_COSINE = 0.3
+"""In place of the model's, until a document has its vector."""
 K1, B = 0.9, 0.4
 """Anserini's defaults; 0.6, 1.2 and B 0.2 within 0.1 of recall@10 (LoCoMo)."""
 
@@ -82,7 +93,7 @@ class Pool:
     """The documents to rank, one column per attribute; every column is as long as `terms`."""
 
     terms: TermRows
-    """`terms(text) + date_terms(occurred_at)`, as an index keeps them; without dates 79.1."""
+    """`index_terms` of each, as an index keeps them: text, traits, and the terms of its date."""
     cosine: Floats | NDArray[np.float32]
     """(n,), of the model's vectors to the query's; nan where the document has none yet."""
     episode: NDArray[np.int32]
@@ -95,30 +106,79 @@ class Pool:
     """(n,), who said it, a key of `names`; None when authors are unknown."""
     names: Mapping[int, Sequence[str]] = field(default_factory=dict[int, Sequence[str]])
     """`terms(name)` of each author in the pool."""
+    occurred_ms: NDArray[np.int64] | None = None
+    """(n,), ms since the epoch; None: all at once."""
+    importance: NDArray[np.floating[Any]] | None = None
+    """(n,), 0 to 10; None: 5 each."""
 
 
-WEIGHTED = ("mix", "author", "coverage", "neighbours", "episode", "speaker", "time", "spread")
-"""The columns of `Scores` that are summed, in this order: other orders round differently."""
+class Weights(NamedTuple):
+    """What `weights.toml` says, as arrays."""
+
+    features: Floats
+    """(2, len(FEATURES)), of each kind of history."""
+    kind: Floats
+    """(len(KIND),), of the log odds that a question is about the first kind."""
+    answerable: Floats
+    """(len(ANSWERABLE),), of the log odds that the question has an answer, by what speaks for a result."""
+    share: Floats
+    """(2,), of the log odds that it is this result, if there is one: of its log share of the answer, and a constant."""
+
+
+GROUPS = {
+    "words": ("bm25", "bm25_rank", "said", "near", "raw_near"),
+    "meaning": ("relative_cosine", "raw_cosine", "cosine_rank", "relative_static", "raw_static"),
+    "neighbors": ("before", "after", "two_away", "said_before", "said_after", "after_question"),
+    "session": (
+        "episode", "episode_cosine", "episode_best", "episode_said", "raw_episode_said",
+        "first", "place", "late", "spread",
+    ),
+    "author": ("author", "other_author", "named_first_person", "user_first_person"),
+    "kind": ("user", "tool", "result", "asks", "user_asks", "importance"),
+    "time": ("tells_time", "time_asked", "number", "number_asked", "month", "named_time"),
+    "newness": ("new", "new_asked", "new_past", "new_present", "newer_strong"),
+    "length": ("length", "raw_length"),
+}  # fmt: skip
+"""The features, described in docs/concepts/recall.md, by what they tell; `explain` shows the sums of groups."""
+FEATURES = tuple(name for names in GROUPS.values() for name in names)
+"""The columns of `Scores.features`."""
+KIND = (
+    "always", "tool", "user", "length", "asks", "first_person", "question_mark", "question_word", "cosine", "words",
+    "episodes", "authors",
+)  # fmt: skip
+"""What tells the kind of history: shares of the pool, and how the question is put."""
+ANSWERABLE = ("near", "said", "unknown", "static", "best_cosine", "always")
+SHARE = ("share", "always")
+
+
+@cache
+def shipped_weights() -> Weights:
+    """The weights of `weights.toml`, read once. Raises KeyError for a file that lacks some."""
+    read = tomllib.loads(Path(__file__).with_name("weights.toml").read_text())
+    return Weights(
+        np.array([read["features"][name] for name in FEATURES]).T,
+        np.array([read["kind"][name] for name in KIND]),
+        np.array([read["answerable"][name] for name in ANSWERABLE]),
+        np.array([read["share"][name] for name in SHARE]),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The features of each document of a pool; every column is (n,) float64, in the pool's order.
+    """The features of each document of a pool, in the pool's order.
 
-    `final` is the sum of the columns of WEIGHTED, in standard deviations of a leg; `relevance` is `final` stretched to
-    0..1 over the pool, for weights that multiply.
+    `final` is their weighted sum, a log probability up to a constant; `relevance` is `final` stretched to 0..1 over the
+    pool, for weights that multiply.
     """
 
+    features: Floats
+    """(n, len(FEATURES))."""
+    kind: Floats
+    """(len(KIND),)."""
+    weights: Floats
+    """(len(FEATURES),), as mixed for this question."""
     lexical: Floats
-    vector: Floats
-    mix: Floats
-    author: Floats
-    coverage: Floats
-    neighbours: Floats
-    episode: Floats
-    speaker: Floats
-    time: Floats
-    spread: Floats
+    """(n,), BM25 over the pool."""
     final: Floats
     relevance: Floats
     said: Floats
@@ -126,39 +186,219 @@ class Scores:
     near: Floats
     """(n, terms), 1 where the document, or one within `WINDOW` places of it, says the term."""
 
+    def groups(self) -> dict[str, Floats]:
+        """What each of GROUPS adds to a document's score, (n,), against the mean of the pool."""
+        parts = self.features * self.weights
+        starts = np.cumsum([0, *map(len, GROUPS.values())])[:-1]
+        sums = np.add.reduceat(parts - parts.mean(axis=0), starts, axis=1)
+        return dict(zip(GROUPS, sums.T, strict=True))
+
 
 def score(
-    query_terms: Sequence[str], pool: Pool, *, mode: Mode = "hybrid", alpha: float = ALPHA, cues: Cues = NO_CUES
+    query_terms: Sequence[str],
+    pool: Pool,
+    *,
+    mode: Mode = "hybrid",
+    cues: Cues = NO_CUES,
+    inside: NDArray[np.bool_] | None = None,
+    weights: Weights | None = None,
 ) -> Scores:
-    """Relevance of each document of the pool to the query.
+    """Relevance of each document of the pool to the query. Vector mode uses no words, lexical mode no vectors.
 
-    BM25 over the pool and cosine are standardized and mixed (`alpha` is the lexical share); then a document is lifted
-    when the query names its author, by how much of the query is said around it, by its neighbors and by its episode;
-    last by what the query's `cues` ask for. Vector mode uses no words, lexical mode no vectors.
+    `inside` (n,) is whether a document is of the time that the question names. Rarity is that in the pool: a count over
+    all that the reader can read may be some minutes old, and indexes of the same documents would score differently.
     """
+    weights = shipped_weights() if weights is None else weights
     cues = NO_CUES if mode == "vector" else cues
     words = () if mode == "vector" else query_terms
-    around = _Surroundings.of(pool)
     bm25 = PoolBM25(pool.terms, words)
+    around = _Surroundings.of(pool)
     lexical = np.asarray(bm25.get_scores(list(words)), np.float64)
-    vector = np.full(len(pool.terms), np.nan) if mode == "lexical" else _meaning(pool)
-    mix = _mix(lexical, vector, alpha if mode == "hybrid" else float(mode == "lexical"))
-    named = _author_named(words, pool)
-    author = AUTHOR_LIFT * named
     said = np.minimum(bm25.counts, 1.0)
     near: Floats = np.max([said, *(around.take(said, distance) for distance in around.places)], axis=0)
-    coverage = COVERAGE * _standardized(_coverage(bm25, near))
-    own = mix + author + coverage
-    neighbors = around.lift(own)
-    episode = EPISODE_LIFT * _episode_best(own + neighbors, pool.episode)
-    speaker, time = speaker_lift(cues, pool.terms, named), time_lift(cues, pool.terms)
-    lifted = own + neighbors + episode + speaker + time
-    apart = spread(cues, lifted, pool.episode)
-    final = lifted + apart
-    return Scores(
-        lexical, vector, mix, author, coverage, neighbors, episode, speaker, time, apart, final, stretched(final),
-        bm25.counts, near,
-    )  # fmt: skip
+    idf = np.array([bm25.idf.get(term, 0.0) for term in bm25.distinct])
+    idf = idf / (idf.sum() or 1.0)
+    matched = _Matches.of(lexical, pool, mode, said @ idf, near @ idf)
+    traits = dict(zip(TRAITS, having(pool.terms, *TRAITS).T, strict=True))
+    columns = {
+        **_own(matched),
+        **_episodes(matched, pool, around, said, idf),
+        **_texts(words, pool, traits, cues, around),
+        **_times(words, pool, traits, cues, matched.mix, inside),
+    }
+    columns["spread"] = spread(cues, matched.mix + columns["episode"], pool.episode)
+    features = np.stack([columns[name] for name in FEATURES], axis=1)
+    kind = _kind(columns, pool, cues, len(query_terms))
+    first = 1 / (1 + np.exp(-kind @ weights.kind))
+    mixed = first * weights.features[0] + (1 - first) * weights.features[1]
+    final = np.vecdot(features, mixed)  # not `@`: BLAS sums a row in an order that depends on its place
+    return Scores(features, kind, mixed, lexical, final, stretched(final), bm25.counts, near)
+
+
+class _Matches(NamedTuple):
+    """How well each document matches by itself, (n,) each."""
+
+    bm25: Floats
+    vector: Floats
+    raw_cosine: Floats
+    static: Floats
+    mix: Floats
+    """Mean of the standardized legs."""
+    said: Floats
+    """Share of the query that it says; rare words count more."""
+    near: Floats
+    """Share that it or one within WINDOW places of it says."""
+
+    @classmethod
+    def of(cls, lexical: Floats, pool: Pool, mode: Mode, said: Floats, near: Floats) -> "_Matches":
+        none = np.zeros(len(lexical))
+        bm25 = standardized(lexical)
+        if mode == "lexical":
+            return cls(bm25, bm25, none, none, bm25, said, near)
+        own = np.asarray(pool.cosine, np.float64)
+        static = none if pool.static is None else np.nan_to_num(np.asarray(pool.static, np.float64))
+        meaning = standardized(_meaning(pool))
+        known, embedded = ~np.isnan(meaning), ~np.isnan(own)
+        # without any vector a document counts by its words, or is last if there are none
+        vector = np.where(known, meaning, bm25 if bm25.any() else meaning[known].min(initial=0.0))
+        least = own[embedded].min() if embedded.any() else 0.0
+        raw = np.where(embedded, own, np.where(known, EXPECTED_COSINE, least))
+        return cls(bm25, vector, raw, static, (bm25 + vector) / 2, said, near)
+
+
+def _own(matched: _Matches) -> dict[str, Floats]:
+    return {
+        "bm25": matched.bm25,
+        "relative_cosine": matched.vector,
+        "raw_cosine": matched.raw_cosine,
+        "relative_static": standardized(matched.static),
+        "raw_static": matched.static,
+        "bm25_rank": _reciprocal_rank(matched.bm25),
+        "cosine_rank": _reciprocal_rank(matched.vector),
+        "said": matched.said,
+        "near": standardized(matched.near),
+        "raw_near": matched.near,
+    }
+
+
+def _episodes(matched: _Matches, pool: Pool, around: "_Surroundings", said: Floats, idf: Floats) -> dict[str, Floats]:
+    """What the turns around a document and its session say of it. A document that is alone is its own session."""
+    mix, share = matched.mix, standardized(matched.said)
+    alone = np.all([place == len(mix) for place in around.places.values()], axis=0)
+    outside = pool.episode < 0
+    _, episode = np.unique(pool.episode, return_inverse=True)
+
+    def beside(column: Floats, *distances: int) -> Floats:
+        total = np.sum([around.take(column, distance) for distance in distances], axis=0) / len(distances)
+        return np.where(alone, ALONE * column, total)
+
+    def best(column: Floats) -> Floats:
+        highest = np.full((episode.max(initial=0) + 1, *column.shape[1:]), -np.inf)
+        np.maximum.at(highest, episode, column)
+        return np.where(outside.reshape(-1, *[1] * (column.ndim - 1)), column, highest[episode])
+
+    in_episode = best(said) @ idf
+    sequence = pool.sequence.astype(np.float64)
+    return {
+        "before": beside(mix, -1),
+        "after": beside(mix, 1),
+        "two_away": beside(mix, -2, 2),
+        "episode": _episode_best(mix, pool.episode),
+        "episode_cosine": best(matched.vector),
+        "episode_best": best(mix),
+        "episode_said": standardized(in_episode),
+        "raw_episode_said": in_episode,
+        "said_before": beside(share, -1),
+        "said_after": beside(share, 1),
+        "first": (sequence == 0) * (1.0 - outside),
+        "place": np.log1p(np.where(outside, 0.0, sequence)),
+        "late": np.where(outside, 0.0, best(sequence) - sequence < 1.5),
+    }
+
+
+def _texts(
+    words: Sequence[str], pool: Pool, traits: Mapping[str, Floats], cues: Cues, around: "_Surroundings"
+) -> dict[str, Floats]:
+    """Who said it, and what kind of text it is."""
+    asks, user = traits[ASKS], np.maximum(traits[PROMPT], traits[USER_TURN])
+    lengths, named = np.log1p(pool.terms.lengths), _author_named(words, pool)
+    whole = {author for author, name in pool.names.items() if name and {*name} <= {*words}}
+    only = next(iter(whole)) if len(whole) == 1 else None
+    other = np.zeros(len(named)) if pool.author is None or only is None else 1.0 * (pool.author != only)
+    return {
+        "length": standardized(lengths),
+        "raw_length": lengths,
+        "author": named,
+        "other_author": other,
+        "named_first_person": traits[FIRST_PERSON] * named,
+        "user_first_person": user * cues.first_person,
+        "user": user,
+        "tool": traits[TOOL_OUTPUT],
+        "result": traits[RESULT],
+        "asks": asks,
+        "after_question": around.take(asks, -1),
+        "user_asks": asks * user,
+        "importance": np.zeros(len(named)) if pool.importance is None else pool.importance.astype(np.float64) - 5,
+    }
+
+
+def _times(
+    words: Sequence[str],
+    pool: Pool,
+    traits: Mapping[str, Floats],
+    cues: Cues,
+    mix: Floats,
+    inside: NDArray[np.bool_] | None,
+) -> dict[str, Floats]:
+    n, named = len(mix), months(words)
+    occurred = np.zeros(n, np.int64) if pool.occurred_ms is None else pool.occurred_ms
+    tells_time, number = traits[TELLS_TIME], traits[NUMBER]
+    new = np.searchsorted(np.sort(occurred), occurred) / max(1, n - 1)
+    strongest = np.sort(occurred[np.argsort(-mix, kind="stable")[:STRONGEST]])
+    return {
+        "tells_time": tells_time,
+        "time_asked": tells_time * cues.time,
+        "number": number,
+        "number_asked": number * cues.number,
+        "month": np.minimum(1.0, pool.terms.counts(named).sum(axis=1)) if named else np.zeros(n),
+        "named_time": np.zeros(n) if inside is None else inside.astype(np.float64),
+        "new": new,
+        "new_asked": new * cues.now,
+        "new_past": new * cues.past,
+        "new_present": new * cues.present,
+        "newer_strong": 1 - np.searchsorted(strongest, occurred, side="right") / max(1, len(strongest)),
+    }
+
+
+def _kind(columns: Mapping[str, Floats], pool: Pool, cues: Cues, words: int) -> Floats:
+    n = len(pool.terms)
+    if not n:
+        return np.zeros(len(KIND))
+    best = np.sort(columns["raw_cosine"])[-10:].mean()
+    values = {
+        "always": 1.0,
+        **{name: columns[name].mean() for name in ("tool", "user", "asks")},
+        "length": columns["raw_length"].mean(),
+        "first_person": float(cues.first_person),
+        "question_mark": float(cues.question_mark),
+        "question_word": float(cues.question_word),
+        "cosine": best,
+        "words": log(1 + words),
+        "episodes": log(1 + len(np.unique(pool.episode)) / n),
+        "authors": float(min(len(pool.names), MOST_AUTHORS)),
+    }
+    return np.array([values[name] for name in KIND])
+
+
+MOST_AUTHORS = 8
+"""That count: more of them say nothing new about the kind of history."""
+RANK_K = 3
+"""Of a reciprocal rank: the first is worth 4/3 of the second."""
+
+
+def _reciprocal_rank(column: Floats) -> Floats:
+    """(n,), of the number of documents that are better; of equal ones the same."""
+    return 1 / (RANK_K + len(column) - np.searchsorted(np.sort(column), column, side="right"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,22 +427,6 @@ class _Surroundings:
         padded = np.concatenate([column, np.zeros((1, *column.shape[1:]))])
         return np.asarray(padded[self.places[distance]], np.float64)
 
-    def lift(self, own: Floats) -> Floats:
-        """(n,), `NEIGHBOR_LIFTS` of the scores on either side, or `ALONE_LIFT` without neighbors."""
-        lifted = np.zeros_like(own)
-        for distance, share in enumerate(NEIGHBOR_LIFTS, start=1):
-            lifted += share * (self.take(own, -distance) + self.take(own, distance))
-        alone = np.all([place == own.size for place in self.places.values()], axis=0)
-        return np.where(alone, ALONE_LIFT * own, lifted)
-
-
-def _coverage(bm25: PoolBM25, near: Floats) -> Floats:
-    """(n,), the idf-weighted share of the query's words said near each document."""
-    idf = np.array([bm25.idf.get(term, 0.0) for term in bm25.distinct])
-    if not idf.any() or not bm25.corpus_size:
-        return np.zeros(bm25.corpus_size)
-    return np.asarray(near @ idf / idf.sum(), np.float64)
-
 
 def _meaning(pool: Pool) -> Floats:
     """(n,), the model's cosines, standardized; without one the static cosine, standardized separately.
@@ -213,25 +437,15 @@ def _meaning(pool: Pool) -> Floats:
     own = np.asarray(pool.cosine, np.float64)
     if pool.static is None:
         return own
-    static = _standardized(np.asarray(pool.static, np.float64))
+    static = standardized(np.asarray(pool.static, np.float64))
     both = ~np.isnan(own) & ~np.isnan(static)
-    own = _standardized(own)
+    own = standardized(own)
     if np.isnan(own).any() and both.any():
         own = own * static[both].std() + static[both].mean()
     return np.where(np.isnan(own), static, own)
 
 
-def _mix(lexical: Floats, vector: Floats, alpha: float) -> Floats:
-    """Standardized legs, mixed; without a vector a document counts by its words, or is last if no word matches."""
-    words = _standardized(lexical)
-    meaning = _standardized(vector)
-    unknown = np.isnan(meaning)
-    least = np.full_like(words, meaning[~unknown].min(initial=0.0))
-    instead = words if alpha > 0 and words.any() else least
-    return np.where(unknown, instead, alpha * words + (1 - alpha) * meaning)
-
-
-def _standardized(column: Floats) -> Floats:
+def standardized(column: Floats) -> Floats:
     """In standard deviations from the mean; nan stays nan, a constant becomes 0."""
     finite = column[~np.isnan(column)]
     spread = finite.std() if finite.size else 0.0
@@ -269,13 +483,11 @@ def _episode_best(values: Floats, episode: NDArray[np.int32]) -> Floats:
     return np.where(episode >= 0, means, values)
 
 
-# fitted to the question sets of decision 51; `python -m benchmarks abstain` measures them
-NEAR, SAID, UNKNOWN, STATIC, COSINE, CONSTANT = 5.3, 4.1, -4.5, 2.8, 2.8, -6.2
-ANSWERED_FROM = 0.18
-"""Below that the first result is no answer. Of all sets at most 0.9 points of recall@10 are below it, and three of four
-unanswerable questions; at 0.2 the former are 1.4."""
-EXPECTED_COSINE = 0.35
-"""In place of the model's, until a document has its vector: about that of a result that is barely an answer."""
+ANSWERED_FROM = 0.2
+"""Below that a question has no answer: of the answerable questions of each set at most three of a hundred."""
+UNLIKELY = 0.03
+"""Share of the confidence of the best result below which a result is not returned: of the answers among the first ten
+at most 1.8 of a hundred are (coding sessions 0), and of the results 2 to 15."""
 CORRECTED = 0.5
 """Trust in a corrected term: often the documents never said the question's word, but something like it."""
 FEWEST = 1_000
@@ -292,7 +504,7 @@ def idf_of(frequencies: Sequence[int], documents: int) -> Floats:
     return np.log(1 + (max(documents, FEWEST) - n + 0.5) / (n + 0.5))
 
 
-def confidence(
+def evidence(
     said: Floats,
     near: Floats,
     idf: Floats,
@@ -301,24 +513,46 @@ def confidence(
     in_table: NDArray[np.bool_],
     trust: Floats | float = 1.0,
 ) -> Floats:
-    """(n,) 0..1, of each document of a pool; a long question is judged by its best part.
+    """(n, len(ANSWERABLE)), what speaks for each document of a pool; a long question counts by its best part.
 
     `said` and `near` (n, terms) are above 0 where a document, or one near it, says the term; `static` and `cosine` (n,)
-    are nan for a document without the vector. `in_table` (terms,) are those with a static vector, `trust` (terms,) is
-    the trust in each term's spelling.
+    are nan for a document without the vector. `in_table` (terms,) are those with a static vector, `trust` (terms,)
+    is the trust in each term's spelling.
     """
-    if not len(said) or not idf.sum():
-        return np.zeros(len(said))
+    n = len(said)
     anywhere = np.asarray((said > 0).any(axis=0), np.bool_)
     weight, near, new = idf * trust, np.minimum(near, 1.0), idf * ~(in_table | anywhere)
     starts = range(0, len(idf) - STEP, STEP) if 2 * len(idf) > 3 * PART else ()
-    words: list[Floats] = [
-        (NEAR * near[:, part] @ weight[part] + SAID * anywhere[part] @ weight[part] + UNKNOWN * new[part].sum())
-        / idf[part].sum()
+    parts = [
+        np.stack([near[:, part] @ weight[part], np.full(n, anywhere[part] @ weight[part]), np.full(n, new[part].sum())])
+        / (idf[part].sum() or 1.0)
         for part in (slice(0, len(idf)), *(slice(start, start + PART) for start in starts))
     ]
-    meaning = STATIC * np.nan_to_num(static) + COSINE * np.where(np.isnan(cosine), EXPECTED_COSINE, cosine)
-    return 1 / (1 + np.exp(-(np.max(words, axis=0) + meaning + CONSTANT)))
+    by_part = np.stack(parts)  # (parts, 3, n)
+    words = by_part[(by_part[:, 0] + by_part[:, 1] - by_part[:, 2]).argmax(axis=0), :, np.arange(n)]
+    own = np.where(np.isnan(cosine), EXPECTED_COSINE, cosine)
+    return np.column_stack([words, np.nan_to_num(static), np.full(n, own.max(initial=0.0)), np.ones(n)])
+
+
+class Confidence(NamedTuple):
+    """Of each document of a pool, (n,) 0..1: that the question has an answer, as far as this document tells, and that
+    this document answers it."""
+
+    answerable: Floats
+    answers: Floats
+
+
+def confidence(columns: Floats, final: Floats, weights: Weights | None = None) -> Confidence:
+    """Of documents with these columns of `evidence` and these scores, whose softmax is a share of the answer."""
+    weights = shipped_weights() if weights is None else weights
+    relative = final - final.max(initial=-np.inf)
+    share = relative - np.log(np.exp(relative).sum() or 1.0)
+    answerable = _probability(columns @ weights.answerable)
+    return Confidence(answerable, answerable * _probability(weights.share[0] * share + weights.share[1]))
+
+
+def _probability(log_odds: Floats) -> Floats:
+    return 1 / (1 + np.exp(-log_odds))
 
 
 def confidence_by_words(terms: Sequence[str], near: Floats, idf: Floats) -> Floats:

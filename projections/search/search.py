@@ -4,8 +4,8 @@
 (`_weigh`), and order (`best_first`, then folding of repeats).
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -16,32 +16,35 @@ from projections.search.candidates import Candidates, DocumentColumns, Meaning, 
 from projections.search.columns import TermRows, hashed
 from projections.search.cues import (
     DATE_TERMS,
-    NO_CUES,
     PROMPT,
+    TOOL_OUTPUT,
     TOOL_OUTPUT_WEIGHT,
+    Cues,
     cues_of,
     echo_weight,
     having,
     is_lookup,
-    tool_weight,
 )
 from projections.search.dates import NamedTime
 from projections.search.index import decayed_confidence
 from projections.search.lexical import MAX_QUERY_TERMS
 from projections.search.question import Hit, Kind, Question
 from projections.search.ranking import (
+    ANSWERABLE,
     CORRECTED,
-    WEIGHTED,
+    Confidence,
     Pool,
+    PoolBM25,
     Scores,
     confidence,
     confidence_by_words,
+    evidence,
     idf_of,
     score,
     stretched,
 )
 from projections.search.similarity import Distinct, distinct
-from projections.search.terms import required_terms, terms, wholes
+from projections.search.terms import required_terms, says_english, terms, wholes
 
 Floats = NDArray[np.float64]
 DAY_MS = 86_400_000
@@ -56,7 +59,7 @@ def hits(
     scores: Floats,
     parts: Mapping[str, NDArray[Any]],
     digits: int | None = None,
-    sure: Floats | None = None,
+    sure: Confidence | None = None,
     terms: Sequence[str] = (),
 ) -> list[Hit]:
     """The hits at these places of `documents`, in that order; `parts` explain, nan is left out.
@@ -74,7 +77,8 @@ def hits(
             kind=KINDS.get(rows.ids[ordinal].partition("_")[0], "summary"),
             score=figure(scores[place]),
             explain={name: figure(part[place]) for name, part in parts.items() if part[place] == part[place]},
-            confidence=None if sure is None else round(float(sure[place]), CONFIDENCE_DIGITS),
+            confidence=None if sure is None else round(float(sure.answers[place]), CONFIDENCE_DIGITS),
+            answerable=None if sure is None else round(float(sure.answerable[place]), CONFIDENCE_DIGITS),
             terms=terms,
         )
         for place, ordinal in ((place, int(documents[place])) for place in places)
@@ -100,16 +104,14 @@ SUMMARY_WEIGHT = 0.5
 FIRST, READ_FOR_LANGUAGE, KNOWN_FROM = 10, 200, 0.53
 """If the static table has less than this share of the first results' first terms, they are in another language, so
 confidence is unknown: it has 0.58 to 0.9 of English work and code, 0.41 to 0.51 of German and Spanish."""
-NAMED_TIME_LIFT = 2.5
-"""In standard deviations of a leg, for documents that occurred in, or name a date of, the time in the question. Of the
-93 questions of LoCoMo (dev) that name one: recall@5 / @10 83.9 / 95.7 at 0, 86.0 / 96.1 at 1.5, 87.1 / 96.1 from 2 to
-2.5, 86.0 / 96.1 at 3, 85.0 / 95.0 at 4."""
+KNOWN_TERMS = 0.5
+"""Share of the terms of a question that have a static vector; of fewer, and without an English stop word, it is in
+another language, so confidence is unknown."""
 FIRST_BY = 0.5
 """How far a document of the named time is put before the best of other times if it says as much of the question."""
-WHOLE_LIFT = 4.0
-"""In the same unit, for documents that say an identifier, path, version or address in the order of its parts, if the
-question asks for nothing else. On agent work (dev) recall@5 is 41.9 with it and 40.2 without, over 29 such
-questions."""
+WHOLE_LIFT = 2.0
+"""In log odds, for documents that say an identifier, path, version or address in the order of its parts, if the
+question asks for nothing else."""
 LISTED = 150
 """The newest documents of a named time, and the newest IMPORTANT ones, that are weighed if only a time is named."""
 IMPORTANT = 7
@@ -147,36 +149,25 @@ def _ranked(
 ) -> list[Hit]:
     """The best of the pool; `query_terms` are `query_words` with their spelling corrected."""
     rows, cues = candidates.rows, cues_of(question.text)
-    # features
-    scores = score(query_terms, pool, mode=question.mode, cues=cues)
-    # an answer need not say the words that name the time
-    of_time = set[str]() if question.named is None else {*query_words} - {*terms(question.named.rest)}
-    counted = np.array([term not in of_time for term in dict.fromkeys(query_terms)], np.bool_)
-    inside = np.zeros(len(documents), np.bool_)
-    if question.named is not None:
-        inside = _of_time(rows, documents, pool.terms, question.named)
-    named, whole = _time_lift(inside, scores, counted), _whole_lift(question, pool.terms)
+    found = features(candidates, question, query_terms, query_words, documents, pool, cues)
+    scores = found.scores
+    final = scores.final + found.first_of_time + found.whole
     # weights
-    relevance = stretched(scores.final + named + whole)
-    tool, echo = tool_weight(cues, pool.terms), echo_weight(cues, scores.said, pool.terms)
-    weighed, weights = _weigh(rows, question, relevance * tool * echo, documents)
+    relevance, echo = stretched(final), echo_weight(cues, scores.said, pool.terms)
+    weighed, weights = _weigh(rows, question, relevance * echo, documents)
     # order
     fold = question.fold and not cues.several  # a question that counts needs each of them
     order = best_first(rows, documents, np.round(weighed, DIGITS), len(documents) if fold else question.limit)
     parts = {
-        "lexical": scores.lexical,
         "cosine": pool.cosine,
         "static": np.full(len(documents), np.nan) if pool.static is None else pool.static,
-        **{name: getattr(scores, name) for name in WEIGHTED},
-        **{name: lift for name, lift in (("named_time", named), ("whole", whole)) if lift.any()},
+        **(scores.groups() if question.explain else {}),
+        **{name: lift for name, lift in (("first_of_time", found.first_of_time), ("whole", found.whole)) if lift.any()},
         "relevance": relevance,
-        "tool": tool,
         "echo": echo,
         **weights,
     }
-    confidences = _confidences(
-        candidates, question, query_terms, frozenset(query_words), pool, scores, order, counted, inside
-    )
+    confidences = _confidences(candidates, question, query_terms, pool, order, found, final)
     best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
     return _to_hits(rows, documents, best, weighed, parts, confidences, query_terms)
 
@@ -187,7 +178,7 @@ def _to_hits(
     best: Sequence[Distinct],
     scores: Floats,
     parts: Mapping[str, NDArray[Any]],
-    confidences: Floats | None,
+    confidences: Confidence | None,
     query_terms: Sequence[str],
 ) -> list[Hit]:
     def at(places: Iterable[int], terms: Sequence[str] = ()) -> list[Hit]:
@@ -220,8 +211,9 @@ def _time_lift(inside: NDArray[np.bool_], scores: Scores, counted: NDArray[np.bo
         return np.zeros(len(final))
     best, best_inside = int(final.argmax()), int(np.where(inside, final, -np.inf).argmax())
     said = np.count_nonzero(scores.said[:, counted[: scores.said.shape[1]]], axis=1)  # by vectors alone: of no terms
-    behind = float(final[best] - final[best_inside]) * bool(said[best_inside] >= said[best])
-    return np.where(inside, max(NAMED_TIME_LIFT, behind + FIRST_BY), 0.0)
+    if said[best_inside] < said[best]:
+        return np.zeros(len(final))
+    return np.where(inside, float(final[best] - final[best_inside]) + FIRST_BY, 0.0)
 
 
 def _whole_lift(question: Question, said: TermRows) -> Floats:
@@ -244,7 +236,7 @@ def _listed(candidates: Candidates, question: Question, named: NamedTime) -> lis
     selected = _of_time(rows, documents, said, named)
     documents, said = documents[selected], rows.terms.rows(documents[selected])
     importance = rows.importance.values[documents].astype(np.float64) / 10
-    tool = np.where(having(said, PROMPT), TOOL_OUTPUT_WEIGHT, tool_weight(NO_CUES, said))
+    tool = np.where(having(said, PROMPT, TOOL_OUTPUT).any(axis=1), TOOL_OUTPUT_WEIGHT, 1.0)
     scores = np.round(importance * tool, DIGITS)
     newest = np.array(
         best_first(rows, documents, rows.occurred_ms.values[documents].astype(np.float64), len(documents)), np.int64
@@ -255,46 +247,95 @@ def _listed(candidates: Candidates, question: Question, named: NamedTime) -> lis
     return _to_hits(rows, documents, best, scores, {"importance": importance, "tool": tool}, None, [])
 
 
+class Found(NamedTuple):
+    """What a pool says of a question; every column is (n,)."""
+
+    scores: Scores
+    first_of_time: Floats
+    """What lifts documents of the time that the question names above the best of other times."""
+    whole: Floats
+    """What lifts documents that say an identifier in the order of its parts."""
+    idf: Floats
+    """(terms,), of each distinct term among all that the reader can read."""
+    said: Floats
+    near: Floats
+    in_table: NDArray[np.bool_] | None
+    """(terms,), which have a static vector; None without a table."""
+    evidence: Floats
+    """(n, len(ANSWERABLE))."""
+
+
+def features(
+    candidates: Candidates,
+    question: Question,
+    query_terms: Sequence[str],
+    query_words: Sequence[str],
+    documents: NDArray[np.int64],
+    pool: Pool,
+    cues: Cues,
+) -> Found:
+    """The features of a pool; `query_terms` are `query_words` with their spelling corrected.
+
+    Documents of the time that the question names count as saying the words that name it; without any, those words do
+    not count.
+    """
+    distinct_terms, table, n = list(dict.fromkeys(query_terms)), candidates.table, len(documents)
+    # an answer need not say the words that name the time
+    of_time = set[str]() if question.named is None else {*query_words} - {*terms(question.named.rest)}
+    counted = np.array([term not in of_time for term in distinct_terms], np.bool_)
+    inside = np.zeros(n, np.bool_)
+    if question.named is not None:
+        inside = _of_time(candidates.rows, documents, pool.terms, question.named)
+    idf = idf_of(*candidates.frequencies(distinct_terms))
+    scores = score(query_terms, pool, mode=question.mode, cues=cues, inside=inside)
+    said, near = scores.said, scores.near
+    if inside.any() and question.mode != "vector":
+        of_inside = inside[:, None] & ~counted
+        said, near = np.maximum(said, of_inside), np.maximum(near, of_inside)
+    elif not inside.any():
+        idf = idf * counted
+    in_table = None if table is None else table.knows(hashed(term.encode() for term in distinct_terms))
+    trust = np.array([1.0 if term in query_words else CORRECTED for term in distinct_terms])
+    static = np.full(n, np.nan) if pool.static is None else pool.static
+    known = np.zeros(len(distinct_terms), np.bool_) if in_table is None else in_table
+
+    speaks = np.zeros((n, len(ANSWERABLE)))
+    if question.mode == "hybrid":
+        speaks = evidence(said, near, idf, static, pool.cosine, known, trust)
+    named, whole = _time_lift(inside, scores, counted), _whole_lift(question, pool.terms)
+    return Found(scores, named, whole, idf, said, near, in_table, speaks)
+
+
 def _confidences(
     candidates: Candidates,
     question: Question,
     query_terms: Sequence[str],
-    query_words: Set[str],
     pool: Pool,
-    scores: Scores,
     order: Sequence[int],
-    counted: NDArray[np.bool_],
-    inside: NDArray[np.bool_],
-) -> Floats | None:
-    """(n,) 0..1, how likely each document of the pool is an answer. 0 for a question without words, such as
-    punctuation.
+    found: Found,
+    final: Floats,
+) -> Confidence | None:
+    """How likely the question has an answer and each document of the pool is one. 0 for a question without words, such
+    as punctuation.
 
-    None if unknown: without both words and static vectors, or if the first results are in a language without static
-    vectors. Documents `inside` the named time count as saying the words that name it; without any, those words do not
-    count.
+    None if unknown: without both words and static vectors, or if the question or the first results are in a language
+    without static vectors.
     """
-    distinct_terms, table = list(dict.fromkeys(query_terms)), candidates.table
-    if table is None or question.mode != "hybrid":
+    table, distinct_terms = candidates.table, list(dict.fromkeys(query_terms))
+    if table is None or found.in_table is None or question.mode != "hybrid":
         return None
-    if not distinct_terms:
-        return np.zeros(len(pool.terms))
-    said, near = scores.said, scores.near
-    idf = idf_of(*candidates.frequencies(distinct_terms))
-    if inside.any():
-        of_time = inside[:, None] & ~counted
-        said, near = np.maximum(said, of_time), np.maximum(near, of_time)
-    else:
-        idf = idf * counted
-    in_table = table.knows(hashed(term.encode() for term in distinct_terms))
-    if not in_table.any():
-        return confidence_by_words(distinct_terms, near, idf)
+    if not query_terms or not found.idf.sum():
+        return Confidence(np.zeros(len(final)), np.zeros(len(final)))
+    if found.in_table.any() and found.in_table.mean() < KNOWN_TERMS and not says_english(question.text):
+        return None
+    if not found.in_table.any():
+        by_words = confidence_by_words(distinct_terms, found.near, found.idf)
+        return Confidence(by_words, by_words)
     first = [pool.terms.beginning(place, DATE_TERMS, READ_FOR_LANGUAGE) for place in order[:FIRST]]
     shares = [table.knows(hashes).mean() for hashes in first if len(hashes)]
     if shares and np.mean(shares) < KNOWN_FROM:
         return None
-    static = np.full(len(pool.terms), np.nan) if pool.static is None else pool.static
-    trust = np.array([1.0 if term in query_words else CORRECTED for term in distinct_terms])
-    return confidence(said, near, idf, static, pool.cosine, in_table, trust)
+    return confidence(found.evidence, final)
 
 
 def pool_of(candidates: Candidates, question: Question, query_terms: Sequence[str]) -> tuple[NDArray[np.int64], Pool]:
@@ -318,6 +359,8 @@ def pool_of(candidates: Candidates, question: Question, query_terms: Sequence[st
         static=cosines_of(rows.static, meaning.static, documents),
         episode=rows.episode.values[documents],
         sequence=rows.sequence.values[documents],
+        occurred_ms=rows.occurred_ms.values[documents],
+        importance=rows.importance.values[documents],
         author=rows.author.values[documents],
         names=rows.author_terms(documents),
     )
@@ -443,9 +486,7 @@ def _by_text(candidates: Candidates, text: str, count: int) -> list[int]:
     rows, query_words = candidates.rows, list(dict.fromkeys(required_terms(" ".join(text.split()[:WORDS]))))
     documents = np.asarray(candidates.by_words(query_words, count, every=True), np.int64)
     documents = documents[best_first(rows, documents, np.zeros(len(documents)), len(documents))]
-    alone = np.full(len(documents), -1, np.int32)
-    pool = Pool(rows.terms.rows(documents), np.full(len(documents), np.nan), alone, np.zeros_like(alone))
-    lexical = np.round(score(query_words, pool, mode="lexical").lexical, 9)
+    lexical = np.round(PoolBM25(rows.terms.rows(documents), query_words).get_scores(query_words), 9)
     return documents[best_first(rows, documents, lexical, count)].tolist()
 
 

@@ -75,6 +75,12 @@ def leading_stop_words(text: str) -> list[str]:
     return [word for word in words if word in STOP_WORDS]
 
 
+def says_english(text: str) -> bool:
+    """Whether a text has an English stop word, or is a word or two: of what language, those do not tell."""
+    words = _LETTERS.findall(text.lower())
+    return len(words) <= 2 or not STOP_WORDS.isdisjoint(words)
+
+
 def required_terms(text: str) -> list[str]:
     """The terms of a query whose every word must be said: of an identifier or a path only the parts.
 

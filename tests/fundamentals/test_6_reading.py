@@ -1,5 +1,6 @@
 """Reading: who may see a document, and which documents come first."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,13 @@ from indexes import T0, FilledReplica
 
 from ingest.commands.decide import Remember
 from projections.documents.access import Reader, may_read
+from projections.documents.index_entry import index_terms
 from projections.search.columns import TermRows
 from projections.search.question import Filter, Question
 from projections.search.ranking import Pool, score
 from projections.search.terms import terms
 
+NOON = datetime(2026, 5, 8, 12, tzinfo=UTC)
 SESSION = [
     "Where are we with the invoices?",
     "They are in the archive",
@@ -55,7 +58,7 @@ async def test_an_index_finds_words_and_forgets_what_is_removed(tmp_path: Path):
 def test_a_turn_that_contains_the_words_comes_first_and_lifts_its_neighbors():
     """The four turns are one session, in this order. There are no vectors yet, so words alone decide."""
     pool = Pool(
-        terms=TermRows.of(" ".join(terms(text)) for text in SESSION),
+        terms=TermRows.of(index_terms(text, NOON) for text in SESSION),
         cosine=np.full(len(SESSION), np.nan),
         episode=np.zeros(len(SESSION), np.int32),
         sequence=np.arange(len(SESSION), dtype=np.int32),

@@ -356,7 +356,7 @@ async def test_what_occurred_in_the_named_time_says_the_words_for_it(with_table:
     await with_table.put("mem_then", f"the dog bark {DATED}", occurred_ms=T0)
     index = await with_table.settle()
     named = NamedTime(T0, T0 + DAY_MS, "dog unicorn", False)
-    inside = ask(index, "dog unicorn yesterday morning", named=named)
-    outside = ask(index, "dog unicorn yesterday morning", named=named._replace(from_ms=0, to_ms=1))
+    inside = ask(index, "the dog unicorn yesterday morning", named=named)
+    outside = ask(index, "the dog unicorn yesterday morning", named=named._replace(from_ms=0, to_ms=1))
     assert [hit.id for hit in inside] == [hit.id for hit in outside] == ["mem_then"]
     assert (inside[0].confidence or 0) > (outside[0].confidence or 0)

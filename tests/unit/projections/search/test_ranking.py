@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from projections.search.columns import TermRows
 from projections.search.ranking import (
+    ANSWERABLE,
     ANSWERED_FROM,
-    AUTHOR_LIFT,
     CORRECTED,
     EXPECTED_COSINE,
+    FEATURES,
     K1,
     PART,
     B,
@@ -22,6 +24,7 @@ from projections.search.ranking import (
     Scores,
     confidence,
     confidence_by_words,
+    evidence,
     idf_of,
     score,
 )
@@ -52,6 +55,10 @@ def a_pool(
 
 def ranking(scores: Scores) -> list[int]:
     return np.argsort(-scores.final, kind="stable").tolist()
+
+
+def column(scores: Scores, name: str) -> list[float]:
+    return scores.features[:, FEATURES.index(name)].tolist()
 
 
 # terms
@@ -223,7 +230,6 @@ def test_a_document_without_a_vector_yet_is_judged_by_its_words():
     scores = score(terms("worker crashed"), pool)
 
     assert ranking(scores)[0] == 1
-    assert np.isnan(scores.vector[1])
 
 
 @pytest.mark.parametrize(("query", "mode"), [("worker", "vector"), ("", "hybrid")])
@@ -246,7 +252,7 @@ def test_without_vectors_hybrid_is_lexical():
 def test_without_query_terms_hybrid_ranks_by_meaning():
     pool = a_pool("the worker crashed", "lunch", "tea", cosine=[0.1, 0.5, 0.3])
 
-    assert ranking(score([], pool)) == [1, 2, 0]
+    assert ranking(score([], pool))[0] == 1
 
 
 def test_words_do_not_matter_in_vector_mode():
@@ -255,21 +261,13 @@ def test_words_do_not_matter_in_vector_mode():
 
     assert ranking(scores) == [1, 2, 0]
     assert not scores.lexical.any()
-    assert not scores.author.any()
+    assert column(scores, "author") == [0.0, 0.0, 0.0]
 
 
 def test_meaning_does_not_matter_in_lexical_mode():
     pool = a_pool("worker", "lunch", "tea", cosine=[0.1, 0.9, 0.3])
 
     assert ranking(score(terms("worker"), pool, mode="lexical"))[0] == 0
-
-
-def test_alpha_moves_the_weight_between_words_and_meaning():
-    pool = a_pool("the worker crashed", "box fell over", "tea", "soup", "cake", cosine=[0.1, 0.8, 0.1, 0.2, 0.1])
-    query = terms("worker crashed")
-
-    assert ranking(score(query, pool, alpha=0.9))[0] == 0
-    assert ranking(score(query, pool, alpha=0.1))[0] == 1
 
 
 def test_the_answer_is_found_next_to_its_question():
@@ -310,8 +308,7 @@ def test_a_query_spread_over_neighbours_counts_as_said():
     )  # fmt: skip
     scores = score(terms("staging restore"), pool)
 
-    assert scores.coverage[0] > scores.coverage[2]
-    assert ranking(scores)[0] == 1
+    assert column(scores, "near")[0] > column(scores, "near")[2]
 
 
 def test_an_episode_about_the_query_lifts_its_turns():
@@ -321,7 +318,7 @@ def test_an_episode_about_the_query_lifts_its_turns():
     )  # fmt: skip
     scores = score(terms("worker crashed"), pool)
 
-    assert scores.episode[0] > scores.episode[5]
+    assert column(scores, "episode")[0] > column(scores, "episode")[5]
     assert scores.final[4] > scores.final[8]
 
 
@@ -345,22 +342,21 @@ def test_naming_the_author_lifts_what_they_said():
     texts = ["it was flaky", "it was flaky", "tea"]
     scores = score(terms("what did Ada find flaky?"), a_pool(*texts, author=["Grace", "Ada", "Grace"]))
 
-    assert scores.author.tolist() == [0.0, AUTHOR_LIFT, 0.0]
+    assert column(scores, "author") == [0.0, 1.0, 0.0]
     assert ranking(scores)[0] == 1
 
 
-def test_half_a_name_is_half_the_lift():
+def test_half_a_name_counts_half():
     scores = score(terms("what did Ada say?"), a_pool("tea", "soup", author=["Ada Lovelace", "Grace"]))
 
-    assert scores.author.tolist() == [AUTHOR_LIFT / 2, 0.0]
+    assert column(scores, "author") == [0.5, 0.0]
 
 
-def test_final_is_the_sum_of_the_parts_and_relevance_keeps_its_order():
+def test_final_is_the_weighted_sum_of_the_features_and_relevance_keeps_its_order():
     pool = a_pool("worker", "worker crashed", "tea", cosine=[0.2, 0.1, 0.4], episode=[0, 0, 1], sequence=[0, 1, 0])
     scores = score(terms("worker crashed"), pool)
 
-    parts = scores.mix + scores.author + scores.coverage + scores.neighbours + scores.episode
-    assert scores.final == pytest.approx(parts)
+    assert scores.final == pytest.approx((scores.features * scores.weights).sum(axis=1))
     assert np.argsort(scores.relevance).tolist() == np.argsort(scores.final).tolist()
     assert (scores.relevance.min(), scores.relevance.max()) == (0.0, 1.0)
 
@@ -403,11 +399,9 @@ def pool_of(documents: Sequence[tuple[list[str], float, int, int]]) -> Pool:
 
 
 @settings(max_examples=40)
-@given(DOCUMENTS, QUERIES, st.sampled_from(MODES), st.floats(0, 1))
-def test_every_final_score_is_finite(
-    documents: list[tuple[list[str], float, int, int]], query: list[str], mode: Mode, alpha: float
-):
-    scores = score(query, pool_of(documents), mode=mode, alpha=alpha)
+@given(DOCUMENTS, QUERIES, st.sampled_from(MODES))
+def test_every_final_score_is_finite(documents: list[tuple[list[str], float, int, int]], query: list[str], mode: Mode):
+    scores = score(query, pool_of(documents), mode=mode)
 
     assert scores.final.shape == (len(documents),)
     assert np.isfinite(scores.final).all()
@@ -469,7 +463,12 @@ def sure(
     rows = np.array(said, np.float64)
     cosines = np.array([NAN] * len(said) if cosine is None else cosine)
     knows = KNOWN if known is None else np.array(known, np.bool_)
-    return confidence(rows, np.minimum(rows, 1.0), IDF, np.array(static), cosines, knows).tolist()
+    columns = evidence(rows, np.minimum(rows, 1.0), IDF, np.array(static), cosines, knows)
+    return confidence(columns, np.zeros(len(said))).answerable.tolist()
+
+
+def answerable(columns: NDArray[np.float64]) -> list[float]:
+    return confidence(columns, np.zeros(len(columns))).answerable.tolist()
 
 
 def test_a_rare_word_tells_more_than_a_frequent_one_and_one_that_nobody_says_most():
@@ -485,12 +484,12 @@ def test_who_says_all_of_the_question_is_surer_than_who_says_its_frequent_word()
 def test_what_is_nearer_in_meaning_is_surer():
     near, far = sure([[1, 1, 0], [1, 1, 0]], [0.8, 0.1])
     assert near > far
-    near, far = sure([[1, 1, 0], [1, 1, 0]], [0.5, 0.5], [0.8, 0.1])
+    (near,), (far,) = (sure([[1, 1, 0]], [0.5], [cosine]) for cosine in (0.8, 0.1))
     assert near > far
 
 
 def test_a_document_without_a_models_vector_counts_as_if_its_cosine_were_barely_an_answers():
-    waiting, embedded, near = sure([[1, 1, 0]] * 3, [0.5] * 3, [NAN, EXPECTED_COSINE, 0.6])
+    (waiting,), (embedded,), (near,) = (sure([[1, 1, 0]], [0.5], [it]) for it in (NAN, EXPECTED_COSINE, 0.6))
     assert waiting == embedded < near
 
 
@@ -508,7 +507,7 @@ def test_a_name_that_neither_the_documents_nor_the_model_know_makes_an_answer_le
 def test_a_corrected_word_is_trusted_half():
     rows, static = np.ones((1, 3)), np.array([0.5])
     sure = [
-        float(confidence(rows, rows, IDF, static, static, KNOWN, np.array([1.0, 1.0, last]))[0])
+        answerable(evidence(rows, rows, IDF, static, static, KNOWN, np.array([1.0, 1.0, last])))[0]
         for last in (1.0, CORRECTED, 0.0)
     ]
     assert sure[0] > sure[1] > sure[2]
@@ -528,7 +527,7 @@ def test_a_long_question_is_judged_by_its_best_part_wherever_that_is(at: int):
     rows = np.zeros((2, terms))
     rows[0, at : at + PART] = 1
     idf, static = np.full(terms, 5.0), np.full(2, 0.4)
-    answer, nothing = confidence(rows, rows, idf, static, static, np.ones(terms, np.bool_))
+    answer, nothing = answerable(evidence(rows, rows, idf, static, static, np.ones(terms, np.bool_)))
     assert answer > 0.5
     assert nothing < answer
 
@@ -537,7 +536,7 @@ def test_a_short_question_has_no_parts():
     rows = np.zeros((1, 24))
     rows[0, :8] = 1
     words, half = np.full(24, 5.0), np.full(1, 0.3)
-    (sure,) = confidence(rows, rows, words, half, half, np.ones(24, np.bool_))
+    (sure,) = answerable(evidence(rows, rows, words, half, half, np.ones(24, np.bool_)))
     assert sure < 0.5
 
 
@@ -547,9 +546,19 @@ def test_removed_documents_that_are_still_counted_make_no_word_negative():
 
 def test_no_candidates_and_no_words_are_no_error():
     nothing = np.zeros(0)
-    assert confidence(np.zeros((0, 3)), np.zeros((0, 3)), IDF, nothing, nothing, KNOWN).shape == (0,)
+    assert evidence(np.zeros((0, 3)), np.zeros((0, 3)), IDF, nothing, nothing, KNOWN).shape == (0, len(ANSWERABLE))
     rows, two = np.zeros((2, 0)), np.zeros(2)
-    assert confidence(rows, rows, nothing, two, two, np.zeros(0, np.bool_)).tolist() == [0, 0]
+    assert evidence(rows, rows, nothing, two, two, np.zeros(0, np.bool_)).shape == (2, len(ANSWERABLE))
+
+
+def test_results_share_the_probability_of_an_answer_by_their_scores():
+    columns = evidence(np.ones((3, 3)), np.ones((3, 3)), IDF, np.full(3, 0.5), np.full(3, 0.5), KNOWN)
+
+    sure = confidence(columns, np.array([4.0, 2.0, 0.0]))
+
+    assert sure.answers[0] > sure.answers[1] > sure.answers[2]
+    assert (sure.answers < sure.answerable).all()
+    assert sure.answerable[0] == sure.answerable[2]
 
 
 def test_of_a_few_documents_a_word_that_none_says_does_not_outweigh_the_others():

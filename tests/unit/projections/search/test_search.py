@@ -10,7 +10,7 @@ from projections.documents.document import IndexEntry
 from projections.search import search as module
 from projections.search.embedded import search
 from projections.search.question import Filter, Hit, Question
-from projections.search.ranking import Mode
+from projections.search.ranking import GROUPS, Mode
 from projections.search.replica import MAX_TAIL, IndexReplica
 from projections.store import feed
 from projections.store.feed import Remove
@@ -288,13 +288,10 @@ def test_the_limit_bounds_and_does_not_reorder(index: IndexReplica, put: Put):
 def test_scores_fall_and_say_how_they_came_about(index: IndexReplica, put: Put, embed: Embed):
     for n in range(5):
         embed(put(f"mem_{n}", "tea " * (n + 1) + "milk"), [1, n, 0, 0])
-    hits = search(index, ask(vector=TEA, half_life_days=30.0), ANYTHING)
+    hits = search(index, ask(vector=TEA, half_life_days=30.0, explain=True), ANYTHING)
     scores = [hit.score for hit in hits]
     assert scores == sorted(scores, reverse=True)
-    keys = {
-        "lexical", "cosine", "mix", "author", "coverage", "neighbours", "episode", "speaker", "time",
-        "spread", "relevance", "tool", "echo", "confidence", "importance", "recency",
-    }  # fmt: skip
+    keys = {*GROUPS, "cosine", "relevance", "echo", "confidence", "importance", "recency"}
     assert all(hit.explain.keys() == keys for hit in hits)
     assert "recency" not in search(index, ask(vector=TEA), ANYTHING)[0].explain
 
