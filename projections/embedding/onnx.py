@@ -1,6 +1,6 @@
 """Embeddings with onnxruntime: small, fast on a CPU, and no torch.
 
-The one file that imports onnxruntime and tokenizers.
+The one file that imports onnxruntime.
 
 Guarantee: a text's vector does not depend on the texts embedded with it, because the exported model quantizes each
 token separately (see `distill.py`). So a replay gives the vectors that were live, in whatever batches.
@@ -21,8 +21,8 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import numpy as np
 import onnxruntime as ort  # pyright: ignore[reportMissingTypeStubs]
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 
+from projections.embedding.tokens import load_tokenizer
 from projections.vectors.embedder import ModelUnavailable, encodable, unit_rows
 from projections.vectors.model_files import TOKENIZER_FILE, read_manifest, verify
 from projections.vectors.static import StaticTable, load
@@ -100,14 +100,6 @@ def runs(lengths: Sequence[int]) -> Iterator[list[int]]:
     for start, end in pairwise([*starts, len(order)]):
         if start < end:
             yield order[start:end]
-
-
-def load_tokenizer(path: Path, max_tokens: int) -> Any:
-    """The tokenizer, cutting at the model's window and adding no padding."""
-    tokenizer: Any = Tokenizer.from_file(str(path))
-    tokenizer.enable_truncation(max_tokens)
-    tokenizer.no_padding()
-    return tokenizer
 
 
 def load_session(path: Path, model: str, threads: int) -> Any:

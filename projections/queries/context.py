@@ -1,12 +1,12 @@
-"""Compile a context for an agent: pinned slots, memories, lessons, profile, past sessions; what its query finds."""
+"""Compile a context for an agent: what its query finds, pinned slots, memories, lessons, past sessions, profile."""
 
 import asyncio
-import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from itertools import chain, zip_longest
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, cast, get_args
 from xml.sax.saxutils import quoteattr
 
 from msgspec import Meta, Struct
@@ -21,17 +21,28 @@ from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.partial import made_of_parts
 from projections.compression.accounts import headline, prose
 from projections.compression.compression import spoken
+from projections.compression.sentences import closed, is_courtesy, shortened
 from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action, is_active, open_actions
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import IMPORTANT, Observation, session_observations
 from projections.documents.sessions import Session, Summary, sessions
+from projections.documents.slots import Slot
 from projections.queries.documents import DocumentReader, location_of
 from projections.queries.lookup import Lookup, key_scope
 from projections.queries.profile import Profile
 from projections.queries.profiles import ProjectProfiles
-from projections.queries.recall import LeastSure, Recall, RecallRequest, TimeZone
+from projections.queries.recall import (
+    CountTokens,
+    LeastSure,
+    Recall,
+    RecallAnswer,
+    RecallRequest,
+    RecallResult,
+    TimeZone,
+    estimated_tokens,
+)
 from projections.queries.sessions import summaries_of
 from projections.queries.work import Slots
 from projections.search.index import IndexService
@@ -46,16 +57,31 @@ MORE = "More is known than this: recall answers questions in plain words."
 MORE_FROM = 300
 """Tokens of a budget that has room for saying so."""
 SESSION_OBSERVATIONS = 5
-RECALL_SHARE = 0.4
-"""Of the budget, for what recall found; the rest is for what the agent did not know to ask."""
+ANSWER_ODDS = 20
+"""A result is left out if its odds of being an answer are lower than the first one's by more than this factor."""
+NEAREST = 3
+"""Results that are told where recall is not sure enough of any to answer."""
+ABOUT_QUERY, NEAREST_TO_QUERY = "About your query", "Nearest to your query, probably no answer"
 LINE_CHARS = 400
+EARLIER_CHARS = 200
+"""Of the outcome of a session that is told in one line."""
 PROFILE_ERRORS = 3
+REPLIES = 3
+"""Of an agent in one session, the last ones."""
+FILES_LISTED = 5
+"""A slot with more lines that are nothing but a path is told without them."""
+LEAST_TOKENS = 8
+"""A budget with less room than this for another line is used up."""
 
 _KINDS: tuple[BlockKind, ...] = get_args(BlockKind)
 _OPENING = re.compile(
     r"\A(?:what )?(?:remain(?:s|ing)|(?:is )?(?:still )?(?:open|left)|to ?do|next steps?)\s*:\s*", re.IGNORECASE
 )
 """What a sentence about open ends begins with, which its line says already."""
+_LEAD = re.compile(r"(?:- (?:\([^()]*\) )?(?:(?:remaining|decided): )?|Session of [\d-]+: )?")
+"""What a line begins with before the sentences of its document."""
+_SENTENCE_GAP = re.compile(r"(?<=[.!?…])\s+(?=\S)")
+_PATH = re.compile(r"\s*(?:[-*] )?`?[\w.@~-]*(?:[/\\][\w.@~-]+)+/?`?\s*")
 
 
 class Block(Struct, frozen=True):
@@ -93,11 +119,6 @@ class Context(Struct, frozen=True):
     notes: list[str] = []
 
 
-def estimated_tokens(text: str) -> int:
-    """Characters divided by three, rounded up, so that a budget holds (agentmemory's estimate)."""
-    return math.ceil(len(text) / 3)
-
-
 def part(
     kind: BlockKind, title: str, lines: Iterable[str], sources: Sequence[str], *, by_line: bool = False
 ) -> ContextPart | None:
@@ -106,39 +127,64 @@ def part(
     return ContextPart(kind, inert(title), content, list(sources), by_line) if content else None
 
 
-def compile_context(project: str, parts: Iterable[ContextPart | None], token_budget: int) -> Context:
-    """The parts that fit, in order, in an envelope that names the project; never over the budget."""
+def compile_context(
+    project: str,
+    parts: Iterable[ContextPart | None],
+    token_budget: int,
+    count: CountTokens = estimated_tokens,
+) -> Context:
+    """The parts that fit, in order, in an envelope that names the project; never over the budget.
+
+    A sentence is told once, in the part that is needed most. `count` gives the tokens of a text.
+    """
     header, footer = f"<mnemolog-context project={quoteattr(project)}>", "</mnemolog-context>"
     if token_budget >= MORE_FROM:
         footer = f"\n{MORE}\n{footer}"
     offered = [candidate for candidate in parts if candidate is not None]
-    taken: dict[int, set[int]] = {}
-    text = ""
+    taken: list[tuple[int, dict[int, str]]] = []
+    begun: set[int] = set()
+    repeated: Counter[int] = Counter()
+    said: set[str] = set()
+    room = token_budget - count("\n".join([header, DATA_NOT_INSTRUCTIONS, footer]))
     for number, lines in _by_need(offered):
-        tried = {**taken, number: taken.get(number, set[int]()).union(lines)}
-        body = "\n\n".join(_text(offered[chosen], tried[chosen]) for chosen in sorted(tried))
-        longer = "\n".join([header, DATA_NOT_INSTRUCTIONS, body, footer])
-        if estimated_tokens(longer) <= token_budget:
-            taken, text = tried, longer
+        if room < LEAST_TOKENS:
+            break
+        offer = offered[number]
+        new = {line: _unsaid(offer.lines[line], said) if offer.by_line else offer.lines[line] for line in lines}
+        new = {line: text for line, text in new.items() if text}
+        repeated[number] += len(lines) - len(new)
+        heading = [] if number in begun else [f"\n## {offer.title}"]
+        cost = sum(count(f"{inert(text)}\n") for text in [*heading, *new.values()])
+        if new and cost <= room:
+            room -= cost
+            taken.append((number, new))
+            begun.add(number)
+            said.update(key for text in [offer.title, *new.values()] for key, _ in _sentences(text))
+    text = _rendered(header, offered, taken, footer)
+    while taken and count(text) > token_budget:  # an estimate of lines can be less than that of their text
+        taken.pop()
+        text = _rendered(header, offered, taken, footer)
     blocks: list[Block] = []
     left_out: list[str] = []
     for number, offer in enumerate(offered):
-        lines = sorted(taken.get(number, ()))
-        if number in taken:
+        lines = _lines_of(number, taken)
+        if lines:
             block = _text(offer, lines)
             sources = [offer.sources[line] for line in lines] if offer.by_line and offer.sources else offer.sources
-            blocks.append(Block(offer.kind, offer.title, block, estimated_tokens(block), list(dict.fromkeys(sources))))
-        if not lines:
+            blocks.append(Block(offer.kind, offer.title, block, count(block), list(dict.fromkeys(sources))))
+        missing = len(offer.lines) - repeated[number]
+        if not lines and missing:
             left_out.append(offer.title)
-        elif len(lines) < len(offer.lines):
-            left_out.append(f"{offer.title} ({len(lines)} of {len(offer.lines)} told)")
-    return Context(text, blocks, estimated_tokens(text), token_budget, left_out)
+        elif len(lines) < missing:
+            left_out.append(f"{offer.title} ({len(lines)} of {missing} told)")
+    return Context(text, blocks, count(text), token_budget, left_out)
 
 
 def _by_need(offered: Sequence[ContextPart]) -> Iterator[tuple[int, Sequence[int]]]:
     """Numbers of parts with lines to include together or not at all, the most needed first."""
     numbers = {kind: [number for number, offer in enumerate(offered) if offer.kind == kind] for kind in _KINDS}
-    yield from ((number, range(len(offered[number].lines))) for kind in ("recall", "slot") for number in numbers[kind])
+    yield from _line_by_line(offered, numbers["recall"])
+    yield from ((number, range(len(offered[number].lines))) for number in numbers["slot"])
     best = [
         [(number, [line]) for line in range(len(offered[number].lines))]
         for number in [*numbers["memories"], *numbers["lessons"]]
@@ -157,8 +203,35 @@ def _line_by_line(offered: Sequence[ContextPart], numbers: Iterable[int]) -> Ite
         yield from ((number, [line]) for line in lines) if offered[number].by_line else [(number, lines)]
 
 
-def _text(offer: ContextPart, lines: Collection[int]) -> str:
-    return inert("\n".join([f"## {offer.title}", *(offer.lines[line] for line in sorted(lines))]))
+def _sentences(line: str) -> list[tuple[str, str]]:
+    """The sentences of a line, each after its words, which tell whether it was said before."""
+    text = line[cast(re.Match[str], _LEAD.match(line)).end() :]
+    return [(" ".join(re.findall(r"\w+", sentence.casefold())), sentence) for sentence in _SENTENCE_GAP.split(text)]
+
+
+def _unsaid(line: str, said: Set[str]) -> str:
+    """A line without the sentences that were said, and without those that say nothing; empty if none is left."""
+    sentences = _sentences(line)
+    new = [sentence for key, sentence in sentences if key and key not in said and not is_courtesy(sentence)]
+    lead = line[: cast(re.Match[str], _LEAD.match(line)).end()]
+    return line if len(new) == len(sentences) else lead + " ".join(new) if new else ""
+
+
+def _lines_of(number: int, taken: Iterable[tuple[int, Mapping[int, str]]]) -> dict[int, str]:
+    """The text of each line of a part that was taken, in the order of the part."""
+    return dict(sorted(line for other, lines in taken if other == number for line in lines.items()))
+
+
+def _rendered(
+    header: str, offered: Sequence[ContextPart], taken: Sequence[tuple[int, Mapping[int, str]]], footer: str
+) -> str:
+    """The whole text; empty if nothing was taken."""
+    body = "\n\n".join(_text(offered[number], _lines_of(number, taken)) for number in sorted({n for n, _ in taken}))
+    return "\n".join([header, DATA_NOT_INSTRUCTIONS, body, footer]) if body else ""
+
+
+def _text(offer: ContextPart, lines: Mapping[int, str]) -> str:
+    return inert("\n".join([f"## {offer.title}", *lines.values()]))
 
 
 def profile_block(profile: Profile | None) -> ContextPart | None:
@@ -175,19 +248,29 @@ def profile_block(profile: Profile | None) -> ContextPart | None:
     return part("profile", "Project profile", lines, [], by_line=True)
 
 
+def slot_block(slot: Slot) -> ContextPart | None:
+    """A pinned slot as it was written, but without a long list of files: names alone say nothing to act on."""
+    lines = slot.content.strip().splitlines()
+    listed = sum(map(bool, map(_PATH.fullmatch, lines)))
+    text = "\n".join(line for line in lines if listed <= FILES_LISTED or not _PATH.fullmatch(line))
+    changed = f" ({from_ms(slot.occurred_ms):%Y-%m-%d})" if slot.occurred_ms else ""
+    return part("slot", f"{slot.label}{changed}", [text.strip()], [slot.id])
+
+
 def memories_block(memories: Sequence[Memory]) -> ContextPart | None:
     """The highest-ranked memories; original ones come before those derived from other documents."""
     ranked = sorted(memories, key=lambda memory: bool(memory.derived_from))[:MEMORIES]
-    texts = {_short(spoken(memory.content)): memory.id for memory in reversed(ranked)}
-    lines = [(f"- {text}", name) for text, name in reversed(texts.items()) if text]
-    return part("memories", "Memories", [text for text, _ in lines], [name for _, name in lines], by_line=True)
+    texts = {_short(spoken(memory.content)): memory for memory in reversed(ranked)}
+    lines = {memory.id: f"- ({memory.occurred_at:%Y-%m-%d}) {text}" for text, memory in reversed(texts.items()) if text}
+    return part("memories", "Memories", lines.values(), list(lines), by_line=True)
 
 
 def lessons_block(lessons: Sequence[Lesson], now: datetime) -> ContextPart | None:
-    """The most confident lessons, as ranked, with how confident they are now."""
+    """The most confident lessons, as ranked, with how confident they are now, and when they last proved right."""
     lines = [
         _short(
-            f"- ({lesson.confidence_at(now):.2f}) {lesson.content}" + (f" - {lesson.context}" * bool(lesson.context))
+            f"- ({lesson.confidence_at(now):.2f}, {from_ms(lesson.reinforced_ms):%Y-%m-%d}) {lesson.content}"
+            + (f" - {lesson.context}" * bool(lesson.context))
         )
         for lesson in lessons[:LESSONS]
     ]
@@ -198,13 +281,16 @@ def actions_block(open_actions: Sequence[Action]) -> ContextPart | None:
     """What is still to be done, as listed, and who is at it."""
     first = open_actions[:ACTIONS]
     lines = [
-        _short(f"- {action.title}" + f" ({action.assigned_to or action.agent_id} is at it)" * is_active(action.status))
+        _short(
+            f"- ({from_ms(action.occurred_ms):%Y-%m-%d}) {action.title}"
+            + f" ({action.assigned_to or action.agent_id} is at it)" * is_active(action.status)
+        )
         for action in first
     ]
     return part("actions", "Open actions", lines, [action.id for action in first], by_line=True)
 
 
-def summary_block(began_at: datetime, summary: Summary) -> ContextPart | None:
+def summary_block(session: Session, summary: Summary) -> ContextPart | None:
     """What a past session came to, what it left to do, what was decided in it."""
     lines = [
         "" if summary.narrative == summary.title else summary.narrative,
@@ -212,10 +298,10 @@ def summary_block(began_at: datetime, summary: Summary) -> ContextPart | None:
         *(f"- decided: {decision}" for decision in summary.decisions),
     ]
     content = [line for line in lines if line] or [summary.title]
-    return part("session", _dated(began_at, summary.title), content, [summary.id] * len(content), by_line=True)
+    return part("session", _dated(session, summary.title), content, [summary.id] * len(content), by_line=True)
 
 
-def session_block(began_at: datetime, title: str, observations: Iterable[Observation]) -> ContextPart | None:
+def session_block(session: Session, observations: Iterable[Observation]) -> ContextPart | None:
     """What mattered in a past session: its most important observations, in the order they happened."""
     important = sorted(
         (observation for observation in observations if observation.importance >= IMPORTANT),
@@ -223,36 +309,82 @@ def session_block(began_at: datetime, title: str, observations: Iterable[Observa
     )[:SESSION_OBSERVATIONS]
     ordered = sorted(important, key=lambda observation: (observation.occurred_at, observation.position))
     lines = [_short(f"- {prose(observation) or headline(observation)}") for observation in ordered]
-    return part("session", _dated(began_at, title), lines, [observation.id for observation in ordered], by_line=True)
+    return part("session", _dated(session, session.title), lines, [item.id for item in ordered], by_line=True)
 
 
-def _dated(at: datetime, title: str) -> str:
-    return f"Session of {at:%Y-%m-%d}" + f": {title}" * bool(title)
+def words_block(
+    first: Mapping[str, Sequence[Observation]], last: Mapping[str, Sequence[Observation]]
+) -> ContextPart | None:
+    """What the user asked for and the agent said last in each session, as it was said; what came last comes first.
+
+    `first` are each session's first observations, `last` its last ones, the newest first; both by the session's id.
+    """
+    said: list[list[tuple[str, Observation]]] = []
+    for session in last:
+        asked = [item for item in first.get(session, ()) if item.role == "user"][:1]
+        replies = [item for item in last[session] if item.role not in ("user", "tool_result")]
+        said.append([("user", item) for item in asked] + [("agent", item) for item in replies if prose(item)][:REPLIES])
+    ordered = [pair for turn in zip_longest(*said) for pair in turn if pair]
+    lines = {
+        item.id: f"- ({item.occurred_at:%Y-%m-%d}, {who}) {shortened(prose(item), LINE_CHARS)}" for who, item in ordered
+    }
+    return part("session", "Requests and last replies", lines.values(), list(lines), by_line=True)
 
 
-def recall_block(query: str, results: Iterable[tuple[str, str]], token_budget: int) -> ContextPart | None:
-    """What recall found for the query, `(document id, content)`, best first: as much as RECALL_SHARE of the budget."""
-    lines: list[str] = []
-    sources: list[str] = []
-    room = token_budget * RECALL_SHARE
-    for name, content in results:
-        line = f"- {_short(content)}"
-        room -= estimated_tokens(line) + 1
-        if room < 0:
-            break
-        lines.append(line)
-        sources.append(name)
-    return part("recall", f"About: {' '.join(query.split())[:80]}", lines, sources)
+def earlier_block(past: Iterable[tuple[Session, Summary | None]]) -> ContextPart | None:
+    """A line for each session: what was wanted, and the last that its summary says of what came of it."""
+    lines: dict[str, str] = {}
+    for session, summary in past:
+        title = summary.title if summary else session.title or session.first_prompt
+        outcome = _ending(summary.narrative, EARLIER_CHARS) if summary and summary.narrative != title else ""
+        if title:
+            lines[summary.id if summary else session.id] = f"- ({_date(session)}) {closed(title)} {outcome}".rstrip()
+    return part("session", "Earlier sessions", lines.values(), list(lines), by_line=True)
+
+
+def _ending(text: str, limit: int) -> str:
+    """The last whole sentences that fit, or the beginning of the last one; none that the user said."""
+    sentences = [sentence for sentence in _SENTENCE_GAP.split(text) if not sentence.startswith("User: ")] or [text]
+    first = len(sentences) - 1
+    while first and len(" ".join(sentences[first - 1 :])) <= limit:
+        first -= 1
+    return shortened(" ".join(sentences[first:]), limit)
+
+
+def _date(session: Session) -> str:
+    return f"{from_ms(session.started_ms):%Y-%m-%d}"
+
+
+def _dated(session: Session, title: str) -> str:
+    return f"Session of {_date(session)}" + f": {title}" * bool(title)
+
+
+def recall_block(title: str, answer: RecallAnswer) -> ContextPart | None:
+    """What recall found, best first, as far as it is about as likely an answer as the first result."""
+    results = [result for result in answer.results if _is_likely(result, answer.confidence)]
+    lines = [f"- ({result.occurred_at:%Y-%m-%d}) {_short(result.snippet)}" for result in results]
+    return part("recall", title, lines, [result.id for result in results], by_line=True)
+
+
+def _is_likely(result: RecallResult, first: float | None) -> bool:
+    """Whether a result's odds are not far lower than those of the first one."""
+    sure = result.confidence
+    return first is None or sure is None or ANSWER_ODDS * sure * (1 - first) >= first * (1 - sure)
 
 
 def _short(text: str) -> str:
     return " ".join(text.split())[:LINE_CHARS]
 
 
-PAST_SESSIONS = 10
+PAST_SESSIONS, MOST_SESSIONS, SESSION_TOKENS = 10, 60, 50
+"""A budget has room for a session in so many tokens; at least and at most so many sessions are told."""
+DETAILED, DETAILED_TOKENS = 3, 400
+"""The newest sessions are told in detail, one for so many tokens of the budget, at least DETAILED."""
 OBSERVATIONS_READ = 20
-"""Of each past session without a summary, its newest."""
-RECALLED = 15
+"""Of each detailed session, its newest."""
+FIRST_READ = 3
+"""Of each detailed session, its first, one of which is what the user asked for."""
+RECALLED = 10
 ACTIONS_READ = 20
 """The newest open ones, of which the most urgent are listed."""
 NOT_SEARCHED = ("slot", "actions", "session")
@@ -290,8 +422,11 @@ class Compile:
         self._lookup = Lookup(index, documents, clock)
         self._slots, self._profiles, self._clock = Slots(documents, self._lookup), profiles, clock
 
-    async def __call__(self, request: ContextRequest, reader: Reader) -> Context:
-        """The context for a request; raises ProjectionBehind when `after` is not projected in time."""
+    async def __call__(self, request: ContextRequest, reader: Reader, count: CountTokens | None = None) -> Context:
+        """The context for a request; raises ProjectionBehind when `after` is not projected in time.
+
+        `count` gives the tokens of a text, unless they are those of the model.
+        """
         if request.after:
             await self._index.wait_for(Token.parse(request.after))
         with made_of_parts(range(self._documents.partitions)):
@@ -306,16 +441,17 @@ class Compile:
                     self._profiles.of(reader, request.project, request.user_id), self._recalled(request, reader)
                 ),
             )
-            pinned = [part("slot", slot.label, [slot.content.strip()], [slot.id]) for slot in slots if slot.pinned]
-            parts = [*pinned, memories, lessons, actions, profile_block(profile), *past, recalled]
+            pinned = [slot_block(slot) for slot in slots if slot.pinned]
+            parts = [recalled, *pinned, memories, lessons, actions, profile_block(profile), *past]
             unsearched = any(candidate and candidate.kind in NOT_SEARCHED for candidate in parts)
             notes = await self._lookup.unknown(reader, [] if unsearched else [request.project])
-            return replace(compile_context(request.project, parts, request.token_budget), notes=notes)
+            counted = count or self._recall.count_tokens
+            # in a thread: to count the tokens of a long text takes milliseconds
+            context = await asyncio.to_thread(compile_context, request.project, parts, request.token_budget, counted)
+            return replace(context, notes=notes)
 
     async def _memories(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
-        """The memories that matter most, of the project and of none; where there is a query it says which matter."""
-        if request.query.strip():
-            return None
+        """The memories that matter most, of the project and of none."""
         allowed = key_scope(reader, projects=list(dict.fromkeys([request.project, ""])))
         now_ms, count = to_ms(self._clock()), SPARE * MEMORIES
         best = await self._index.ask(lambda index: index.notable_memories(allowed, request.project, now_ms, count))
@@ -337,41 +473,53 @@ class Compile:
         return actions_block(sorted(actions, key=lambda action: (not is_active(action.status), -action.priority)))
 
     async def _sessions(self, request: ContextRequest, reader: Reader) -> list[ContextPart | None]:
+        count = min(MOST_SESSIONS, max(PAST_SESSIONS, request.token_budget // SESSION_TOKENS))
         page = await self._documents.page(
-            sessions(reader.tenant, request.project), range(self._documents.partitions), limit=PAST_SESSIONS + 1
+            sessions(reader.tenant, request.project), range(self._documents.partitions), limit=count + 1
         )
         past = [
             (partition, session)
             for partition, session in page.documents
             if isinstance(session, Session) and session.session_id != request.session_id and may_read(session, reader)
-        ][:PAST_SESSIONS]
+        ][:count]
         summaries = await summaries_of(self._documents, past, reader)
-        observations = await self._newest_observations([row for row in past if row[1].id not in summaries], reader)
+        last = past[: max(DETAILED, request.token_budget // DETAILED_TOKENS)]
+        read = [row for number, row in enumerate(last) if number < DETAILED or row[1].id not in summaries]
+        first, newest = await asyncio.gather(
+            self._observations(last[:DETAILED], reader, FIRST_READ, newest_first=False),
+            self._observations(read, reader, OBSERVATIONS_READ, newest_first=True),
+        )
         return [
-            summary_block(from_ms(session.started_ms), summaries[session.id])
-            if session.id in summaries
-            else session_block(from_ms(session.started_ms), session.title, observations.get(session.id, []))
-            for _, session in past
+            *(
+                summary_block(session, summaries[session.id])
+                if session.id in summaries
+                else session_block(session, newest.get(session.id, []))
+                for _, session in last
+            ),
+            words_block(first, {session.id: newest.get(session.id, []) for _, session in last[:DETAILED]}),
+            earlier_block((session, summaries.get(session.id)) for _, session in past[len(last) :]),
         ]
 
-    async def _newest_observations(
-        self, past: Sequence[tuple[int, Session]], reader: Reader
+    async def _observations(
+        self, past: Sequence[tuple[int, Session]], reader: Reader, limit: int, *, newest_first: bool
     ) -> dict[str, list[Observation]]:
+        """Observations of each session at its end or its beginning, by the session's id."""
         listings = [(session_observations(session.id), partition) for partition, session in past]
-        rows = await self._documents.ranges(listings, limit=OBSERVATIONS_READ, newest_first=True)
+        rows = await self._documents.ranges(listings, limit=limit, newest_first=newest_first)
         located = [
             (session.id, location_of(partition, member))
             for (partition, session), row in zip(past, rows, strict=True)
             for member in row
         ]
         documents = await self._documents.get([location for _, location in located])
-        newest: dict[str, list[Observation]] = {}
+        observations: dict[str, list[Observation]] = {}
         for (session_id, _), document in zip(located, documents, strict=True):
             if isinstance(document, Observation) and may_read(document, reader):
-                newest.setdefault(session_id, []).append(document)
-        return newest
+                observations.setdefault(session_id, []).append(document)
+        return observations
 
     async def _recalled(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
+        """What recall finds; where it is not sure enough to answer, the nearest results, called that."""
         if not request.query.strip():
             return None
         requested = RecallRequest(
@@ -382,5 +530,7 @@ class Compile:
             time_zone=request.time_zone,
         )
         answer = await self._recall(requested, reader)
-        lines = [(result.id, f"({result.occurred_at:%Y-%m-%d}) {result.snippet}") for result in answer.results]
-        return recall_block(request.query, lines, request.token_budget)
+        if answer.results or request.min_confidence is not None:
+            return recall_block(ABOUT_QUERY, answer)
+        nearest = await self._recall(replace(requested, min_confidence=0.0, limit=NEAREST), reader)
+        return recall_block(NEAREST_TO_QUERY, nearest)

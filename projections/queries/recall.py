@@ -5,6 +5,7 @@ One thread makes the vectors of queries, with the model of the index, and a cach
 
 import asyncio
 import logging
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,6 +48,15 @@ from projections.vectors.embedder import Embedder, ModelUnavailable
 MADE_INLINE = 20
 # asked of the index beyond the limit, to replace documents deleted between search and read
 SPARE_HITS = 4
+
+CountTokens = Callable[[str], int]
+"""Gives the tokens of a text. Takes a few microseconds a token, so it is called in a thread."""
+
+
+def estimated_tokens(text: str) -> int:
+    """Characters divided by three, rounded up: agentmemory's estimate, and ours without the model's tokenizer."""
+    return math.ceil(len(text) / 3)
+
 
 Kind = Literal["observation", "memory", "lesson", "summary"]
 LeastSure = Annotated[float, Meta(ge=0, le=1)] | None
@@ -166,9 +176,11 @@ class Recall:
         documents: DocumentReader,
         clock: Clock = system_clock,
         on_hits: Callable[[Iterable[Hit]], None] | None = None,
+        count_tokens: CountTokens = estimated_tokens,
     ) -> None:
         """`on_hits` is called with the hits of every answer."""
         self._index, self._documents, self._clock = index, documents, clock
+        self.count_tokens = count_tokens
         self._on_hits = on_hits
         self._lookup = Lookup(index, documents, clock)
         self.vectors = QueryVectors(index)

@@ -18,9 +18,9 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
-from projections.queries.context import ContextRequest, estimated_tokens
+from projections.queries.context import ContextRequest
 from projections.queries.observations import EnrichRequest
-from projections.queries.recall import RecallRequest
+from projections.queries.recall import RecallRequest, estimated_tokens
 from projections.queries.views import view
 from projections.search.similarity import SIMILAR_ABOVE, similarity
 
@@ -42,7 +42,7 @@ async def context_for(call: Call, reader: Reader, session: str, project: str, bu
     """The context of a project for a session, within a budget of tokens; raises ProjectionBehind without an index."""
     room = max(1, min(MAX_TOKENS, budget) - LONGER_TOKENS)
     context_request = ContextRequest(project=project, session_id=session, token_budget=room)
-    compiled = await call.queries.context(context_request, reader)
+    compiled = await call.queries.context(context_request, reader, estimated_tokens)
     if not compiled.context:
         return RenderedContext()
     inner = compiled.context.removeprefix(f"<{OUR_TAG}").removesuffix(f"</{OUR_TAG}>")
