@@ -362,12 +362,14 @@ def _show_results(output: Output, client: ApiClient, answer: Any, values: Values
         output.note(f"degraded: {reason}")
     for note in answer.get("notes", ()):
         output.note(plain(note))
-    if not answer["results"]:
+    omitted = answer.get("omitted") or {"count": 0}
+    left_out = f"; {omitted['count']} left out, of {omitted['tokens']} tokens" if omitted["count"] else ""
+    if not answer["results"] and not left_out:
         sure = answer["confidence"]
         nearest = "" if sure is None else f"; the closest match has {sure:.0%} confidence (--min-confidence 0 shows it)"
         output.note(f"No results{nearest}.")
         raise typer.Exit(FAILED)
-    output.show(results_table(answer["results"]), f"{len(answer['results'])} in {answer['took_ms']:.0f} ms")
+    output.show(results_table(answer["results"]), f"{len(answer['results'])} in {answer['took_ms']:.0f} ms{left_out}")
 
 
 def results_table(results: list[dict[str, Any]]) -> Table:
@@ -450,6 +452,7 @@ WORK = (
             "project": option(str | None, None, "Search only this project.", "--project", "-p"),
             "agent": option(str, "", "Read as this agent; finds its private memories.", "--agent", "-a"),
             "limit": Param(int, typer.Option(10, "--limit", "-n", min=1, max=200)),
+            "max_tokens": option(int | None, None, "Maximum number of tokens of all results.", min=1, max=200_000),
             "kind": option(list[RecallKind], [], "Search only these; may be repeated.", "--kind", "-k", field="kinds"),
             "mode": option(Literal["hybrid", "lexical", "vector"], "hybrid", "Words, meaning, or both."),
             "min_confidence": option(

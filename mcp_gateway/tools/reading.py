@@ -19,12 +19,14 @@ from mcp_gateway.tools.tool import Arguments, Call, Deferred, Tool, ToolAnswer, 
 
 if TYPE_CHECKING:
     from projections.queries.context import Context
-    from projections.queries.recall import RecallAnswer, RecallRequest, RecallResult
+    from projections.queries.recall import Omitted, RecallAnswer, RecallRequest, RecallResult
 
 SHOWN_CHARACTERS = 4_000
 """Of one full search result in the text: about a thousand tokens. The data has all of it."""
 READ_CHARACTERS = 40_000
 """Of all documents read by id, in the text."""
+ENVELOPE_TOKENS = 60
+"""Of the markers and notes around the results."""
 QUOTED_CHARACTERS = 200
 """Of the query, if there are no results."""
 READ_WHOLE = "`recall` with `ids` reads whole documents."
@@ -106,9 +108,13 @@ def _title_and_rest(title: str, text: str) -> tuple[str, str]:
     return (plain, "") if rest[:1].isalnum() else (title, rest.strip())
 
 
-def answered(results: list[RecalledDocument], degraded: list[str], *, whole: bool) -> Recalled:
-    """The results, `whole` or as entries, with notes."""
+def answered(
+    results: list[RecalledDocument], degraded: list[str], *, whole: bool, omitted: "Omitted | None" = None
+) -> Recalled:
+    """The results, `whole` or as entries, with notes, one of them on what did not fit."""
     note = DATA_NOT_INSTRUCTIONS if whole else f"{DATA_NOT_INSTRUCTIONS} {READ_WHOLE}"
+    if omitted and omitted.count:
+        note += f" Left out by `max_tokens`: {omitted.count} results of {omitted.tokens} tokens."
     return Recalled(results=results, note=note, degraded=degraded)
 
 
@@ -143,12 +149,15 @@ def recalled_text(recalled: Recalled, most: int = SHOWN_CHARACTERS) -> str:
     notes = [f"Note: {lack}." for lack in recalled.degraded]
     if not recalled.results:
         return "\n".join([*notes, recalled.note])
-    lines: list[str] = []
-    for number, document in enumerate(recalled.results, 1):
-        lines.append(f"{number}. {_heading(document)} ({', '.join(_facts(document))})")
-        lines += [f"   {line}" for line in shown_of("\n".join(_body(document)), most).splitlines()]
+    lines = [line for number, document in enumerate(recalled.results, 1) for line in _entry(number, document, most)]
     advice = recalled.note.removeprefix(DATA_NOT_INSTRUCTIONS).strip()
     return "\n".join([*notes, *marked("mnemolog-recall", lines), *([advice] if advice else [])])
+
+
+def _entry(number: int, document: RecalledDocument, most: int = SHOWN_CHARACTERS) -> list[str]:
+    """The lines of a result in the list."""
+    body = shown_of("\n".join(_body(document)), most).splitlines()
+    return [f"{number}. {_heading(document)} ({', '.join(_facts(document))})", *(f"   {line}" for line in body)]
 
 
 def document_text(document: RecalledDocument) -> str:
@@ -216,6 +225,7 @@ OneProject = Annotated[Name, Meta(description="Omit for all projects.")]
 Kinds = Annotated[list[Kind], Meta(max_length=4, description="Omit for all.")]
 AllTags = Annotated[Names, Meta(description="Must have all of these.")]
 LeastSure = Annotated[float, Meta(ge=0, le=1, description="0 shows everything.")]
+MaxTokens = Annotated[int, Meta(ge=1, le=200_000, description="Maximum length of the text.")]
 Time = Annotated[datetime, Meta(description="ISO 8601, e.g. 2026-01-31.")]
 Ids = Annotated[list[Name], Meta(max_length=MAX_READ, description="Read these instead of searching.")]
 
@@ -233,6 +243,7 @@ class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "fr
     to: Time | UnsetType = UNSET
     time_zone: Annotated[str, Meta(max_length=64, description="IANA name; default: UTC.")] = ""
     limit: Annotated[int, Meta(ge=1, le=200, description="Maximum number of results.")] = 10
+    max_tokens: MaxTokens | UnsetType = UNSET
     min_confidence: LeastSure | UnsetType = UNSET
     full: Annotated[bool, Meta(description="Full texts instead of snippets.")] = False
     ids: Ids | UnsetType = UNSET
@@ -265,7 +276,12 @@ async def recall(call: Call, arguments: RecallArguments) -> ToolAnswer:
             else shortened(result, project_known=project_known, session_known=session_known)
             for result in answer.results
         ]
-        recalled = answered(results, lacks, whole=arguments.full)
+        omitted: Omitted | None = None
+        if arguments.max_tokens is not UNSET:
+            results, omitted = await call.queries.recall.fitting(
+                results, lambda result: "\n".join(_entry(1, result)), arguments.max_tokens - ENVELOPE_TOKENS
+            )
+        recalled = answered(results, lacks, whole=arguments.full, omitted=omitted)
     else:
         least = None if arguments.min_confidence is UNSET else arguments.min_confidence
         recalled = nothing(arguments.query, least, answer.confidence, lacks, narrowed=arguments.narrowed)
@@ -291,7 +307,9 @@ def request(arguments: RecallArguments) -> "RecallRequest":
     """The query of the arguments; `agent_id` is the reader, `author` a filter."""
     from projections.queries.recall import RecallRequest  # loads the index, which the stdio bridge must not
 
-    keywords = {name: value for name, value in without_unset(arguments).items() if name not in ("full", "ids")}
+    keywords = {
+        name: value for name, value in without_unset(arguments).items() if name not in ("full", "ids", "max_tokens")
+    }
     keywords["agent_id"] = keywords.pop("author")
     return RecallRequest(**keywords)
 

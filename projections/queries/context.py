@@ -68,6 +68,8 @@ EARLIER_CHARS = 200
 PROFILE_ERRORS = 3
 REPLIES = 3
 """Of an agent in one session, the last ones."""
+WORDS_CHARS = 160
+"""Of a request or a reply: the session's title and summary say the rest."""
 FILES_LISTED = 5
 """A slot with more lines that are nothing but a path is told without them."""
 LEAST_TOKENS = 8
@@ -80,7 +82,7 @@ _OPENING = re.compile(
 """What a sentence about open ends begins with, which its line says already."""
 _LEAD = re.compile(r"(?:- (?:\([^()]*\) )?(?:(?:remaining|decided): )?|Session of [\d-]+: )?")
 """What a line begins with before the sentences of its document."""
-_SENTENCE_GAP = re.compile(r"(?<=[.!?…])\s+(?=\S)")
+_SENTENCE_GAP = re.compile(r"(?<=[.!?…])\s+(?=\S)|(?<=[。！？])(?=\S)")
 _PATH = re.compile(r"\s*(?:[-*] )?`?[\w.@~-]*(?:[/\\][\w.@~-]+)+/?`?\s*")
 
 
@@ -326,7 +328,8 @@ def words_block(
         said.append([("user", item) for item in asked] + [("agent", item) for item in replies if prose(item)][:REPLIES])
     ordered = [pair for turn in zip_longest(*said) for pair in turn if pair]
     lines = {
-        item.id: f"- ({item.occurred_at:%Y-%m-%d}, {who}) {shortened(prose(item), LINE_CHARS)}" for who, item in ordered
+        item.id: f"- ({item.occurred_at:%Y-%m-%d}, {who}) {shortened(prose(item), WORDS_CHARS)}"
+        for who, item in ordered
     }
     return part("session", "Requests and last replies", lines.values(), list(lines), by_line=True)
 

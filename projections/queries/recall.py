@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -58,6 +58,7 @@ def estimated_tokens(text: str) -> int:
     return math.ceil(len(text) / 3)
 
 
+Item = TypeVar("Item")
 Kind = Literal["observation", "memory", "lesson", "summary"]
 LeastSure = Annotated[float, Meta(ge=0, le=1)] | None
 """How sure results must be that they are an answer; None is the default limit, 0 none."""
@@ -78,6 +79,9 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     that is much less likely one than the best (`UNLIKELY`); with it, what is less confident is left out. Results of
     unknown confidence always stay. With `fold` a result represents those that
     say nearly the same, unless the question counts.
+
+    With `max_tokens` the titles and contents of all results have at most so many tokens, and `content` is the snippet;
+    a result that does not fit is left out, and counted in `omitted`.
 
     A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`,
     unless `from` or `to` is given.
@@ -107,6 +111,7 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     explain: bool = False
     min_confidence: LeastSure = None
     fold: bool = True
+    max_tokens: Annotated[int, Meta(ge=1, le=200_000)] | None = None
     time_zone: TimeZone = ""
     after: Annotated[str, Meta(max_length=100_000)] = ""
     consistency: Literal["session", "eventual"] = "session"
@@ -137,10 +142,17 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     explain: dict[str, float] | None = None
 
 
+class Omitted(Struct, frozen=True, kw_only=True):
+    """Results that `max_tokens` left out: how many, and how many tokens they have."""
+
+    count: int = 0
+    tokens: int = 0
+
+
 class RecallAnswer(Struct, frozen=True, kw_only=True):
     """What was recalled. `confidence` (0..1) is how likely the query has an answer here, also where nothing is
     returned; None where that is not known. `lag`: log entries not searchable yet, by partition; `degraded`: what was
-    left out; `notes`: names in the request of which nothing is found.
+    left out; `notes`: names in the request of which nothing is found; `omitted` is null without `max_tokens`.
     """
 
     results: list[RecallResult]
@@ -149,6 +161,7 @@ class RecallAnswer(Struct, frozen=True, kw_only=True):
     lag: dict[int, int]
     degraded: list[str]
     notes: list[str] = []
+    omitted: Omitted | None = None
 
 
 class Recalled(NamedTuple):
@@ -206,6 +219,12 @@ class Recall:
             return [_result(*hit, words, explain=request.explain) for hit in hits]
 
         results = make() if len(hits) <= MADE_INLINE else await asyncio.to_thread(make)
+        omitted = None
+        if request.max_tokens is not None:
+            short = [replace(result, content=result.snippet) for result in results]
+            results, omitted = await self.fitting(
+                short, lambda result: f"{result.title}\n{result.content}", request.max_tokens
+            )
         projects = {request.project or "", *request.projects}.difference(result.project for result in results)
         others = () if results else (request.agent_id, request.session_id)
         return RecallAnswer(
@@ -215,7 +234,15 @@ class Recall:
             took_ms=round((time.perf_counter() - started) * 1000, 2),
             lag=dict(self._index.lag),
             degraded=degraded,
+            omitted=omitted,
         )
+
+    async def fitting(
+        self, results: Sequence[Item], text_of: Callable[[Item], str], max_tokens: int
+    ) -> tuple[list[Item], Omitted]:
+        """The results whose texts have at most `max_tokens` tokens together, as `fitted` selects them."""
+        counts = await asyncio.to_thread(lambda: [self.count_tokens(text_of(result)) for result in results])
+        return fitted(results, counts, max_tokens)
 
     async def found(self, request: RecallRequest, reader: Reader) -> RecalledDocuments:
         """What a recall finds, as documents: for a dialect that shows them in its own way. Raises the same."""
@@ -278,6 +305,22 @@ class Recall:
         if self._on_hits is not None:
             self._on_hits(result.hit for result in recalled)
         return RecalledDocuments(recalled, degraded, best)
+
+
+def fitted(results: Sequence[Item], tokens: Sequence[int], max_tokens: int) -> tuple[list[Item], Omitted]:
+    """The results that fit together, best first, and what was left out. `tokens` are those of each result.
+
+    One that does not fit makes room for a shorter one after it.
+    """
+    selected: list[Item] = []
+    room, omitted = max_tokens, list[int]()
+    for result, count in zip(results, tokens, strict=True):
+        if count <= room:
+            selected.append(result)
+            room -= count
+        else:
+            omitted.append(count)
+    return selected, Omitted(count=len(omitted), tokens=sum(omitted))
 
 
 def _named(request: RecallRequest, now: datetime) -> NamedTime | None:

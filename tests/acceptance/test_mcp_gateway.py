@@ -178,6 +178,21 @@ async def test_a_lesson_opens_the_context_of_its_project(connection: OpenClient,
         assert first["id"] in compiled["blocks"][0]["sources"]
 
 
+async def test_recalled_text_is_as_short_as_asked_and_says_what_was_left_out(connection: OpenClient, project: str):
+    async with connection() as client:
+        for number in range(6):
+            await call(client, "remember", content=f"Valve {number} of {project} is shut at night.", project=project)
+        asked = {"query": "Which valve is shut at night?", "project": project}
+        every = await client.call_tool("recall", asked)
+        short = await client.call_tool("recall", asked | {"max_tokens": 200})
+        shown, left_out = short.structured_content["results"], len(every.structured_content["results"])
+        left_out -= len(shown)
+        assert shown
+        assert left_out
+        assert f"Left out by `max_tokens`: {left_out} results of " in text(short)
+        assert len(text(short)) < 5 * 200
+
+
 REPORT = "The exporter writes a row for each order and flushes once a minute. " * 40
 
 

@@ -334,6 +334,13 @@ class RecallResult(Struct, frozen=True, kw_only=True):
     explain: dict[str, float] | None = None
 
 
+class Omitted(Struct, frozen=True, kw_only=True):
+    """Results that `max_tokens` left out: how many, and how many tokens they have."""
+
+    count: int
+    tokens: int
+
+
 class Recalled(Struct, frozen=True, kw_only=True):
     """What was found, best first; empty when nothing known is an answer. `degraded` says what it may lack, `notes` name
     projects, agents and sessions of the request that have no documents."""
@@ -344,6 +351,7 @@ class Recalled(Struct, frozen=True, kw_only=True):
     degraded: list[str]
     confidence: float | None = None
     notes: list[str] = []
+    omitted: Omitted | None = None
 
 
 class Block(Struct, frozen=True, kw_only=True):

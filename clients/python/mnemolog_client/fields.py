@@ -186,6 +186,7 @@ class RecallOptions(TypedDict, total=False):
     explain: bool | None
     min_confidence: float | None
     fold: bool | None
+    max_tokens: int | None
     time_zone: str | None
     consistency: Literal["session", "eventual"] | None
 

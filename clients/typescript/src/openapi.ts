@@ -544,7 +544,7 @@ export interface paths {
         put?: never;
         /**
          * Find the right memories for a query.
-         * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents. `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent. Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is less confident is left out. Results of unknown confidence always stay. With `fold` a result represents those that say nearly the same, unless the question counts. A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`, unless `from` or `to` is given.
+         * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents. `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent. Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is less confident is left out. Results of unknown confidence always stay. With `fold` a result represents those that say nearly the same, unless the question counts. With `max_tokens` the titles and contents of all results have at most so many tokens, and `content` is the snippet; a result that does not fit is left out, and counted in `omitted`. A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`, unless `from` or `to` is given.
          */
         post: operations["post_v1_recall"];
         delete?: never;
@@ -1376,6 +1376,16 @@ export interface components {
             user_id?: string;
         };
         /**
+         * Omitted
+         * @description Results that `max_tokens` left out: how many, and how many tokens they have.
+         */
+        Omitted: {
+            /** @default 0 */
+            count?: number;
+            /** @default 0 */
+            tokens?: number;
+        };
+        /**
          * Page[Action]
          * @description Part of a listing; `next` is the `cursor` of what follows, null at the end. `notes` say of an empty one that
          *         nothing at all is found of its project.
@@ -1491,7 +1501,7 @@ export interface components {
          * RecallAnswer
          * @description What was recalled. `confidence` is the first result's, also where it was too little to answer; None where that is
          *         not known. `lag`: log entries not searchable yet, by partition; `degraded`: what was left out; `notes`: names in the
-         *         request of which nothing is found.
+         *         request of which nothing is found. `omitted` is null without `max_tokens`.
          */
         RecallAnswer: {
             /** @default null */
@@ -1502,6 +1512,8 @@ export interface components {
             };
             /** @default [] */
             notes?: string[];
+            /** @default null */
+            omitted?: components["schemas"]["Omitted"] | null;
             results: components["schemas"]["RecallResult"][];
             took_ms: number;
         };
@@ -1516,6 +1528,9 @@ export interface components {
          *         Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is
          *         less confident is left out. Results of unknown confidence always stay. With `fold` a result represents those that
          *         say nearly the same, unless the question counts.
+         *
+         *         With `max_tokens` the titles and contents of all results have at most so many tokens, and `content` is the snippet;
+         *         a result that does not fit is left out, and counted in `omitted`.
          *
          *         A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`,
          *         unless `from` or `to` is given.
@@ -1552,6 +1567,8 @@ export interface components {
             kinds?: ("lesson" | "memory" | "observation" | "summary")[];
             /** @default 10 */
             limit?: number;
+            /** @default null */
+            max_tokens?: number | null;
             /** @default null */
             min_confidence?: number | null;
             /**

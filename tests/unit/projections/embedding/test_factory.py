@@ -1,3 +1,4 @@
+import json
 import re
 import sys
 from pathlib import Path
@@ -5,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from projections.embedding import factory
-from projections.embedding.factory import build_embedder, prepare_default
+from projections.embedding.factory import build_embedder, prepare_default, token_counter
 from projections.vectors.embedder import ModelUnavailable, NoEmbedder, UnknownEmbedder
 
 
@@ -36,6 +37,28 @@ def test_a_model_of_sentence_transformers_names_the_extra_that_is_not_installed(
         build_embedder("sentence-transformers:any")
     assert "pip install 'mnemolog[sentence-transformers]'" in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_tokens_are_counted_by_the_tokenizer_file_as_far_as_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def not_installed() -> Path:
+        raise ModelUnavailable("any", "not installed")
+
+    monkeypatch.setattr(factory, "packaged_model", not_installed)
+    assert token_counter(tmp_path) is None
+    vocabulary = {"[UNK]": 0, "deploy": 1, "##s": 2, "on": 3}
+    model = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+             "max_input_chars_per_word": 100, "vocab": vocabulary}  # fmt: skip
+    padding = {"strategy": {"Fixed": 64}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,
+               "pad_type_id": 0, "pad_token": "[UNK]"}  # fmt: skip
+    truncation = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
+    file = {"version": "1.0", "truncation": truncation, "padding": padding, "added_tokens": [], "model": model,
+            "pre_tokenizer": {"type": "BertPreTokenizer"}}  # fmt: skip
+    (tmp_path / "tokenizer.json").write_text(json.dumps(file))
+    count = token_counter(tmp_path)
+    assert count
+    assert [count(text) for text in ("", "deploys on", "deploys on\nx \ud800", "x" * 300)] == [0, 3, 5, 101]
 
 
 def program(path: Path, script: str) -> str:

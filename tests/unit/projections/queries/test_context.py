@@ -15,24 +15,27 @@ from projections.documents.actions import Action
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
-from projections.documents.sessions import Summary
+from projections.documents.sessions import Session, Summary
+from projections.documents.slots import Slot
 from projections.queries.context import (
     MORE,
     Context,
     ContextPart,
     actions_block,
     compile_context,
-    estimated_tokens,
+    earlier_block,
     lessons_block,
     memories_block,
     part,
     profile_block,
     recall_block,
+    slot_block,
     summary_block,
+    words_block,
 )
 from projections.queries.observations import Enriched, enrich
 from projections.queries.profile import Profile
-from projections.queries.recall import folded
+from projections.queries.recall import Omitted, RecallAnswer, RecallResult, estimated_tokens, fitted, folded
 from projections.search.question import Hit
 
 TIMES: dict[str, Any] = dict.fromkeys(("recorded_at", "occurred_at", "updated_at"), NOW)
@@ -66,7 +69,22 @@ def summary(n: int, *, decisions: int = 1) -> Summary:
 
 
 def action(n: int, **fields: Any) -> Action:
-    return Action(id=f"act_{n}", tenant=TENANT, title=f"Action {n}", **fields)
+    return Action(id=f"act_{n}", tenant=TENANT, title=f"Action {n}", occurred_ms=to_ms(NOW), **fields)
+
+
+PAST = Session(id="ses_1", tenant=TENANT, session_id="s1", started_ms=to_ms(NOW))
+
+
+def found(*texts: str, confidence: float | None = None, sure: list[float] | None = None) -> RecallAnswer:
+    """An answer with these snippets, of memories 0, 1, 2 ..."""
+    results = [
+        RecallResult(
+            id=f"mem_{n}", kind="memory", score=1, title="", snippet=text, content=text, session_id=None, agent_id=None,
+            project=PROJECT, occurred_at=NOW, metadata={}, confidence=sure[n] if sure else confidence,
+        )
+        for n, text in enumerate(texts)
+    ]  # fmt: skip
+    return RecallAnswer(results=results, confidence=sure[0] if sure else confidence, took_ms=1, lag={}, degraded=[])
 
 
 def noise() -> ContextPart | None:
@@ -113,7 +131,7 @@ def test_the_first_lines_of_memories_and_lessons_leave_room_for_sessions():
 
 
 def test_the_last_session_comes_before_the_other_memories_and_those_before_earlier_sessions():
-    sessions = [summary_block(NOW, summary(n)) for n in range(3)]
+    sessions = [summary_block(PAST, summary(n)) for n in range(3)]
     told = compiled(360, MEMORIES, *sessions)
     assert "Outcome 0" in told.context
     assert "open end 0" in told.context
@@ -122,15 +140,15 @@ def test_the_last_session_comes_before_the_other_memories_and_those_before_earli
 
 
 def test_a_session_is_told_as_far_as_there_is_room_its_outcome_and_open_ends_first():
-    told = compiled(130, summary_block(NOW, summary(1, decisions=8)))
+    told = compiled(130, summary_block(PAST, summary(1, decisions=8)))
     (block,) = told.blocks
     assert [line[:12] for line in block.text.splitlines()[1:4]] == ["Outcome 1: t", "- remaining:", "- decided: W"]
     assert block.sources == ["sum_1"]
-    assert told.left_out == ["Session of 2026-01-31: Goal 1 (5 of 10 told)"]
+    assert told.left_out == ["Session of 2026-01-31: Goal 1 (4 of 10 told)"]
 
 
 def test_an_open_end_is_not_called_so_twice():
-    block = summary_block(NOW, summary(1))
+    block = summary_block(PAST, summary(1))
     assert block
     assert block.lines[1] == "- remaining: open end 1"
 
@@ -138,7 +156,7 @@ def test_an_open_end_is_not_called_so_twice():
 def test_open_actions_are_told_with_who_is_at_them():
     block = actions_block([action(1, status="in_progress", assigned_to="ada"), action(2)])
     assert block
-    assert block.lines == ["- Action 1 (ada is at it)", "- Action 2"]
+    assert block.lines == ["- (2026-01-31) Action 1 (ada is at it)", "- (2026-01-31) Action 2"]
     assert block.sources == ["act_1", "act_2"]
 
 
@@ -157,9 +175,91 @@ def test_the_sources_of_a_block_are_those_of_the_lines_that_are_told():
 
 
 def test_what_was_asked_for_comes_before_everything():
-    recalled = recall_block("when is it rebuilt?", [("mem_1", "On day one. " * 20)], 300)
-    told = compiled(160, LESSONS, session(1), recalled)
-    assert told.blocks[-1].kind == "recall"
+    slot = slot_block(Slot(id="slt_1", label="guidance", content="Ask first.", occurred_ms=to_ms(NOW)))
+    recalled = recall_block("About your query", found("On day one.", "At night."))
+    told = compiled(160, recalled, slot, LESSONS, session(1))
+    assert [block.kind for block in told.blocks] == ["recall", "slot", "lessons"]
+    assert told.blocks[0].text == "## About your query\n- (2026-01-31) On day one.\n- (2026-01-31) At night."
+    assert told.blocks[1].text == "## guidance (2026-01-31)\nAsk first."
+
+
+def test_results_are_cut_where_they_are_far_less_likely_than_the_first():
+    answer = found("Surely.", "Likely.", "Hardly.", "Unknown.", sure=[0.9, 0.6, 0.2, 0.9])
+    block = recall_block("About your query", answer)
+    assert block
+    assert block.sources == ["mem_0", "mem_1", "mem_3"]
+
+
+def test_a_sentence_is_told_once_where_it_is_needed_most():
+    recalled = recall_block("About your query", found("The pool has 18 connections. It was 30."))
+    memories = memories_block([memory(7, "the pool has 18 connections")])
+    past = part("session", "Session", ["Traffic grew. It was 30. It helped."], ["sum_1"], by_line=True)
+    told = compiled(500, recalled, memories, past)
+    assert [block.text for block in told.blocks[1:]] == ["## Session\nTraffic grew. It helped."]
+    assert [block.sources for block in told.blocks] == [["mem_0"], ["sum_1"]]
+    assert told.left_out == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Thanks for confirming that! The flight is booked. Safe travels!", "The flight is booked."),
+        ("I understand. Use bcrypt.", "Use bcrypt."),
+        ("Yes, 20 seconds.", "Yes, 20 seconds."),
+        ("Thanks, the fix is in a7c2e1.", "Thanks, the fix is in a7c2e1."),
+        ("Great, thanks!", ""),
+    ],
+)
+def test_small_talk_is_not_told(text: str, expected: str):
+    told = compiled(500, memories_block([memory(1, text)]))
+    assert [block.text for block in told.blocks] == [f"## Memories\n- (2026-01-31) {expected}"] * bool(expected)
+
+
+@pytest.mark.parametrize("files", [5, 6])
+def test_a_slot_is_told_without_a_long_list_of_files(files: int):
+    paths = [f"- src/shop/module_{n}.py" for n in range(files)]
+    content = "\n".join(["Payments live in src/pay.py.", *paths])
+    block = slot_block(Slot(id="slt_1", label="project_context", content=content))
+    assert block
+    assert block.lines == [content if files == 5 else "Payments live in src/pay.py."]
+
+
+def test_sessions_before_the_last_ones_are_a_line_each_of_what_was_wanted_and_came_of_it():
+    narrative = "Found it after long. User: and now? The test is fixed. All 12 pass."
+    done = Summary(
+        id=DocumentId("sum_1"), tenant=TENANT, session_id="s1", session=DocumentId("ses_1"), title="Fix the test",
+        narrative=narrative, occurred_at=NOW, recorded_at=NOW, position="1-0",
+    )  # fmt: skip
+    untold = Session(id="ses_2", tenant=TENANT, session_id="s2", started_ms=to_ms(NOW), first_prompt="Try it again")
+    block = earlier_block([(PAST, done), (untold, None)])
+    assert block
+    assert block.sources == ["sum_1", "ses_2"]
+    assert block.lines == [
+        "- (2026-01-31) Fix the test. Found it after long. The test is fixed. All 12 pass.",
+        "- (2026-01-31) Try it again.",
+    ]
+
+
+def test_requests_and_last_replies_are_told_as_they_were_said_the_last_session_first():
+    def turn(n: int, role: Any, content: str) -> Observation:
+        return edit(n, content=content, role=role)
+
+    first = {"s2": [turn(4, "user", "Why is it slow?")], "s1": [turn(1, "tool_call", "ls"), turn(2, "user", "Hi.")]}
+    last = {"s2": [turn(6, "tool_result", "ok"), turn(5, "", "An index was missing.")], "s1": [turn(3, "", "Hello.")]}
+    block = words_block(first, last)
+    assert block
+    assert block.lines == [
+        "- (2026-01-31, user) Why is it slow?",
+        "- (2026-01-31, user) Hi.",
+        "- (2026-01-31, agent) An index was missing.",
+        "- (2026-01-31, agent) Hello.",
+    ]
+
+
+def test_tokens_are_counted_as_the_caller_says():
+    by_words = compile_context(PROJECT, [MEMORIES], 60, lambda text: len(text.split()))
+    assert by_words.tokens == len(by_words.context.split()) <= 60
+    assert len(by_words.blocks[0].sources) > len(compiled(60, MEMORIES).blocks)
 
 
 def test_a_line_that_does_not_fit_makes_room_for_a_shorter_one():
@@ -177,15 +277,17 @@ JSON_TEXT = '{"filePath": "a.py", "note": "The pool is closed."}'
     [
         pytest.param(
             [DERIVED, memory(2, "2"), memory(3, "3")],
-            {"mem_2": "- 2", "mem_3": "- 3", "mem_1": "- About filepath"},
+            {"mem_2": "- (2026-01-31) 2", "mem_3": "- (2026-01-31) 3", "mem_1": "- (2026-01-31) About filepath"},
             id="derived-ones-last",
         ),
         pytest.param(
             [memory(1, "The same."), memory(2, "The  same."), memory(3, "Other.")],
-            {"mem_1": "- The same.", "mem_3": "- Other."},
+            {"mem_1": "- (2026-01-31) The same.", "mem_3": "- (2026-01-31) Other."},
             id="the-same-once",
         ),
-        pytest.param([memory(1, JSON_TEXT)], {"mem_1": "- a.py The pool is closed."}, id="json-by-its-values"),
+        pytest.param(
+            [memory(1, JSON_TEXT)], {"mem_1": "- (2026-01-31) a.py The pool is closed."}, id="json-by-its-values"
+        ),
     ],
 )
 def test_the_lines_of_memories(memories: list[Memory], expected: dict[str, str]):
@@ -215,7 +317,9 @@ def test_a_context_is_never_over_its_budget_and_names_what_is_missing(
     parts += [part(kind, f"{kind} {n}", [text], [str(n)]) for n, (kind, text) in enumerate(others)]
     told = compiled(budget, *parts)
     assert told.tokens == estimated_tokens(told.context) <= budget
-    assert len(told.blocks) + len(told.left_out) >= len([part for part in parts if part])
+    for offered in filter(None, parts):  # told, named, or all of it told by another part
+        shown = [block.title for block in told.blocks] + [left.partition(" (")[0] for left in told.left_out]
+        assert offered.title in shown or not re.sub(r"[\W_]", "", "".join(offered.lines)) or offered.by_line
     for block in told.blocks:
         assert block.text in told.context
 
@@ -326,3 +430,16 @@ def test_hits_that_state_the_same_are_repeats_in_the_order_of_scores(
     existing = {f"mem_{n}": memory(n, content) for n, content in {**readable, 4: "Else."}.items()}
     results = [(result.hit.id, result.repeats) for result in folded(searched, existing)]
     assert results == [*expected.items(), ("mem_4", [])]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "room", "selected", "omitted"),
+    [
+        pytest.param([5, 5], 10, "ab", Omitted(), id="all"),
+        pytest.param([5, 9, 4], 10, "ac", Omitted(count=1, tokens=9), id="a-shorter-one-after-it"),
+        pytest.param([11], 10, "", Omitted(count=1, tokens=11), id="none"),
+        pytest.param([], 10, "", Omitted(), id="of-none"),
+    ],
+)
+def test_results_that_fit_together_and_what_is_left_out(tokens: list[int], room: int, selected: str, omitted: Omitted):
+    assert fitted("abc"[: len(tokens)], tokens, room) == (list(selected), omitted)
