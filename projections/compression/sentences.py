@@ -38,28 +38,18 @@ _LEANING = re.compile(
 """Begins a sentence whose subject is in the sentence before it."""
 _MARKER = re.compile(r"\A(?:[-*+•>]|\d{1,3}[.)]|#{1,6})\s+")
 
-_POLITE = re.compile(
-    r"(?:(?:oh|well|yes|no|sure|ok(?:ay)?|alright|great|good|perfect|awesome|nice|hi|hello|hey|bye|goodbye|please|welcome"
-    r"|thanks?(?: you)?(?: (?:so|very) much| a lot)?|got it|you['’]?re welcome|no (?:problem|worries)|safe travels"
-    r"|(?:that )?sounds (?:good|great|perfect)|i (?:understand|see)|that['’]?s (?:all|it|great|fine)|take care|go ahead"
-    r"|have a (?:great|nice|good|safe|wonderful|lovely) \w+|happy to help|my pleasure|goodnight|cheers)[\s,.!–—-]*)+",
+_COURTESY = re.compile(
+    r"(?:(?:oh|well|yes|no|sure|ok(?:ay)?|great|good|perfect|nice|hi|hello|hey|bye|please|welcome|thanks|thank you"
+    r"|got it|you['’]?re welcome|no problem|(?:that )?sounds (?:good|great)|i (?:understand|see)|take care|go ahead"
+    r"|that['’]?s (?:all|fine|great))[\s,.!–—-]*)+"
+    r"|(?:\w+[,!]? )?(?:thanks?|safe travels|have a (?:great|nice|good|safe))\b[^\d`_/]{,80}",
     re.IGNORECASE,
 )
-_THANKS = re.compile(
-    r"(?:\w+[,!]? )?(?:thanks?\b|have a (?:great|nice|good|safe|wonderful)|safe travels)", re.IGNORECASE
-)
-_COURTESY_CHARS = 100
 
 
 def is_courtesy(sentence: str) -> bool:
-    """Returns whether an English sentence is only polite: a greeting, thanks, a wish, that somebody understood.
-
-    Longer thanks are, too, unless they name something: a number, code, a path.
-    """
-    if _POLITE.fullmatch(sentence.strip()):
-        return True
-    is_plain = len(sentence) <= _COURTESY_CHARS and not re.search(r"[\d`_/]", sentence)
-    return is_plain and _THANKS.match(sentence) is not None
+    """Returns whether an English sentence is only polite: a greeting, thanks, a wish, "I understand"."""
+    return _COURTESY.fullmatch(sentence.strip()) is not None
 
 
 def pieces(text: str) -> list[str]:

@@ -15,20 +15,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 from typing import IO
 from urllib.parse import urlsplit
 
 from projections.vectors.embedder import Embedder, ModelUnavailable, NoEmbedder, UnknownEmbedder
-from projections.vectors.model_files import (
-    DEFAULT_MODEL,
-    TOKENIZER_FILE,
-    default_directory,
-    is_current,
-    packaged_model,
-)
+from projections.vectors.model_files import DEFAULT_MODEL, TOKENIZER_FILE, default_directory, is_current
 
 EXPORT_TIMEOUT_S = 300.0
 
@@ -130,17 +123,14 @@ def build_embedder(
 def token_counter(directory: Path | None = None) -> Callable[[str], int] | None:
     """What counts the tokens of a text as the packaged model does, whichever embedder is used; None without its files.
 
-    It takes some 100 ms to load.
+    Loads the tokenizer, some 60 ms.
     """
-    files = [(directory or default_directory()) / TOKENIZER_FILE]
-    with suppress(ModelUnavailable):
-        files.append(packaged_model() / TOKENIZER_FILE)
-    path = next((path for path in files if path.is_file()), None)
-    if path is None:
+    path = (directory or default_directory()) / TOKENIZER_FILE
+    if not path.is_file():
         return None
-    from projections.embedding.tokens import counter
+    from projections.embedding import onnx
 
-    return counter(path)
+    return onnx.token_counter(path)
 
 
 def openai_compatible(spec: str, target: str, api_key: str, timeout_s: float) -> Embedder:

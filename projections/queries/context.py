@@ -3,14 +3,14 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from itertools import chain, zip_longest
-from typing import Annotated, Literal, cast, get_args
+from typing import Annotated, Literal, get_args
 from xml.sax.saxutils import quoteattr
 
 from msgspec import Meta, Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from ingest.commands.command import Name
 from ingest.events.lesson import EVERY_PROJECT
@@ -60,28 +60,25 @@ SESSION_OBSERVATIONS = 5
 ANSWER_ODDS = 20
 """A result is left out if its odds of being an answer are lower than the first one's by more than this factor."""
 NEAREST = 3
-"""Results that are told where recall is not sure enough of any to answer."""
+"""Results that are shown where recall is not sure enough of any to answer."""
 ABOUT_QUERY, NEAREST_TO_QUERY = "About your query", "Nearest to your query, probably no answer"
 LINE_CHARS = 400
-EARLIER_CHARS = 200
-"""Of the outcome of a session that is told in one line."""
+OUTCOME_CHARS = 200
+"""Of an earlier session, which has one line."""
+WORDS_CHARS, REPLIES = 160, 3
+"""Of a request or a reply, and an agent's last replies in a session. Its title and summary say the rest."""
 PROFILE_ERRORS = 3
-REPLIES = 3
-"""Of an agent in one session, the last ones."""
-WORDS_CHARS = 160
-"""Of a request or a reply: the session's title and summary say the rest."""
 FILES_LISTED = 5
-"""A slot with more lines that are nothing but a path is told without them."""
+"""Lines of a slot that are nothing but a path; longer lists of them are left out."""
 LEAST_TOKENS = 8
-"""A budget with less room than this for another line is used up."""
+"""Less room than this is not enough for another line."""
 
-_KINDS: tuple[BlockKind, ...] = get_args(BlockKind)
 _OPENING = re.compile(
     r"\A(?:what )?(?:remain(?:s|ing)|(?:is )?(?:still )?(?:open|left)|to ?do|next steps?)\s*:\s*", re.IGNORECASE
 )
 """What a sentence about open ends begins with, which its line says already."""
-_LEAD = re.compile(r"(?:- (?:\([^()]*\) )?(?:(?:remaining|decided): )?|Session of [\d-]+: )?")
-"""What a line begins with before the sentences of its document."""
+_LEAD = re.compile(r"\A(?:- (?:\([^()]*\) )?(?:(?:remaining|decided): )?|Session of [\d-]+: )")
+"""The beginning of a line or title, before the text of its document."""
 _SENTENCE_GAP = re.compile(r"(?<=[.!?…])\s+(?=\S)|(?<=[。！？])(?=\S)")
 _PATH = re.compile(r"\s*(?:[-*] )?`?[\w.@~-]*(?:[/\\][\w.@~-]+)+/?`?\s*")
 
@@ -97,16 +94,12 @@ class Block(Struct, frozen=True):
 
 
 class ContextPart(Struct, frozen=True):
-    """What may become a block: its lines and the documents they were made of.
-
-    Of one that is `by_line` any lines may be told, each made of the source in its place, if it has sources.
-    """
+    """What may become a block: its lines, any of which it may have, and the document that each was made of, if any."""
 
     kind: BlockKind
     title: str
     lines: list[str]
     sources: list[str]
-    by_line: bool = False
 
 
 class Context(Struct, frozen=True):
@@ -121,119 +114,81 @@ class Context(Struct, frozen=True):
     notes: list[str] = []
 
 
-def part(
-    kind: BlockKind, title: str, lines: Iterable[str], sources: Sequence[str], *, by_line: bool = False
-) -> ContextPart | None:
+def part(kind: BlockKind, title: str, lines: Iterable[str], sources: Iterable[str]) -> ContextPart | None:
     """A part of the lines that say something, in the order given; None for none."""
     content = [line for line in lines if line]
-    return ContextPart(kind, inert(title), content, list(sources), by_line) if content else None
+    return ContextPart(kind, inert(title), content, list(sources)) if content else None
 
 
 def compile_context(
-    project: str,
-    parts: Iterable[ContextPart | None],
-    token_budget: int,
-    count: CountTokens = estimated_tokens,
+    project: str, parts: Iterable[ContextPart | None], token_budget: int, count: CountTokens = estimated_tokens
 ) -> Context:
-    """The parts that fit, in order, in an envelope that names the project; never over the budget.
+    """The lines that fit, in order, in an envelope that names the project; never over the budget.
 
-    A sentence is told once, in the part that is needed most. `count` gives the tokens of a text.
+    A sentence is shown once, where it is needed most. `count` gives the tokens of a text.
     """
     header, footer = f"<mnemolog-context project={quoteattr(project)}>", "</mnemolog-context>"
     if token_budget >= MORE_FROM:
         footer = f"\n{MORE}\n{footer}"
     offered = [candidate for candidate in parts if candidate is not None]
-    taken: list[tuple[int, dict[int, str]]] = []
-    begun: set[int] = set()
-    repeated: Counter[int] = Counter()
-    said: set[str] = set()
+    chosen: dict[int, dict[int, str]] = {}
+    costs, repeated = Counter[int](), Counter[int]()
+    seen: set[str] = set()
     room = token_budget - count("\n".join([header, DATA_NOT_INSTRUCTIONS, footer]))
-    for number, lines in _by_need(offered):
+    for number, line in _by_need(offered):
         if room < LEAST_TOKENS:
             break
-        offer = offered[number]
-        new = {line: _unsaid(offer.lines[line], said) if offer.by_line else offer.lines[line] for line in lines}
-        new = {line: text for line, text in new.items() if text}
-        repeated[number] += len(lines) - len(new)
-        heading = [] if number in begun else [f"\n## {offer.title}"]
-        cost = sum(count(f"{inert(text)}\n") for text in [*heading, *new.values()])
-        if new and cost <= room:
+        title, text = offered[number].title, _news(offered[number].lines[line], seen)
+        heading = "" if number in chosen else f"\n## {title}\n"
+        cost = count(inert(f"{heading}{text}\n")) if text else 0
+        repeated[number] += not text
+        if text and cost <= room:
             room -= cost
-            taken.append((number, new))
-            begun.add(number)
-            said.update(key for text in [offer.title, *new.values()] for key, _ in _sentences(text))
-    text = _rendered(header, offered, taken, footer)
-    while taken and count(text) > token_budget:  # an estimate of lines can be less than that of their text
-        taken.pop()
-        text = _rendered(header, offered, taken, footer)
+            costs[number] += cost
+            chosen.setdefault(number, {})[line] = text
+            seen.update(key for key, _ in chain(_sentences(title), _sentences(text)))
     blocks: list[Block] = []
     left_out: list[str] = []
+    for number, (kind, title, lines, sources) in enumerate(map(astuple, offered)):
+        texts = dict(sorted(chosen.get(number, {}).items()))
+        if texts:
+            text = inert("\n".join([f"## {title}", *texts.values()]))
+            named = dict.fromkeys(source for line, source in enumerate(sources) if line in texts)
+            blocks.append(Block(kind, title, text, costs[number], list(named)))
+        missing = len(lines) - repeated[number]
+        if len(texts) < missing:
+            left_out.append(f"{title} ({len(texts)} of {missing} told)" if texts else title)
+    body = "\n\n".join(block.text for block in blocks)
+    text = "\n".join([header, DATA_NOT_INSTRUCTIONS, body, footer]) if body else ""
+    if (excess := count(text) - token_budget) > 0:  # a marker that begins in one line and ends in the next has grown
+        return replace(compile_context(project, offered, token_budget - excess, count), token_budget=token_budget)
+    return Context(text, blocks, token_budget + excess, token_budget, left_out)
+
+
+def _by_need(offered: Sequence[ContextPart]) -> Iterable[tuple[int, int]]:
+    """Numbers of parts with a line of each, the most needed first."""
+    units: dict[BlockKind, list[list[tuple[int, int]]]] = {kind: [] for kind in get_args(BlockKind)}
     for number, offer in enumerate(offered):
-        lines = _lines_of(number, taken)
-        if lines:
-            block = _text(offer, lines)
-            sources = [offer.sources[line] for line in lines] if offer.by_line and offer.sources else offer.sources
-            blocks.append(Block(offer.kind, offer.title, block, count(block), list(dict.fromkeys(sources))))
-        missing = len(offer.lines) - repeated[number]
-        if not lines and missing:
-            left_out.append(offer.title)
-        elif len(lines) < missing:
-            left_out.append(f"{offer.title} ({len(lines)} of {missing} told)")
-    return Context(text, blocks, count(text), token_budget, left_out)
-
-
-def _by_need(offered: Sequence[ContextPart]) -> Iterator[tuple[int, Sequence[int]]]:
-    """Numbers of parts with lines to include together or not at all, the most needed first."""
-    numbers = {kind: [number for number, offer in enumerate(offered) if offer.kind == kind] for kind in _KINDS}
-    yield from _line_by_line(offered, numbers["recall"])
-    yield from ((number, range(len(offered[number].lines))) for number in numbers["slot"])
-    best = [
-        [(number, [line]) for line in range(len(offered[number].lines))]
-        for number in [*numbers["memories"], *numbers["lessons"]]
-    ]
-    alternating = [unit for unit in chain.from_iterable(zip_longest(*best)) if unit is not None]
-    first = [(number, lines) for number, lines in alternating if lines[0] < FIRST_LINES]
-    yield from first
-    yield from _line_by_line(offered, [*numbers["session"][:1], *numbers["actions"]])
-    yield from (unit for unit in alternating if unit not in first)
-    yield from _line_by_line(offered, [*numbers["session"][1:], *numbers["profile"]])
-
-
-def _line_by_line(offered: Sequence[ContextPart], numbers: Iterable[int]) -> Iterator[tuple[int, Sequence[int]]]:
-    for number in numbers:
-        lines = range(len(offered[number].lines))
-        yield from ((number, [line]) for line in lines) if offered[number].by_line else [(number, lines)]
+        units[offer.kind].append([(number, line) for line in range(len(offer.lines))])
+    best = [unit for unit in chain(*zip_longest(*units["memories"], *units["lessons"])) if unit]
+    first = [unit for unit in best if unit[1] < FIRST_LINES]
+    last, *earlier = units["session"] or [[]]
+    ranked = [*units["recall"], *units["slot"], first, last, *units["actions"], best, *earlier, *units["profile"]]
+    return dict.fromkeys(chain(*ranked))
 
 
 def _sentences(line: str) -> list[tuple[str, str]]:
-    """The sentences of a line, each after its words, which tell whether it was said before."""
-    text = line[cast(re.Match[str], _LEAD.match(line)).end() :]
-    return [(" ".join(re.findall(r"\w+", sentence.casefold())), sentence) for sentence in _SENTENCE_GAP.split(text)]
+    """The sentences of a line, each after its words, which are the same for a repeat."""
+    sentences = _SENTENCE_GAP.split(_LEAD.sub("", line))
+    return [(" ".join(re.findall(r"\w+", sentence.casefold())), sentence) for sentence in sentences]
 
 
-def _unsaid(line: str, said: Set[str]) -> str:
-    """A line without the sentences that were said, and without those that say nothing; empty if none is left."""
+def _news(line: str, seen: Set[str]) -> str:
+    """A line without the sentences that are shown already or say nothing; empty if none remains."""
     sentences = _sentences(line)
-    new = [sentence for key, sentence in sentences if key and key not in said and not is_courtesy(sentence)]
-    lead = line[: cast(re.Match[str], _LEAD.match(line)).end()]
+    new = [sentence for key, sentence in sentences if key and key not in seen and not is_courtesy(sentence)]
+    lead = line.removesuffix(_LEAD.sub("", line))
     return line if len(new) == len(sentences) else lead + " ".join(new) if new else ""
-
-
-def _lines_of(number: int, taken: Iterable[tuple[int, Mapping[int, str]]]) -> dict[int, str]:
-    """The text of each line of a part that was taken, in the order of the part."""
-    return dict(sorted(line for other, lines in taken if other == number for line in lines.items()))
-
-
-def _rendered(
-    header: str, offered: Sequence[ContextPart], taken: Sequence[tuple[int, Mapping[int, str]]], footer: str
-) -> str:
-    """The whole text; empty if nothing was taken."""
-    body = "\n\n".join(_text(offered[number], _lines_of(number, taken)) for number in sorted({n for n, _ in taken}))
-    return "\n".join([header, DATA_NOT_INSTRUCTIONS, body, footer]) if body else ""
-
-
-def _text(offer: ContextPart, lines: Mapping[int, str]) -> str:
-    return inert("\n".join([f"## {offer.title}", *lines.values()]))
 
 
 def profile_block(profile: Profile | None) -> ContextPart | None:
@@ -247,7 +202,7 @@ def profile_block(profile: Profile | None) -> ContextPart | None:
         "Preferences": profile.preferences,
     }
     lines = [f"- {name}: {', '.join(values)}" for name, values in listed.items() if values]
-    return part("profile", "Project profile", lines, [], by_line=True)
+    return part("profile", "Project profile", lines, [])
 
 
 def slot_block(slot: Slot) -> ContextPart | None:
@@ -264,7 +219,7 @@ def memories_block(memories: Sequence[Memory]) -> ContextPart | None:
     ranked = sorted(memories, key=lambda memory: bool(memory.derived_from))[:MEMORIES]
     texts = {_short(spoken(memory.content)): memory for memory in reversed(ranked)}
     lines = {memory.id: f"- ({memory.occurred_at:%Y-%m-%d}) {text}" for text, memory in reversed(texts.items()) if text}
-    return part("memories", "Memories", lines.values(), list(lines), by_line=True)
+    return part("memories", "Memories", lines.values(), list(lines))
 
 
 def lessons_block(lessons: Sequence[Lesson], now: datetime) -> ContextPart | None:
@@ -276,7 +231,7 @@ def lessons_block(lessons: Sequence[Lesson], now: datetime) -> ContextPart | Non
         )
         for lesson in lessons[:LESSONS]
     ]
-    return part("lessons", "Lessons", lines, [lesson.id for lesson in lessons[:LESSONS]], by_line=True)
+    return part("lessons", "Lessons", lines, [lesson.id for lesson in lessons[:LESSONS]])
 
 
 def actions_block(open_actions: Sequence[Action]) -> ContextPart | None:
@@ -289,7 +244,7 @@ def actions_block(open_actions: Sequence[Action]) -> ContextPart | None:
         )
         for action in first
     ]
-    return part("actions", "Open actions", lines, [action.id for action in first], by_line=True)
+    return part("actions", "Open actions", lines, [action.id for action in first])
 
 
 def summary_block(session: Session, summary: Summary) -> ContextPart | None:
@@ -300,7 +255,7 @@ def summary_block(session: Session, summary: Summary) -> ContextPart | None:
         *(f"- decided: {decision}" for decision in summary.decisions),
     ]
     content = [line for line in lines if line] or [summary.title]
-    return part("session", _dated(session, summary.title), content, [summary.id] * len(content), by_line=True)
+    return part("session", _dated(session, summary.title), content, [summary.id] * len(content))
 
 
 def session_block(session: Session, observations: Iterable[Observation]) -> ContextPart | None:
@@ -311,47 +266,39 @@ def session_block(session: Session, observations: Iterable[Observation]) -> Cont
     )[:SESSION_OBSERVATIONS]
     ordered = sorted(important, key=lambda observation: (observation.occurred_at, observation.position))
     lines = [_short(f"- {prose(observation) or headline(observation)}") for observation in ordered]
-    return part("session", _dated(session, session.title), lines, [item.id for item in ordered], by_line=True)
+    return part("session", _dated(session, session.title), lines, [item.id for item in ordered])
 
 
 def words_block(
     first: Mapping[str, Sequence[Observation]], last: Mapping[str, Sequence[Observation]]
 ) -> ContextPart | None:
-    """What the user asked for and the agent said last in each session, as it was said; what came last comes first.
+    """The user's first request and the agent's last replies in each session, in their own words, the newest first.
 
-    `first` are each session's first observations, `last` its last ones, the newest first; both by the session's id.
+    `first` are the first observations of sessions, `last` the last ones, the newest first; both by the session's id.
     """
-    said: list[list[tuple[str, Observation]]] = []
+    turns: list[list[tuple[str, Observation]]] = []
     for session in last:
-        asked = [item for item in first.get(session, ()) if item.role == "user"][:1]
-        replies = [item for item in last[session] if item.role not in ("user", "tool_result")]
-        said.append([("user", item) for item in asked] + [("agent", item) for item in replies if prose(item)][:REPLIES])
-    ordered = [pair for turn in zip_longest(*said) for pair in turn if pair]
-    lines = {
-        item.id: f"- ({item.occurred_at:%Y-%m-%d}, {who}) {shortened(prose(item), WORDS_CHARS)}"
-        for who, item in ordered
-    }
-    return part("session", "Requests and last replies", lines.values(), list(lines), by_line=True)
+        requests = [("user", item) for item in first.get(session, ()) if item.role == "user"]
+        replies = [
+            ("agent", item) for item in last[session] if item.role not in ("user", "tool_result") and prose(item)
+        ]
+        turns.append([*requests[:1], *replies[:REPLIES]])
+    ordered = [turn for turn in chain(*zip_longest(*turns)) if turn]
+    lines = [f"- ({item.occurred_at:%Y-%m-%d}, {who}) {shortened(prose(item), WORDS_CHARS)}" for who, item in ordered]
+    return part("session", "Requests and last replies", lines, [item.id for _, item in ordered])
 
 
 def earlier_block(past: Iterable[tuple[Session, Summary | None]]) -> ContextPart | None:
-    """A line for each session: what was wanted, and the last that its summary says of what came of it."""
+    """A line for each session: what was wanted, and the end of its summary, but for what the user said."""
     lines: dict[str, str] = {}
     for session, summary in past:
         title = summary.title if summary else session.title or session.first_prompt
-        outcome = _ending(summary.narrative, EARLIER_CHARS) if summary and summary.narrative != title else ""
+        narrative = _SENTENCE_GAP.split(summary.narrative) if summary and summary.narrative != title else []
+        outcome = " ".join([sentence for sentence in narrative if not sentence.startswith("User: ")][-2:])
         if title:
-            lines[summary.id if summary else session.id] = f"- ({_date(session)}) {closed(title)} {outcome}".rstrip()
-    return part("session", "Earlier sessions", lines.values(), list(lines), by_line=True)
-
-
-def _ending(text: str, limit: int) -> str:
-    """The last whole sentences that fit, or the beginning of the last one; none that the user said."""
-    sentences = [sentence for sentence in _SENTENCE_GAP.split(text) if not sentence.startswith("User: ")] or [text]
-    first = len(sentences) - 1
-    while first and len(" ".join(sentences[first - 1 :])) <= limit:
-        first -= 1
-    return shortened(" ".join(sentences[first:]), limit)
+            text = f"{closed(title)} {shortened(outcome, OUTCOME_CHARS)}".rstrip()
+            lines[summary.id if summary else session.id] = f"- ({_date(session)}) {text}"
+    return part("session", "Earlier sessions", lines.values(), lines)
 
 
 def _date(session: Session) -> str:
@@ -363,16 +310,19 @@ def _dated(session: Session, title: str) -> str:
 
 
 def recall_block(title: str, answer: RecallAnswer) -> ContextPart | None:
-    """What recall found, best first, as far as it is about as likely an answer as the first result."""
-    results = [result for result in answer.results if _is_likely(result, answer.confidence)]
-    lines = [f"- ({result.occurred_at:%Y-%m-%d}) {_short(result.snippet)}" for result in results]
-    return part("recall", title, lines, [result.id for result in results], by_line=True)
+    """The results of recall, best first, without those that are far less likely an answer than the first one."""
+    first = answer.confidence
 
+    def is_likely(result: RecallResult) -> bool:
+        sure = result.confidence
+        return first is None or sure is None or ANSWER_ODDS * sure * (1 - first) >= first * (1 - sure)
 
-def _is_likely(result: RecallResult, first: float | None) -> bool:
-    """Whether a result's odds are not far lower than those of the first one."""
-    sure = result.confidence
-    return first is None or sure is None or ANSWER_ODDS * sure * (1 - first) >= first * (1 - sure)
+    lines = {
+        result.id: f"- ({result.occurred_at:%Y-%m-%d}) {_short(result.snippet)}"
+        for result in answer.results
+        if is_likely(result)
+    }
+    return part("recall", title, lines.values(), lines)
 
 
 def _short(text: str) -> str:
@@ -380,13 +330,11 @@ def _short(text: str) -> str:
 
 
 PAST_SESSIONS, MOST_SESSIONS, SESSION_TOKENS = 10, 60, 50
-"""A budget has room for a session in so many tokens; at least and at most so many sessions are told."""
+"""The fewest and the most sessions that are read; between them, one for so many tokens of the budget."""
 DETAILED, DETAILED_TOKENS = 3, 400
-"""The newest sessions are told in detail, one for so many tokens of the budget, at least DETAILED."""
-OBSERVATIONS_READ = 20
-"""Of each detailed session, its newest."""
-FIRST_READ = 3
-"""Of each detailed session, its first, one of which is what the user asked for."""
+"""The fewest sessions that are shown in detail, the newest; or one for so many tokens of the budget."""
+OBSERVATIONS_READ, FIRST_READ = 20, 3
+"""Of a detailed session, its newest and its first."""
 RECALLED = 10
 ACTIONS_READ = 20
 """The newest open ones, of which the most urgent are listed."""

@@ -240,9 +240,17 @@ class Recall:
     async def fitting(
         self, results: Sequence[Item], text_of: Callable[[Item], str], max_tokens: int
     ) -> tuple[list[Item], Omitted]:
-        """The results whose texts have at most `max_tokens` tokens together, as `fitted` selects them."""
+        """The results whose texts have at most `max_tokens` tokens together, best first, and what was left out.
+
+        One that does not fit makes room for a shorter one after it.
+        """
         counts = await asyncio.to_thread(lambda: [self.count_tokens(text_of(result)) for result in results])
-        return fitted(results, counts, max_tokens)
+        selected, room = list[Item](), max_tokens
+        for result, tokens in zip(results, counts, strict=True):
+            if tokens <= room:
+                selected.append(result)
+                room -= tokens
+        return selected, Omitted(count=len(counts) - len(selected), tokens=sum(counts) - (max_tokens - room))
 
     async def found(self, request: RecallRequest, reader: Reader) -> RecalledDocuments:
         """What a recall finds, as documents: for a dialect that shows them in its own way. Raises the same."""
@@ -305,22 +313,6 @@ class Recall:
         if self._on_hits is not None:
             self._on_hits(result.hit for result in recalled)
         return RecalledDocuments(recalled, degraded, best)
-
-
-def fitted(results: Sequence[Item], tokens: Sequence[int], max_tokens: int) -> tuple[list[Item], Omitted]:
-    """The results that fit together, best first, and what was left out. `tokens` are those of each result.
-
-    One that does not fit makes room for a shorter one after it.
-    """
-    selected: list[Item] = []
-    room, omitted = max_tokens, list[int]()
-    for result, count in zip(results, tokens, strict=True):
-        if count <= room:
-            selected.append(result)
-            room -= count
-        else:
-            omitted.append(count)
-    return selected, Omitted(count=len(omitted), tokens=sum(omitted))
 
 
 def _named(request: RecallRequest, now: datetime) -> NamedTime | None:

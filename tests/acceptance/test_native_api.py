@@ -328,9 +328,11 @@ async def test_what_nobody_ever_said_has_no_answer_unless_all_is_asked_for(clien
 
 
 async def test_results_have_at_most_so_many_tokens_and_the_others_are_counted(client: httpx.AsyncClient, project: str):
-    for word in WORDS:
-        kept = await write(client, "/v1/memories", project=project, content=f"The {word} valve is shut. " * 30)
-    asked = {"project": project, "after": kept["position"], "fold": False}
+    kept = [
+        await write(client, "/v1/memories", project=project, content=f"The {word} valve is shut. " * 30)
+        for word in WORDS
+    ]
+    asked: dict[str, Any] = {"project": project, "after": kept[-1]["position"], "fold": False}
     free = await recall(client, "which valve is shut?", **asked)
     assert free["omitted"] is None
     short = await recall(client, "which valve is shut?", max_tokens=150, **asked)

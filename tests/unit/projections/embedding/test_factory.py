@@ -2,6 +2,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,13 +40,7 @@ def test_a_model_of_sentence_transformers_names_the_extra_that_is_not_installed(
     assert "\n" not in str(raised.value)
 
 
-def test_tokens_are_counted_by_the_tokenizer_file_as_far_as_there_is_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    def not_installed() -> Path:
-        raise ModelUnavailable("any", "not installed")
-
-    monkeypatch.setattr(factory, "packaged_model", not_installed)
+def test_tokens_are_counted_by_the_tokenizer_file_if_there_is_one(tmp_path: Path):
     assert token_counter(tmp_path) is None
     vocabulary = {"[UNK]": 0, "deploy": 1, "##s": 2, "on": 3}
     model = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
@@ -53,7 +48,7 @@ def test_tokens_are_counted_by_the_tokenizer_file_as_far_as_there_is_one(
     padding = {"strategy": {"Fixed": 64}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,
                "pad_type_id": 0, "pad_token": "[UNK]"}  # fmt: skip
     truncation = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
-    file = {"version": "1.0", "truncation": truncation, "padding": padding, "added_tokens": [], "model": model,
+    file: dict[str, Any] = {"version": "1.0", "truncation": truncation, "padding": padding, "added_tokens": [], "model": model,
             "pre_tokenizer": {"type": "BertPreTokenizer"}}  # fmt: skip
     (tmp_path / "tokenizer.json").write_text(json.dumps(file))
     count = token_counter(tmp_path)
