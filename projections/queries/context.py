@@ -57,7 +57,7 @@ MORE = "More is known than this: recall answers questions in plain words."
 MORE_FROM = 300
 """Tokens of a budget that has room for saying so."""
 SESSION_OBSERVATIONS = 5
-ANSWER_ODDS = 20
+ANSWER_ODDS = 50
 """A result is left out if its odds of being an answer are lower than the first one's by more than this factor."""
 NEAREST = 3
 """Results that are shown where recall is not sure enough of any to answer."""
@@ -84,7 +84,7 @@ _PATH = re.compile(r"\s*(?:[-*] )?`?[\w.@~-]*(?:[/\\][\w.@~-]+)+/?`?\s*")
 
 
 class Block(Struct, frozen=True):
-    """One part of a context: what it is, its text, its estimated tokens, the documents it was made of."""
+    """One part of a context: what it is, its text, its tokens, the documents it was made of."""
 
     kind: BlockKind
     title: str

@@ -831,7 +831,7 @@ export interface components {
         };
         /**
          * Block
-         * @description One part of a context: what it is, its text, its estimated tokens, the documents it was made of.
+         * @description One part of a context: what it is, its text, its tokens, the documents it was made of.
          */
         Block: {
             /** @enum {unknown} */

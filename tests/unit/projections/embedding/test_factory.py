@@ -48,8 +48,10 @@ def test_tokens_are_counted_by_the_tokenizer_file_if_there_is_one(tmp_path: Path
     padding = {"strategy": {"Fixed": 64}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,
                "pad_type_id": 0, "pad_token": "[UNK]"}  # fmt: skip
     truncation = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
-    file: dict[str, Any] = {"version": "1.0", "truncation": truncation, "padding": padding, "added_tokens": [], "model": model,
-            "pre_tokenizer": {"type": "BertPreTokenizer"}}  # fmt: skip
+    file: dict[str, Any] = {
+        "version": "1.0", "truncation": truncation, "padding": padding, "added_tokens": [],
+        "pre_tokenizer": {"type": "BertPreTokenizer"}, "model": model,
+    }  # fmt: skip
     (tmp_path / "tokenizer.json").write_text(json.dumps(file))
     count = token_counter(tmp_path)
     assert count
