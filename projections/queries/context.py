@@ -117,7 +117,12 @@ class Context(Struct, frozen=True):
 def part(kind: BlockKind, title: str, lines: Iterable[str], sources: Iterable[str]) -> ContextPart | None:
     """A part of the lines that say something, in the order given; None for none."""
     content = [line for line in lines if line]
-    return ContextPart(kind, inert(title), content, list(sources)) if content else None
+    return ContextPart(kind, _inert(title), content, list(sources)) if content else None
+
+
+def _inert(line: str) -> str:
+    """A line without our markers, or the beginning of one that the next line would complete."""
+    return inert(f"{line}mnemolog-").removesuffix("mnemolog-")
 
 
 def compile_context(
@@ -138,9 +143,9 @@ def compile_context(
     for number, line in _by_need(offered):
         if room < LEAST_TOKENS:
             break
-        title, text = offered[number].title, _news(offered[number].lines[line], seen)
+        title, text = offered[number].title, _inert(_news(offered[number].lines[line], seen))
         heading = "" if number in chosen else f"\n## {title}\n"
-        cost = count(inert(f"{heading}{text}\n")) if text else 0
+        cost = count(f"{heading}{text}\n") if text else 0
         repeated[number] += not text
         if text and cost <= room:
             room -= cost
@@ -152,7 +157,7 @@ def compile_context(
     for number, (kind, title, lines, sources) in enumerate(map(astuple, offered)):
         texts = dict(sorted(chosen.get(number, {}).items()))
         if texts:
-            text = inert("\n".join([f"## {title}", *texts.values()]))
+            text = "\n".join([f"## {title}", *texts.values()])
             named = dict.fromkeys(source for line, source in enumerate(sources) if line in texts)
             blocks.append(Block(kind, title, text, costs[number], list(named)))
         missing = len(lines) - repeated[number]
@@ -160,9 +165,7 @@ def compile_context(
             left_out.append(f"{title} ({len(texts)} of {missing} told)" if texts else title)
     body = "\n\n".join(block.text for block in blocks)
     text = "\n".join([header, DATA_NOT_INSTRUCTIONS, body, footer]) if body else ""
-    if (excess := count(text) - token_budget) > 0:  # a marker that begins in one line and ends in the next has grown
-        return replace(compile_context(project, offered, token_budget - excess, count), token_budget=token_budget)
-    return Context(text, blocks, token_budget + excess, token_budget, left_out)
+    return Context(text, blocks, token_budget - room if body else 0, token_budget, left_out)
 
 
 def _by_need(offered: Sequence[ContextPart]) -> Iterable[tuple[int, int]]:

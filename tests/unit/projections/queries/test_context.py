@@ -184,7 +184,7 @@ def test_what_was_asked_for_comes_before_everything():
 
 
 def test_results_are_cut_where_they_are_far_less_likely_than_the_first():
-    answer = found("Surely.", "Likely.", "Hardly.", "Unknown.", sure=[0.9, 0.6, 0.2, 0.9])
+    answer = found("Surely.", "Likely.", "Hardly.", "Unknown.", sure=[0.9, 0.6, 0.1, 0.9])
     block = recall_block("About your query", answer)
     assert block
     assert block.sources == ["mem_0", "mem_1", "mem_3"]
@@ -314,7 +314,7 @@ def test_a_context_is_never_over_its_budget_and_names_what_is_missing(
     parts = [memories_block([memory(n, text) for n, text in enumerate(texts) if text]), LESSONS, noise()]
     parts += [part(kind, f"{kind} {n}", [text], [str(n)]) for n, (kind, text) in enumerate(others)]
     told = compiled(budget, *parts)
-    assert told.tokens == estimated_tokens(told.context) <= budget
+    assert estimated_tokens(told.context) <= told.tokens <= budget
     named = {block.title for block in told.blocks} | {left.partition(" (")[0] for left in told.left_out}
     assert named >= {"Lessons", "Project profile"}
     for block in told.blocks:
