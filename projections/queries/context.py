@@ -70,8 +70,8 @@ WORDS_CHARS, REPLIES = 160, 3
 PROFILE_ERRORS = 3
 FILES_LISTED = 5
 """Lines of a slot that are nothing but a path; longer lists of them are left out."""
-LEAST_TOKENS = 8
-"""Less room than this is not enough for another line."""
+MISSES = 10
+"""After so many lines that do not fit, no more are tried: their tokens would be counted for nothing."""
 
 _OPENING = re.compile(
     r"\A(?:what )?(?:remain(?:s|ing)|(?:is )?(?:still )?(?:open|left)|to ?do|next steps?)\s*:\s*", re.IGNORECASE
@@ -140,8 +140,9 @@ def compile_context(
     costs, repeated = Counter[int](), Counter[int]()
     seen: set[str] = set()
     room = token_budget - count("\n".join([header, DATA_NOT_INSTRUCTIONS, footer]))
+    misses = 0
     for number, line in _by_need(offered):
-        if room < LEAST_TOKENS:
+        if misses == MISSES:
             break
         title, text = offered[number].title, _inert(_news(offered[number].lines[line], seen))
         heading = "" if number in chosen else f"\n## {title}\n"
@@ -152,6 +153,8 @@ def compile_context(
             costs[number] += cost
             chosen.setdefault(number, {})[line] = text
             seen.update(key for key, _ in chain(_sentences(title), _sentences(text)))
+        elif text:
+            misses += 1
     blocks: list[Block] = []
     left_out: list[str] = []
     for number, (kind, title, lines, sources) in enumerate(map(astuple, offered)):
