@@ -94,7 +94,7 @@ class Block(Struct, frozen=True):
 
 
 class ContextPart(Struct, frozen=True):
-    """What may become a block: its lines, any of which it may have, and the document that each was made of, if any."""
+    """What may become a block: its lines, any of which it may have, and the document that each was made of, or ""."""
 
     kind: BlockKind
     title: str
@@ -161,7 +161,7 @@ def compile_context(
         texts = dict(sorted(chosen.get(number, {}).items()))
         if texts:
             text = "\n".join([f"## {title}", *texts.values()])
-            named = dict.fromkeys(source for line, source in enumerate(sources) if line in texts)
+            named = dict.fromkeys(source for line, source in enumerate(sources) if line in texts and source)
             blocks.append(Block(kind, title, text, costs[number], list(named)))
         missing = len(lines) - repeated[number]
         if len(texts) < missing:
@@ -296,15 +296,16 @@ def words_block(
 
 def earlier_block(past: Iterable[tuple[Session, Summary | None]]) -> ContextPart | None:
     """A line for each session: what was wanted, and the end of its summary, but for what the user said."""
-    lines: dict[str, str] = {}
+    lines: list[str] = []
+    sources: list[str] = []
     for session, summary in past:
         title = summary.title if summary else session.title or session.first_prompt
         narrative = _SENTENCE_GAP.split(summary.narrative) if summary and summary.narrative != title else []
         outcome = " ".join([sentence for sentence in narrative if not sentence.startswith("User: ")][-2:])
         if title:
-            text = f"{closed(title)} {shortened(outcome, OUTCOME_CHARS)}".rstrip()
-            lines[summary.id if summary else session.id] = f"- ({_date(session)}) {text}"
-    return part("session", "Earlier sessions", lines.values(), lines)
+            lines.append(f"- ({_date(session)}) {closed(title)} {shortened(outcome, OUTCOME_CHARS)}".rstrip())
+            sources.append(summary.id if summary else "")
+    return part("session", "Earlier sessions", lines, sources)
 
 
 def _date(session: Session) -> str:

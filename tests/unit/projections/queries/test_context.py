@@ -233,7 +233,8 @@ def test_sessions_before_the_last_ones_are_a_line_each_of_what_was_wanted_and_ca
     untold = Session(id="ses_2", tenant=TENANT, session_id="s2", started_ms=to_ms(NOW), first_prompt="Try it again")
     block = earlier_block([(PAST, done), (untold, None)])
     assert block
-    assert block.sources == ["sum_1", "ses_2"]
+    assert block.sources == ["sum_1", ""]
+    assert [made.sources for made in compiled(500, block).blocks] == [["sum_1"]]
     assert block.lines == [
         "- (2026-01-31) Fix the test. The test is fixed. All 12 pass.",
         "- (2026-01-31) Try it again.",
