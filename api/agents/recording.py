@@ -46,7 +46,7 @@ PROMPT_RECALLED = 4
 PROMPT_ODDS = 3  # a result is dropped if its odds are lower than the first one's by more than this factor
 PROMPT_TOKENS = 300
 """Of all memories for a prompt: three or four lines, because they come with every prompt and may be off topic."""
-CHARS_PER_TOKEN = 3  # the estimate of `projections.queries.context`
+CHARS_PER_TOKEN = 3  # as `projections.queries.recall.estimated_tokens`
 RECALLED_CHARS = 240  # of one memory, around the match
 PROMPTS_FLAG = "--prompts"
 FEWEST_WORDS = 3

@@ -488,7 +488,7 @@ class Compile:
             time_zone=request.time_zone,
         )
         answer = await self._recall(requested, reader)
-        if answer.results or request.min_confidence is not None:
+        if answer.results or answer.confidence is None or request.min_confidence is not None:
             return recall_block(ABOUT_QUERY, answer)
         nearest = await self._recall(replace(requested, min_confidence=0.0, limit=NEAREST), reader)
         return recall_block(NEAREST_TO_QUERY, nearest)
