@@ -79,7 +79,7 @@ _WEIGHTY_PARTS = ("fix", "bug", "root-cause", "regression", "deci", "must", "nev
 """A text that holds none of these, as most do, says none of those."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]|\n")
 
 
 class Compressed(msgspec.Struct, frozen=True):

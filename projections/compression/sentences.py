@@ -27,7 +27,7 @@ _SHORTEST = 12
 _ROUNDING = 1e-9
 """Taken off before rounding up, because 0.7 * 30 may be a hair above 21; a probe too many misses nothing."""
 
-_SENTENCE_GAP = re.compile(r"(?<=[.!?])\s+")
+_SENTENCE_GAP = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*(?=[^\s。！？」』”’）])")
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _LINE_END = re.compile(r"\n(?!\s*[a-z])")
 """Ends a statement unless the next line goes on in lower case, as wrapped prose does."""
@@ -53,7 +53,7 @@ def is_courtesy(sentence: str) -> bool:
 
 
 def pieces(text: str) -> list[str]:
-    """Returns the text cut after `.`, `!` or `?` followed by white space, each piece trimmed."""
+    """Returns the text cut after `.`, `!` or `?` followed by white space, and after `。！？`, each piece trimmed."""
     return _SENTENCE_GAP.split(text.strip())
 
 
@@ -66,7 +66,7 @@ def statements(text: str) -> list[str]:
     for line in _LINE_END.split(_FENCED.sub("\n", text[:SCAN_CHARS])):
         for piece in pieces(_MARKER.sub("", line.strip(), count=1)):
             sentence = shortened(piece, STATEMENT_CHARS)
-            if len(sentence) >= _SHORTEST and not sentence.endswith("?") and not is_only_marks(sentence):
+            if not _is_short(sentence) and not sentence.endswith(("?", "？")) and not is_only_marks(sentence):
                 sentences.append(sentence)
     return sentences
 
@@ -81,13 +81,18 @@ def stated(text: str, limit: int = SENTENCE_CHARS) -> list[str]:
     for line in _LINE_END.split(_FENCED.sub("\n", text[:SCAN_CHARS])):
         for piece in pieces(_MARKER.sub("", line.strip(), count=1).replace("**", "")):
             sentence = shortened(piece, limit)
-            if len(sentence) < _SHORTEST or sentence.endswith(":") or is_only_marks(sentence):
+            if _is_short(sentence) or sentence.endswith((":", "：")) or is_only_marks(sentence):
                 continue
             if sentences and _LEANING.match(sentence) and len(sentences[-1]) + 1 + len(sentence) <= limit:
                 sentences[-1] = f"{sentences[-1]} {sentence}"
             else:
                 sentences.append(sentence)
     return sentences
+
+
+def _is_short(text: str) -> bool:
+    # a Chinese, Japanese or Korean character says as much as two letters
+    return len(text) < _SHORTEST and len(text) + sum(map("\u2e80".__le__, text)) < _SHORTEST
 
 
 def shortened(text: str, limit: int) -> str:
@@ -102,7 +107,7 @@ def shortened(text: str, limit: int) -> str:
 
 def closed(sentence: str) -> str:
     """Returns the sentence with a full stop unless it already ends like one."""
-    return sentence if sentence.endswith((".", "!", "?", "…")) else sentence + "."
+    return sentence if sentence.endswith((*".!?…。！？",)) else sentence + "."
 
 
 def term_set(text: str) -> frozenset[str]:

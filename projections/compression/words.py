@@ -207,7 +207,7 @@ _COMMAND = re.compile(r"(?:\A|\s)-{1,2}[a-zA-Z][\w-]*(?:[\s=]|\Z)|\A[-+]\S|\A[-+
 """A flag, or the sign of a patch's line; a list's has one space behind it."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _CAMEL_CASE = re.compile(r"[A-Z](?<=[a-z0-9][A-Z])")
-_SENTENCE = re.compile(r"[^.!?\n]*+(?:[.!?](?!\s)[^.!?\n]*+)*+(?:[.!?\n]|\Z)")
+_SENTENCE = re.compile(r"[^.!?。！？\n]*+(?:[.!?](?!\s)[^.!?。！？\n]*+)*+(?:[.!?。！？\n]|\Z)")
 
 
 def concepts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
@@ -253,7 +253,7 @@ def facts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
     distinct: dict[str, None] = {}
     for match in _SENTENCE.finditer(text):
         sentence = match[0].strip()
-        if len(sentence) not in FACT_CHARS or sentence.endswith("?"):
+        if len(sentence) not in FACT_CHARS or sentence.endswith(("?", "？")):
             continue
         if not _NUMBER_OR_PAIR.search(sentence) and _STATES.isdisjoint(sentence.lower().split()):
             continue

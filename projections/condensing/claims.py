@@ -203,7 +203,7 @@ def _is_verb(word: str) -> bool:
 
 
 _MARKER = re.compile(r"\A(?:[-*+•]|\d{1,3}[.)])\s+")
-_END = " .!?…,;:"
+_END = " .!?…。！？,;:"
 
 
 class Remainder(Struct, frozen=True):

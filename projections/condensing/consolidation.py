@@ -251,7 +251,8 @@ async def consolidate(
     await current.settle()
     documents, tenant = current.documents, reader.tenant
     observations = await newest(documents, timeline(tenant, project), Observation, PROJECT_OBSERVATIONS, reader)
-    in_time_order = (await newest(documents, summaries(tenant, project), Summary, SUMMARIES_READ, reader))[::-1]
+    recent = await newest(documents, summaries(tenant, project), Summary, SUMMARIES_READ, reader)
+    in_time_order = sorted(recent, key=lambda summary: (summary.occurred_at, Position.parse(summary.position)))
     stored = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
     public = [memory for memory in stored if memory.visibility == "public"]
     important = [observation for observation in observations if observation.importance >= MIN_IMPORTANCE]
@@ -263,10 +264,12 @@ async def consolidate(
         commands["facts"] = _fact_commands(in_time_order, public)
     if "procedures" in parts:
         commands["procedures"] = _procedure_commands(public)
+    times = {document.id: document.occurred_at for document in (*important, *in_time_order, *stored)}
     writing, changed = Writing(current, caller), 0
     for part in PARTS:
         for command in commands[part]:
-            command = replace(command, project=project, keep_duplicates=True)
+            when = max((times[name] for name in command.derived_from if name in times), default=None)
+            command = replace(command, project=project, keep_duplicates=True, occurred_at=when)
             changed += await _write(command, existing, writing) and part == "memories"
     return Consolidated(
         memories=changed,
@@ -373,6 +376,7 @@ async def _write(command: Remember, existing: dict[DocumentId, Memory], writing:
     revision = ReviseMemory(
         event_id=f"{command.event_id}:{old.id}",  # its text may return to what an older version said
         project=command.project,
+        occurred_at=command.occurred_at,
         memory=old.id,
         content=command.content,
         memory_type=old.memory_type,
@@ -432,6 +436,7 @@ async def condense_pair(
         project=first.project,
         agent_id=agent,
         user_id=user,
+        occurred_at=max(memory.occurred_at for memory in alike),
         originals=list(originals),
         content=summary_text(len(alike), summary),
         visibility=first.visibility,

@@ -241,7 +241,7 @@ def _features(
         "central": spread / max(6, len(words)) / observations,
         **dict.fromkeys(cues, 1.0),
         **{f"{kind} {cue}": 1.0 for cue in cues if (kind, cue) in _WITH_PART},
-        "question": float(item.text.endswith("?")),
+        "question": float(item.text.endswith(("?", "？"))),
         "short": float(len(item.text) < SHORT),
         "long": float(len(item.text) > 180),
         "data": float(item.text.count("|") > 2 or "{" in item.text),

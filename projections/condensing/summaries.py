@@ -345,6 +345,7 @@ class SessionSummaries:
             + (f":{fingerprint(*sorted(agents))}" if partial else ""),
             project=session.project,
             session_id=session.session_id,
+            occurred_at=max(observation.occurred_at for observation in visible),
             agent_id="" if len(agents) > 1 else caller.agent_id or session.agent_id,
             model=model,
             prompt_version=prompt_version,

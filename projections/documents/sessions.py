@@ -223,7 +223,10 @@ SUMMARY = "sum"
 
 
 class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The summary of a session, made by rule (`model` empty) or by a model."""
+    """The summary of a session, made by rule (`model` empty) or by a model.
+
+    `occurred_at` is when what it summarizes ended.
+    """
 
     LETTER: ClassVar[bytes] = b"s"
 

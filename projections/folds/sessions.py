@@ -1,5 +1,7 @@
 """Sessions: started, ended, summarised, retired; the observations recorded and the commits made in them."""
 
+from msgspec.structs import replace
+
 from ingest.events.envelope import Recorded
 from ingest.events.session import (
     ObservationCompressed,
@@ -11,6 +13,7 @@ from ingest.events.session import (
     SessionSummarised,
 )
 from ingest.ids import OBSERVATION
+from ingest.platform.clock import from_ms
 from projections.documents import observations, sessions
 from projections.documents.observations import Observation
 from projections.documents.sessions import Commit, Session, summary, summary_id
@@ -82,7 +85,9 @@ def _summarised(batch: FoldBatch, event: Recorded, data: SessionSummarised) -> N
         return
     # a summary without an agent is of several agents' observations
     agent = session.agent_id if event.envelope.agent_id else ""
-    batch.put(summary(event, data, name, agent, session.user_id))
+    made = summary(event, data, name, agent, session.user_id)
+    # summaries of earlier releases say when they were made; none is newer than its session
+    batch.put(replace(made, occurred_at=min(made.occurred_at, from_ms(session.updated_ms))))
     batch.put(session.model_copy(update={"summarised": data.observation_count}))
 
 

@@ -77,6 +77,7 @@ async def test_facts_name_the_sessions_that_state_them_and_survive_the_others(sh
     await consolidate(shop)
     before = await tagged(shop, "fact")
     assert sorted(before[SHARED].derived_from) == sorted(map(summary_of, ("s1", "s2", "s3")))
+    assert before[SHARED].occurred_at == (await shop.summary("s3")).occurred_at < before[SHARED].recorded_at
     assert {text: before[text].derived_from for text in OWN.values()} == {
         text: [summary_of(name)] for name, text in OWN.items()
     }

@@ -17,7 +17,7 @@ import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -226,6 +226,19 @@ async def test_an_ended_session_is_summarised_once(shop: Workshop):
     assert await shop.upkeep().summarise() == 0
 
 
+async def test_a_summary_has_the_date_of_what_it_tells(shop: Workshop):
+    """Given history that is recorded long after it happened, in a session that ends now."""
+    await shop.observe("Which port should the tills use?", kind="prompt", occurred_at=datetime(2025, 3, 1, tzinfo=UTC))
+    await shop.observe("We decided that the port is 8040.", occurred_at=datetime(2025, 3, 2, tzinfo=UTC))
+    await shop.say(TrackSession(session_id="s1", project="atlas", status="ended"))
+    await shop.project()
+    await shop.upkeep().summarise()
+    await shop.project()
+    summary = await shop.summary()
+    assert summary.occurred_at == datetime(2025, 3, 2, tzinfo=UTC)
+    assert summary.index_entry().occurred_ms == to_ms(summary.occurred_at) < summary.index_entry().recorded_ms
+
+
 async def test_a_session_with_more_observations_is_summarised_again(shop: Workshop):
     await shop.observe("reading the parser")
     await shop.say(TrackSession(session_id="s1", project="atlas", status="ended"))
@@ -364,6 +377,7 @@ async def test_a_hundred_and_one_episodic_memories_become_fifty_two(shop: Worksh
     assert summary.content == consolidation.summary_text(50, consolidation.summarise([episode(n) for n in range(50)]))
     assert summary.content.startswith("[Summary of 50 memories] ")
     assert (summary.condensed, summary.agent_id, summary.user_id) == (ids[:50], "ada", "kim")
+    assert summary.occurred_at == (await shop.document(ids[49], Memory)).occurred_at
     old = await shop.document(ids[0], Memory)
     assert (old.is_latest, old.superseded_by) == (False, summary.id)
     assert await shop.upkeep().condense() == 0

@@ -20,11 +20,13 @@ from projections.compression.sentences import (
     alike_groups,
     best,
     centrality,
+    closed,
     distinct,
     fitting,
     leading,
     pieces,
     shortened,
+    stated,
     statements,
     term_set,
 )
@@ -34,6 +36,7 @@ from projections.condensing.summaries import digest
 from projections.documents.observations import Observation
 from projections.queries.profile import profile
 from projections.search.similarity import jaccard
+from projections.search.terms import snippet
 
 WORD_SETS = st.lists(st.frozensets(st.sampled_from("abcdefgh"), max_size=8), max_size=30)
 
@@ -353,3 +356,20 @@ def test_what_tools_found_is_still_told():
 
 def test_a_bulleted_list_is_no_patch():
     assert compress("note", "- We use Postgres 16\n- Deploys are on Tuesdays").facts != ()
+
+
+CHINESE = "我们把超时改成20秒。为什么？因为店里的网络很慢！「好的。」他说端口是8061。"
+
+
+def test_sentences_of_chinese_and_japanese_end_without_a_space():
+    assert pieces(CHINESE) == [
+        "我们把超时改成20秒。",
+        "为什么？",
+        "因为店里的网络很慢！",
+        "「好的。」他说端口是8061。",
+    ]
+    assert stated(CHINESE) == [sentence for sentence in pieces(CHINESE) if sentence != "为什么？"]
+    assert compress("message", CHINESE).title == "我们把超时改成20秒。"
+    assert compress("message", CHINESE).facts[0] == "我们把超时改成20秒。"
+    assert closed("ポートは8061です。") == "ポートは8061です。"
+    assert snippet("很慢！" * 99 + CHINESE * 9, ["端口"], 120).startswith("…「好的。」他说端口是8061。")

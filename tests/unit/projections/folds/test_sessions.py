@@ -1,9 +1,10 @@
 """Sessions that end, fall silent and are summarised; observations that a model compressed; commits."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from factories import ended, forgotten, observed, place, recorded, said, started
+from factories import ended, forgotten, minute, observed, place, recorded, said, started
 from given import Given, given, later
 
 from ingest.events.envelope import Recorded
@@ -103,6 +104,14 @@ class TestSummaries:
         found.when(summarised(3, found, decisions=["renew at a third"], model="m"))
         assert (found.summary().observation_count, found.summary().user_id) == (2, "u1")
         assert (found.session().summarised, found.summary().decisions) == (2, ["renew at a third"])
+
+    def test_a_summary_is_no_newer_than_its_session(self):
+        then = minute(-60 * 24 * 90)
+        found = given(observed(1, occurred_at=then), observed(2, occurred_at=then + timedelta(minutes=5)))
+        found.when(summarised(3, found))
+        assert found.summary().occurred_at == then + timedelta(minutes=5)
+        assert found.summary().recorded_at > then + timedelta(days=89)
+        found.then_replay_is_the_same()
 
     def test_an_ended_session_waits_for_its_summary(self):
         found = given(observed(1), ended(2))
