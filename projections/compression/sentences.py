@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from ingest.secrets.scrub import is_only_marks
-from projections.search.terms import terms
+from projections.search.terms import SENTENCE_GAP, terms
 
 ALIKE = 0.7
 """Jaccard similarity from which two sentences say the same (memex's, and that of superseding memories)."""
@@ -27,7 +27,7 @@ _SHORTEST = 12
 _ROUNDING = 1e-9
 """Taken off before rounding up, because 0.7 * 30 may be a hair above 21; a probe too many misses nothing."""
 
-_SENTENCE_GAP = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*(?=[^\s。！？」』”’）])")
+_SENTENCE_GAP = re.compile(SENTENCE_GAP)
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _LINE_END = re.compile(r"\n(?!\s*[a-z])")
 """Ends a statement unless the next line goes on in lower case, as wrapped prose does."""

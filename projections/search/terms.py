@@ -186,7 +186,8 @@ MOST_WORDS, MOST_PLACES = 32, 20
 LEAD = 80
 """Characters before the first match, at most, so that a snippet begins with its sentence."""
 
-_SENTENCE_START = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
+SENTENCE_GAP = r"(?<=[.!?])\s+|(?<=[。！？])\s*(?=[^\s。！？」』”’）])"
+_SENTENCE_START = re.compile(rf"{SENTENCE_GAP}|\n+")
 
 
 def snippet(text: str, query_terms: Sequence[str], limit: int = SNIPPET_CHARS) -> str:
