@@ -38,6 +38,12 @@ _OUTPUT_CHARS = 8_000
 _TESTED = re.compile(r"\b\d+ (?:passed|failed|errors?|tests?|failures?|warnings?)\b", re.IGNORECASE)
 _ERROR = re.compile(r"^\w*(?:Error|Exception)\b|\b(?:error|fatal|failed|failure|cannot|not found)\b", re.IGNORECASE)
 _SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh", "-c", "-lc", "-l"))
+_OF_HOST = re.compile(r"<(\w+[-_][\w-]*)(?: [^<>]*)?>.*?(?:</\1>|\Z)|^\[[^\[\]\n]*\]\s*$", re.DOTALL | re.MULTILINE)
+_TYPED = re.compile(
+    r"<command-name>\s*(?!/(?:exit|quit|clear|compact|resume|log(?:in|out)|model|config)\b)(/[\w:-]+)\s*</command-name>"
+    r"(?:.*?<command-args>([^<]*))?",
+    re.DOTALL,
+)
 _CALL = re.compile(r"(?:\S+: )?\S+ `[^`]*`(?:\.?\Z| failed: |: )")
 
 
@@ -49,6 +55,13 @@ def in_time(observation: Observation) -> tuple[float, Position]:
 def user_prompt(observation: Observation) -> str:
     """Returns what the user asked for, when a hook reported that; else ""."""
     return _text(observation.data.get("prompt"))
+
+
+def asked(prompt: str) -> list[str]:
+    """Returns the sentences that a person wrote in a prompt, without the reminders, output and interruptions that the host
+    put in; a command is told as it was typed, unless it only steers the host."""
+    typed = [f"{name} {given.strip()}".strip() for name, given in _TYPED.findall(prompt)]
+    return [*typed, *stated(_OF_HOST.sub("\n", prompt))]
 
 
 def prose(observation: Observation) -> str:

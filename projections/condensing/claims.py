@@ -50,7 +50,7 @@ _VERBS = words(
     "read saw sent set shut stood thought threw understood wrote began chose drew fell grew held hid hit "
     "hurt led"
 )
-_VERB_STEMS = frozenset(
+VERB_STEMS = frozenset(
     stem
     for verb in words(
         "accept add allow answer apply ask avoid become begin belong block break bring build call cancel cause change "
@@ -199,7 +199,7 @@ def _lowered(token: str) -> str:
 def _is_verb(word: str) -> bool:
     if word.endswith("ing"):  # without a verb beside it, it is a noun or belongs to one
         return False
-    return word in _VERBS or (len(word) > 4 and word.endswith("ed")) or not _VERB_STEMS.isdisjoint(terms(word))
+    return word in _VERBS or (len(word) > 4 and word.endswith("ed")) or not VERB_STEMS.isdisjoint(terms(word))
 
 
 _MARKER = re.compile(r"\A(?:[-*+•]|\d{1,3}[.)])\s+")

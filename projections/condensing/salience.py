@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from projections.compression.accounts import account, headline, prose, user_prompt
+from projections.compression.accounts import account, asked, headline, prose, user_prompt
 from projections.compression.compression import told_by
 from projections.compression.sentences import shortened, stated
 from projections.condensing.sentence_weights import WEIGHTS
@@ -173,8 +173,8 @@ def _parts(observation: Observation) -> Iterator[tuple[Part, bool, list[str]]]:
     words = prose(observation)
     if observation.agent_id:
         words = words.removeprefix(f"{observation.agent_id}:").lstrip()
-    if prompt := user_prompt(observation):
-        yield "user", False, stated(prompt)
+    if prompt := user_prompt(observation) or (words if observation.role == "user" else ""):
+        yield "user", False, asked(prompt)
     elif observation.role == "tool_result":  # how it went; the rest of an output is what was looked at
         output = stated(words or account(observation))[:RESULT_SENTENCES]
         yield "result", False, [text for text in output if CUES["done"].search(text) or CUES["failed"].search(text)]
@@ -186,7 +186,7 @@ def _parts(observation: Observation) -> Iterator[tuple[Part, bool, list[str]]]:
     elif observation.role == "tool_call" and not observation.data.get("tool_name"):
         yield from _call(words)
     else:
-        yield "user" if observation.role == "user" else "assistant", False, stated(words or account(observation))
+        yield "assistant", False, stated(words or account(observation))
 
 
 def _call(text: str) -> Iterator[tuple[Part, bool, list[str]]]:

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import chain, groupby
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -16,10 +17,11 @@ from ingest.ids import RELATION, DocumentId, relation_id
 from ingest.log.position import Position, Token, partition_of, project_route
 from ingest.secrets.scrub import is_only_marks
 from projections.compression.accounts import MODIFYING, account, in_time
-from projections.compression.sentences import best, closed, pieces, shortened
+from projections.compression.sentences import FULL_SENTENCE, best, closed, pieces, shortened
+from projections.condensing.claims import VERB_STEMS
 from projections.condensing.llm.answers import RELATION_CHARS
 from projections.condensing.llm.assistant import Assistant, Skipped
-from projections.condensing.salience import Sentence, chosen, sentences_of
+from projections.condensing.salience import SHORT, Sentence, chosen, sentences_of
 from projections.documents.access import Reader, may_read
 from projections.documents.memories import MADE_TAGS, Memory
 from projections.documents.observations import Observation, session_observations
@@ -28,6 +30,7 @@ from projections.documents.rows import derived
 from projections.documents.sessions import Session, Summary, summary_id
 from projections.operations.current import Current, Writing
 from projections.queries.documents import DocumentReader
+from projections.search.terms import UNSPACED, terms
 
 TITLE_CHARS = 160
 SUMMARY_CHARS = 672
@@ -65,6 +68,27 @@ class Digest(Struct, frozen=True):
     remaining: list[str] = []
 
 
+TELLING = 3
+"""Terms of a prompt that says what is wanted; "go on" and "fix both" refer to something else."""
+OPENING = 5
+"""Sentences of a prompt in which it says what it is about."""
+_EMPTY = re.compile(r"\b(?:the following|below)\b|\A.{0,30}\b(?:this|that|it)\?\Z|\":|\A\S+:\d+:", re.IGNORECASE)
+_CONNECTIVE = re.compile(
+    r"\A(?:(?:and|also|now|ok|okay|so|then|just|first|please|hi|yes|no|alright)\b[\s,]*)+", re.IGNORECASE
+)
+_WISH = re.compile(
+    r"\A(?:what|which|who|why|how|where)\b"
+    r"|\b(?:need|want|like to|hoping|looking (?:for|to)|(?:can|could) you|please|let['\u2019]?s|should)\b",
+    re.IGNORECASE,
+)
+_AROUND = ".,;:!?()\"'`"
+_ASKED = VERB_STEMS.union(
+    terms(
+        "analyze bump configure convert debug describe design document flip generate implement improve investigate let"
+        " list look note notice plan refactor research rewrite search summarize translate"
+    )
+)
+"""Verbs that begin a request."""
 _BETWEEN = " \n\t.,;:!?\u2013\u2014"
 """Characters between a title and the rest of a message."""
 
@@ -79,10 +103,12 @@ def digest(observations: Sequence[Observation], title: str = "") -> Digest | Non
     ordered = sorted(observations, key=in_time)
     sentences = tellable(sentences_of(ordered))
     given = "" if is_only_marks(title) else shortened(title, TITLE_CHARS)
-    selected = chosen(sentences, SUMMARY_CHARS - len(given))
+    wanted = [] if given else _goal([item for item in sentences if item.part == "user"])
+    goal = given or shortened(_joined(wanted), TITLE_CHARS) if wanted or given else ""
+    selected = chosen([item for item in sentences if item not in wanted], SUMMARY_CHARS - len(goal))
     first = shortened(account(ordered[0]), TITLE_CHARS)
-    headline = given or _headline(selected, len(ordered)) or ("" if is_only_marks(first) else first) or "session"
-    selected = [*_without(selected, headline)] or selected
+    headline = goal or _best(selected) or ("" if is_only_marks(first) else first) or "session"
+    selected = [*_without(selected, headline)] or selected or wanted
     # what is left to do, in the last third of a session
     late = [item for item in selected if 3 * (item.place + 1) > 2 * len(ordered) and item.part != "result"]
     remaining = [item for item in late if "left" in item.features][-REMAINING:]
@@ -124,17 +150,68 @@ def modified_first(observations: Iterable[Observation]) -> list[str]:
     return list(dict.fromkeys(modified + [file for observation in others for file in observation.files]))
 
 
-def _headline(sentences: Sequence[Sentence], observations: int) -> str:
-    """What the user wanted, the earlier the likelier, with the rest of the same message if that fits; else the sentence
-    that matters most. Cut to its first sentence, or to what fits of that."""
-    prompts = [item for item in sentences if item.part == "user"]
-    if prompts:
-        goal = max(prompts, key=lambda item: item.worth * (1 - item.place / observations))
-        texts = [goal.text, " ".join(item.text for item in prompts if item.place == goal.place)]
-    else:
-        texts = [item.text for item in sorted(sentences, key=lambda item: -item.worth)[:1]]
-    fitting = [text for text in texts if len(text) <= TITLE_CHARS]
-    return max(fitting, key=len) if fitting else shortened(pieces(texts[0])[0], TITLE_CHARS) if texts else ""
+def _goal(said: Sequence[Sentence]) -> list[Sentence]:
+    """The sentences that say what the user wanted, in time order, together at most `TITLE_CHARS` unless it is one: the
+    first prompt that says something, up to what it asks for; if that is little, also a later request."""
+    prompts = [list(sentences) for _, sentences in groupby(said, key=lambda item: item.place)]
+    worded = [[item for item in prompt if _is_worded(item)] for prompt in prompts]
+    telling = (prompt for prompt in worded if _terms_of(prompt) >= TELLING or (prompt and _is_typed(prompt[0])))
+    opening = next(telling, max(worded, key=_terms_of, default=[]))
+    if not opening:
+        return []
+    asked = next((index for index, item in enumerate(opening[:OPENING]) if _asks(item)), 0)
+    title, room = [opening[asked]], TITLE_CHARS - len(opening[asked].text) - 2
+    if asked and len(_joined(opening[: asked + 1])) <= TITLE_CHARS:  # with its reason
+        title = opening[: asked + 1]
+    elif asked and room > SHORT:
+        title = [opening[0]._replace(text=shortened(opening[0].text, room)), *title]
+    elif asked and room < 0:
+        title = opening[:1]
+    further = opening[asked + 1 : OPENING] if _asks(opening[asked]) else opening[1:2]
+    later = chain(*(prompt[:2] for prompt in worded[worded.index(opening) + 1 :]))
+    for item in [*(item for item in further if _asks(item) or item is opening[1]), *filter(_asks, later)]:
+        is_more = item.place == title[0].place or _terms_of(title) < FULL_SENTENCE
+        if (
+            is_more
+            and _terms_of([*title, item]) >= _terms_of(title) + 2
+            and len(_joined([*title, item])) <= TITLE_CHARS
+        ):
+            title = [*title, item]
+    return title
+
+
+def _joined(sentences: Iterable[Sentence]) -> str:
+    *before, last = [item.text for item in sentences]
+    return " ".join([*map(closed, before), last])
+
+
+def _terms_of(sentences: Iterable[Sentence]) -> int:
+    return len(frozenset[str]().union(*(item.terms for item in sentences)))
+
+
+def _is_typed(item: Sentence) -> bool:
+    return item.text.startswith("/")
+
+
+def _is_worded(item: Sentence) -> bool:
+    """Whether a user wrote it, to say something: no pasted output, nor what only announces or points to something."""
+    words = [word.strip(_AROUND).replace("'", "") for word in item.text.split()]
+    is_plain = 2 * sum(word.isalpha() or UNSPACED.search(word) is not None for word in words) >= len(words) and (
+        item.text[0].isalnum() or item.text[0] in "`@#\"'"
+    )
+    return _is_typed(item) or (is_plain and len(item.terms) > 1 and not _EMPTY.search(item.text))
+
+
+def _asks(item: Sentence) -> bool:
+    verb = _CONNECTIVE.sub("", item.text).partition(" ")[0].lower().strip(_AROUND)
+    asked = not re.search(r"[^s]s\Z", verb) and not _ASKED.isdisjoint(terms(verb))
+    return asked or item.text.endswith(("?", "？")) or _WISH.search(item.text) is not None
+
+
+def _best(sentences: Sequence[Sentence]) -> str:
+    """The sentence that matters most; cut to its first piece, or to what fits of that."""
+    text = max(sentences, key=lambda item: item.worth).text if sentences else ""
+    return text if len(text) <= TITLE_CHARS else shortened(pieces(text)[0], TITLE_CHARS)
 
 
 def _without(sentences: Iterable[Sentence], headline: str) -> Iterator[Sentence]:

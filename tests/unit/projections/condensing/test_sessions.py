@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from condensing import asked, called, saw
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +55,47 @@ def test_what_decides_is_kept_and_what_a_tool_printed_is_not():
         "We decided to freeze the clock in `auth` tests.",
         "Sleeping in tests must never come back.",
     ]
+
+
+PASTED = "=== FAIL: pkg/store TestLoad (0.00s)\n    store_test.go:23: got 3, want 4\n"
+
+
+@pytest.mark.parametrize(
+    ("prompts", "title"),
+    [
+        # small talk, follow-ups and what the host writes are no request
+        (["Hi!", "go on", "Rename the table receipts to invoices."], "Rename the table receipts to invoices."),
+        (["<system-reminder>Use todos.</system-reminder>\nBuild the image for arm64."], "Build the image for arm64."),
+        (["[Request interrupted by user]", "Why is the nightly build red?"], "Why is the nightly build red?"),
+        (["<command-name>/exit</command-name>", "Bump Go to 1.25 everywhere."], "Bump Go to 1.25 everywhere."),
+        (
+            ["<command-name>/review</command-name><command-args>154</command-args>", "Rename the flag to --local."],
+            "/review 154. Rename the flag to --local.",
+        ),
+        # neither is what was pasted
+        ([PASTED, "Fix the failing test of the store."], "Fix the failing test of the store."),
+        # a request has its reason, and what is asked beside it
+        (
+            ["The terminal times out on slow links, we wait only 8 seconds. Raise it to 20. The others are fine."],
+            "The terminal times out on slow links, we wait only 8 seconds. Raise it to 20.",
+        ),
+        (
+            [f"The code {'of the old process ' * 8} moved. We need to publish from this repository instead."],
+            "The code of the old process of the old process of the old process of the old process of the old…"
+            " We need to publish from this repository instead.",
+        ),
+        # little is told by a later request
+        (
+            ["Hey! I need to cancel a flight.", "My id is mo_1.", "I want to cancel the one to Boston on May 17."],
+            "I need to cancel a flight. I want to cancel the one to Boston on May 17.",
+        ),
+        (["把终端的超时改成20秒。谢谢！"], "把终端的超时改成20秒。"),
+    ],
+)  # fmt: skip
+def test_a_title_says_what_the_user_wanted(prompts: list[str], title: str):
+    told = digest([*(asked(n, prompt) for n, prompt in enumerate(prompts)), saw(99, "Done: the pool is 20 now.")])
+    assert told is not None
+    assert told.title == title
 
 
 def test_modified_files_come_first_and_search_patterns_not_at_all():
