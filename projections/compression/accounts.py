@@ -58,8 +58,8 @@ def user_prompt(observation: Observation) -> str:
 
 
 def asked(prompt: str) -> list[str]:
-    """Returns the sentences that a person wrote in a prompt, without the reminders, output and interruptions that the host
-    put in; a command is told as it was typed, unless it only steers the host."""
+    """Returns the sentences that a person wrote in a prompt, without the reminders, output and interruptions of the
+    host; a command is told as it was typed, unless it only steers the host."""
     typed = [f"{name} {given.strip()}".strip() for name, given in _TYPED.findall(prompt)]
     return [*typed, *stated(_OF_HOST.sub("\n", prompt))]
 

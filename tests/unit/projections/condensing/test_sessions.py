@@ -81,7 +81,7 @@ PASTED = "=== FAIL: pkg/store TestLoad (0.00s)\n    store_test.go:23: got 3, wan
         ),
         (
             [f"The code {'of the old process ' * 8} moved. We need to publish from this repository instead."],
-            "The code of the old process of the old process of the old process of the old process of the old…"
+            "The code of the old process of the old process of the old process of the old process of the old process of…"
             " We need to publish from this repository instead.",
         ),
         # little is told by a later request
