@@ -28,15 +28,46 @@ _CUT_FIELD = re.compile(rf'"({"|".join(_TARGET_FIELDS)})"\s*:\s*"((?:[^"\\]|\\.)
 """Of JSON text that a hook cut, so that no parser reads it."""
 _WRITTEN_FIELDS = ("new_string", "newString", "new_str", "new_source", "content", "code_edit", "patch", "contents")
 _REPLACED_FIELDS = ("old_string", "oldString", "old_str")
-_TARGET_CHARS = 120
+_TARGET_CHARS, _LEAST_TARGET_CHARS = 120, 50
 _REASON_CHARS = 160
 """Enough for an exception with its message."""
 HEADLINE_CHARS = 160
 _GIST_CHARS = 80
 _OUTPUT_CHARS = 8_000
 """Of an output, from its end: how it went is said there, and pages of a thousand calls are made in one go."""
-_TESTED = re.compile(r"\b\d+ (?:passed|failed|errors?|tests?|failures?|warnings?)\b", re.IGNORECASE)
-_ERROR = re.compile(r"^\w*(?:Error|Exception)\b|\b(?:error|fatal|failed|failure|cannot|not found)\b", re.IGNORECASE)
+_TESTED = re.compile(r"(?<![#\w])\d+ (?:passed|failed|errors?|tests?|failures?|warnings?)\b", re.IGNORECASE)
+_TESTS_FAILED = re.compile(r"\b[1-9]\d* (?:failed|errors?|failures?)\b")
+_STAMP = re.compile(r"\A(?:.{0,60}?\d{4}-\d\d-\d\d[T ][\d:.,]+Z?|#\d+(?: \d+\.\d+)?)\s+")
+_FAILED_TEST = re.compile(
+    r"\A(?:(?:-+ )?FAIL(?:ED|:)?|[✘✗✕×●]|_{4,}|\d+\)(?= .*›)|test(?= \S+ \.\.\. FAILED))\s+(?P<name>[^\s(].*?)"
+    r"(?: - (?P<why>.*)|[\s_]*(?: \(\d[\d.]*\s?m?s\)| \.\.\. FAILED)?)\Z"
+)
+"""A test that failed, as pytest, Go, Cargo, Vitest, Jest and Playwright list it."""
+_CODE = re.compile(r"\A(?:>|File \"|at |(?:raise|class|def|func|function|except|catch|throw|import|from|return|if)\b)")
+_NOTHING = re.compile(
+    r"\b(?:0|no) (?:errors?|failed|failures?|problems?)\b|\b(?:failed|errors?)[=:] ?0\b", re.IGNORECASE
+)
+_AFTERMATH = re.compile(
+    r"exit(?:ed with)? (?:code|status)[ :]*[1-9]|\berror:? -?\d+\s*\Z|did not complete|command failed|lifecycle",
+    re.IGNORECASE,
+)
+_REASON = re.compile(
+    r"\AE {2,}(?![-+?])|\b\w*(?:Error|Exception)\b(?:\[\w+\])?: \S|\A\w+(?:\.\w+)*\.[A-Z]\w+: \S|\[(?:ERROR|FATAL)\] \S"
+    r"|\bFAIL(?:ED)? +\w|(?i:\b(?:error|fatal|panic)\b[^:()\"'`]{0,40}: *\S)"
+)
+_TROUBLE = re.compile(
+    r"\b(?:cannot|can['’]t|could not|unable|denied|refused|not found|no such|no rule|time[ds]? ?out|exceeded|killed"
+    r"|unexpected|mismatch|undefined|requires?|expected|fail(?:ed|ure|s)|reset by peer|got .+ want)\b"
+    r"|\A\S+\.\w+[:(]\d+[:,]",
+    re.IGNORECASE,
+)
+_PAGING = re.compile(r"\s*(?:2>&1)?\s*\|\s*(?:tail|head)\b[^|;&]*\Z|\s*2>&1\Z")
+"""The end of a command that says how much of its output was wanted."""
+_LOOKING = re.compile(
+    r"\A(?:cd \S+ && )?(?:grep|rg|git (?:grep|show|diff|log|blame)|cat|sed -n|head|tail|ls|find|awk|wc)\b"
+    r"(?:[^;&\n]|>&)*\Z"
+)
+"""A command that lists what stands in files: errors in it are not its own."""
 _SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh", "-c", "-lc", "-l"))
 _OF_HOST = re.compile(r"<(\w+[-_][\w-]*)(?: [^<>]*)?>.*?(?:</\1>|\Z)|^\[[^\[\]\n]*\]\s*$", re.DOTALL | re.MULTILINE)
 _TYPED = re.compile(
@@ -102,10 +133,9 @@ def headline(observation: Observation) -> str:
         return observation.title
     if text := prose(observation):
         return shortened(next(iter(stated(text)), text), HEADLINE_CHARS)
-    if line := _call(observation):
-        outcome = "" if observation.kind == "error" else _outcome(observation)
-        return shortened(f"{line}: {outcome}" if outcome else line, HEADLINE_CHARS)
-    return shortened(account(observation), HEADLINE_CHARS)
+    return shortened(
+        _call(observation, "" if observation.kind == "error" else _outcome(observation)), HEADLINE_CHARS
+    ) or (shortened(account(observation), HEADLINE_CHARS))
 
 
 def _outcome(observation: Observation) -> str:
@@ -119,13 +149,44 @@ def _outcome(observation: Observation) -> str:
         line = next((line for line in new_lines if line and line not in old_lines), "")
         line = shortened(line, _GIST_CHARS).replace("`", "'")
         return f"`{line}`" if line else ""
-    if observation.kind != "command_run":
+    if observation.kind != "command_run" or _LOOKING.match(
+        _first_text(_fields(data.get("tool_input")), _TARGET_FIELDS)
+    ):
         return ""
     output = told_by(data.get("tool_output"))[-_OUTPUT_CHARS:]
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    tested = [line for line in lines if _TESTED.search(line)]
-    errors = [line for line in lines if _ERROR.search(line)]
-    return shortened((tested or errors or [""])[-1].strip("=- "), _REASON_CHARS)
+    tested = [line.strip("=- ") for line in output.splitlines() if _TESTED.search(line)]
+    if tested and not _TESTS_FAILED.search(tested[-1]):
+        return shortened(failure(output.rpartition(tested[-1])[2]) or tested[-1], _REASON_CHARS)
+    return failure(output) or shortened(tested[-1] if tested else "", _REASON_CHARS)
+
+
+def failure(output: str) -> str:
+    """Returns what an output says of a failure: how many tests failed, the first of them, and the line that says why
+    (`1 failed: test_a.py::test_b: assert 3 == 4`); "" if nothing in it says that something failed."""
+    lines = [_STAMP.sub("", line.strip()) for line in output[-_OUTPUT_CHARS:].splitlines()]
+    counts = [count[0] for line in lines if (count := _TESTS_FAILED.search(_NOTHING.sub("", line)))]
+    tests = [test for line in lines if (test := _FAILED_TEST.match(line))]
+    test = max(tests, key=lambda test: "::" in test["name"], default=None)  # of pytest's two lists, the one with files
+    blamed = max(lines, key=_blame, default="")
+    if not counts and test is None and _blame(blamed) < 3 and not any(map(_AFTERMATH.search, lines)):
+        return ""
+    named, stated_by_test = (test["name"], test["why"] or "") if test is not None else ("", "")
+    why = re.sub(r"\A(?:E|ERROR:) +", "", blamed) if _blame(blamed) else ""
+    why = stated_by_test if stated_by_test and not stated_by_test.endswith("...") else why
+    if not named and not why:  # no more than the count
+        return next(line.strip("=- ") for line in reversed(lines) if _TESTS_FAILED.search(line))
+    parts = [*counts[-1:], named, "" if named and (why in named or named in why) else why]
+    return shortened(": ".join(filter(None, parts)), _REASON_CHARS)
+
+
+def _blame(line: str) -> int:
+    """How well a line of output says why something failed: 3 names an error, 2 tells of trouble, 1 what came of it."""
+    plain = (
+        "" if _CODE.match(line) or _FAILED_TEST.match(line) or _TESTS_FAILED.search(line) else _NOTHING.sub("", line)
+    )
+    if _AFTERMATH.search(plain):
+        return 1
+    return 3 if _REASON.search(plain) else 2 * (_TROUBLE.search(plain) is not None)
 
 
 def is_call(text: str) -> bool:
@@ -133,7 +194,8 @@ def is_call(text: str) -> bool:
     return _CALL.match(text) is not None
 
 
-def _call(observation: Observation) -> str:
+def _call(observation: Observation, outcome: str = "") -> str:
+    """The tool and what it worked on, with the outcome or why it failed; "" without a tool."""
     data = observation.data
     tool, target = _text(data.get("tool_name")), data.get("tool_input")
     if not tool:
@@ -141,14 +203,12 @@ def _call(observation: Observation) -> str:
     if fields := _fields(target):  # the file, command or question that the tool was given
         values = {name: _command_line(fields.get(name)) for name in _TARGET_FIELDS}
         target = _first_text(values, _TARGET_FIELDS)
-    target = shortened(_text(target)[:SCAN_CHARS], _TARGET_CHARS).replace("`", "'")
-    line = f"{tool} `{target}`" if target else tool
-    errors = (told_by(data.get("error")) or told_by(data.get("tool_output"))).splitlines()
-    if observation.kind != "error" or not errors:
-        return line
-    # a traceback names its exception in the last line, other outputs in the first
-    reason = shortened(errors[-1] if errors[0].startswith("Traceback") else errors[0], _REASON_CHARS)
-    return f"{line} failed: {reason}" if reason else line
+    error = told_by(data.get("error")) or told_by(data.get("tool_output")) if observation.kind == "error" else ""
+    reason = failure(error) or max(error.splitlines(), key=_blame, default="")
+    ending = f" failed: {shortened(reason, _REASON_CHARS)}" if reason else f": {outcome}" if outcome else ""
+    room = max(_LEAST_TARGET_CHARS, HEADLINE_CHARS - len(f"{tool} ``{ending}"))
+    target = shortened(_PAGING.sub("", _text(target)[:SCAN_CHARS]), min(_TARGET_CHARS, room)).replace("`", "'")
+    return f"{tool} `{target}`{ending}" if target else f"{tool}{ending}"
 
 
 def _fields(tool_input: Any) -> dict[str, Any]:

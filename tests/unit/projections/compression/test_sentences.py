@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from projections.compression.accounts import HEADLINE_CHARS, account, headline, is_call, prose, user_prompt
+from projections.compression.accounts import HEADLINE_CHARS, account, failure, headline, is_call, prose, user_prompt
 from projections.compression.compression import Compressed, compress
 from projections.compression.payloads import is_base64
 from projections.compression.sentences import (
@@ -231,6 +231,53 @@ def test_a_call_is_told_by_what_it_worked_on_and_how_it_went(tool: str, given: A
 def test_a_failed_call_says_why():
     failed = called(0, "Bash", {"command": "make"}, error="make: *** No rule to make target 'x'.")
     assert headline(failed) == "Bash `make` failed: make: *** No rule to make target 'x'."
+
+
+@pytest.mark.parametrize(
+    ("output", "wanted"),
+    [
+        (
+            "..F.\n____ test_x ____\n>   assert left == right\nE   assert 3 == 4\nE     - 4\na.py:9: AssertionError\n"
+            "FAILED tests/test_slots.py::test_x - ass...\n==== 1 failed, 12 passed in 0.30s ====",
+            "1 failed: tests/test_slots.py::test_x: assert 3 == 4",
+        ),
+        (
+            "FAILED tests/a.py::test_a - KeyError: 'id'\nFAILED tests/b.py::test_b - OSError\n2 failed, 1 passed",
+            "2 failed: tests/a.py::test_a: KeyError: 'id'",
+        ),
+        (
+            "--- FAIL: TestGolden (0.03s)\n    stream_test.go:41: balance: got 0, want 90211.00\nFAIL\nFAIL\tx\t0.1s",
+            "TestGolden: stream_test.go:41: balance: got 0, want 90211.00",
+        ),
+        (
+            " FAIL  src/rank.test.ts > sorts\nTypeError: it is null\n ❯ rank.ts:4:18\n Tests  1 failed | 3 passed",
+            "1 failed: src/rank.test.ts > sorts: TypeError: it is null",
+        ),
+        ("Tests: 2 failed", "Tests: 2 failed"),
+        ("ERROR: [Errno 98] address already in use\nmake: *** [x] Error 1", "[Errno 98] address already in use"),
+        ("#9 DONE\n#11 0.902 error: cannot parse `uv`\n#11 ERROR: exit code: 2", "error: cannot parse `uv`"),
+        ("go: go.mod requires go >= 1.23\nERROR: failed to solve: exit code: 1", "go: go.mod requires go >= 1.23"),
+        ("2026-03-06T15:00:12Z FATAL ERROR: heap out of memory\nError: exit code 134.", "FATAL ERROR: heap out of memory"),
+        # neither listed code nor figures of what went well
+        ("src/a.py:3: raise KeyError(name)\nsrc/b.py:9:class SlotError(Exception):\nexcept OSError as error:", ""),
+        ("downloaded=41 failed=0\n0 errors, no failures", ""),
+    ],
+)  # fmt: skip
+def test_a_failure_is_told_by_the_line_that_says_why(output: str, wanted: str):
+    assert failure(output) == wanted
+
+
+def test_what_a_command_lists_is_no_failure_of_its_own():
+    assert headline(called(0, "Bash", {"command": "cd api && grep -rn error . 2>&1"}, "a.py:3: error: x")) == (
+        "Bash `cd api && grep -rn error .`"
+    )
+
+
+def test_a_long_command_leaves_room_for_its_outcome():
+    failed = called(
+        0, "Bash", {"command": f"pytest {'tests/some_module ' * 20} -q 2>&1 | tail -5"}, "E   assert 3 == 4\n1 failed"
+    )
+    assert headline(failed).endswith("…`: 1 failed: assert 3 == 4")
 
 
 def test_what_was_said_is_told_by_its_first_sentence():

@@ -80,8 +80,8 @@ PASTED = "=== FAIL: pkg/store TestLoad (0.00s)\n    store_test.go:23: got 3, wan
             "The terminal times out on slow links, we wait only 8 seconds. Raise it to 20.",
         ),
         (
-            [f"The code {'of the old process ' * 8} moved. We need to publish from this repository instead."],
-            "The code of the old process of the old process of the old process of the old process of the old process of…"
+            [f"The code {'was here and ' * 16} moved. We need to publish from this repository instead."],
+            "The code was here and was here and was here and was here and was here and was here and was here and was here…"
             " We need to publish from this repository instead.",
         ),
         # little is told by a later request
