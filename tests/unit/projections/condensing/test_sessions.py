@@ -81,8 +81,7 @@ PASTED = "=== FAIL: pkg/store TestLoad (0.00s)\n    store_test.go:23: got 3, wan
         ),
         (
             [f"The code {'was here and ' * 16} moved. We need to publish from this repository instead."],
-            "The code was here and was here and was here and was here and was here and was here and was here and was here…"
-            " We need to publish from this repository instead.",
+            f"The code {'was here and ' * 7}was here… We need to publish from this repository instead.",
         ),
         # little is told by a later request
         (
