@@ -32,7 +32,7 @@ _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _LINE_END = re.compile(r"\n(?!\s*[a-z])")
 """Ends a statement unless the next line goes on in lower case, as wrapped prose does."""
 _LEANING = re.compile(
-    r"(?:(?:unfortunately|however|therefore|so|but|also),?\s+)?(?:it|this|that|these|those|they|he|she)\b",
+    r"(?:(?:unfortunately|however|therefore|so|but|also),?\s+)?(?:its?|this|that|these|those|they|their|he|his|she|her)\b",
     re.IGNORECASE,
 )
 """Begins a sentence whose subject is in the sentence before it."""

@@ -27,6 +27,8 @@ CALL_CHARS = 160
 COMMAND_CHARS = 120
 REPEATED = 0.8
 """Share of a sentence's terms in the chosen ones, from which it says nothing new."""
+LEAST = 0.15
+"""Worth below which a sentence is left out, however much room there is."""
 SHORT = 40
 """Characters below which a sentence says little."""
 COST = 90
@@ -36,6 +38,12 @@ _THOUGHT = re.compile(
     r"\A(?:thought|reasoning)\s*:\s*(.*?)(?:\s*\|\s*(?:command|action|tool)\s*:\s*(.*))?\Z", re.DOTALL | re.IGNORECASE
 )
 _THINKING = re.compile(r"\A(?:call\s+)?think\w*\(\s*(?:thought\s*=\s*)?([\"'])(.*)\1\s*\)\Z", re.DOTALL)
+_POLITE = re.compile(
+    r"\A(?:(?:unfortunately|however|therefore|additionally|also|great|sure|okay|ok|yes|no|alright|perfect|thanks?(?: you)?|now"
+    r"|so|well|actually|certainly|absolutely|of course|got it|i see|hi(?: there)?|hello|hey)\b[,!.:]+\s*"
+    r"|(?:i['\u2019]?m (?:really |so )?sorry|i understand|i apologi[sz]e|i appreciate)\b[^.,;]*,\s*(?:but|and)\s+)+",
+    re.IGNORECASE,
+)
 _ERROR = re.compile(r"\s*(?:error|traceback)\b", re.IGNORECASE)
 
 CUES: Mapping[str, re.Pattern[str]] = {
@@ -57,7 +65,8 @@ CUES: Mapping[str, re.Pattern[str]] = {
         "found": r"\b(?:found|shows?|showing|indicates?|confirms?|suggests?|reveals?|it (?:seems|appears|looks)"
         r"|turns? out|identified|discovered|reproduced?|flag)\b",
         "failed": r"\b(?:error|exception|traceback|fail(?:s|ed|ure)?|invalid|missing|not found|undefined|broken|bug"
-        r"|wrong)\b",
+        r"|wrong|timed? out|unsuccessful|incorrect|did ?n['\u2019o]t)\b",
+        "rule": r"\b(?:eligible|entitled|allowed|permitted|can (?:only |always |still )?be|at most|up to|limited to)\b",
         "offered": r"(?:let me know|feel free|would you like|please (?:provide|confirm|share)|could you (?:please )?"
         r"(?:provide|confirm|share|let)|anything else|further assistance|happy to|how can i|i can help"
         r"|i['\u2019]ll (?:need|search|check|look)|here(?:['\u2019]s| is| are)|you['\u2019]re welcome"
@@ -69,11 +78,7 @@ CUES: Mapping[str, re.Pattern[str]] = {
         "left": r"\b(?:remaining|remains?|still (?:need|to|open|fails?)|todo|to do|later|follow[- ]?up|left (?:open|to)"
         r"|next step|transfer\w*|contact|human agent|not yet|reach out)\b",
         "amount": r"\$ ?\d|\b\d+(?:\.\d+)?\s?(?:%|ms|s\b|MB|GB)",
-        "number": r"\b\d",
     }.items()
-} | {
-    # as they are written: names of things have capitals, digits, underscores or dots
-    "named": re.compile(r"\b(?=\w*\d)(?=\w*[A-Z])[A-Z0-9]{5,}\b|\b\w+_\w+|\b[\w/]+\.\w{1,4}\b|\w+\(\)|'[^']{2,30}'")
 }
 _WITH_PART = frozenset(
     {("user", "wanted"), ("user", "done"), ("assistant", "done"), ("assistant", "refused"), ("assistant", "reason"),
@@ -136,11 +141,18 @@ def sentences_of(observations: Sequence[Observation]) -> list[Sentence]:
     errors = {item.place for item in first_results if _ERROR.match(item.text)}
     return [
         Sentence(
-            item.text, item.place, item.part, frozenset(item_words),
+            _tight(item.text) if item.part in ("user", "assistant") else item.text, item.place, item.part, frozenset(item_words),
             _features(item, item_words, ends, len(observations), sum(map(spread.__getitem__, item_words)), errors),
         )
         for item, item_words in zip(items, words, strict=True)
     ]  # fmt: skip
+
+
+def _tight(text: str) -> str:
+    """The sentence without an address, a thanks or an apology before what it says."""
+    polite = _POLITE.match(text)
+    rest = text[polite.end() :] if polite else ""
+    return rest[:1].upper() + rest[1:] if len(rest) >= SHORT // 2 else text
 
 
 def chosen(sentences: Sequence[Sentence], room: int) -> list[Sentence]:
@@ -153,10 +165,11 @@ def chosen(sentences: Sequence[Sentence], room: int) -> list[Sentence]:
         for number, worth in list(worths.items()):
             sentence = sentences[number]
             repeated = len(sentence.terms & covered) / len(sentence.terms) if sentence.terms else 0.0
-            if len(sentence.text) + 1 > room or repeated > REPEATED:
+            new = worth * (1 - repeated)
+            if len(sentence.text) + 1 > room or repeated > REPEATED or new < LEAST:
                 del worths[number]  # for good: room only shrinks, and the covered terms only grow
                 continue
-            value = worth * (1 - repeated) / (len(sentence.text) + 1 + COST)
+            value = new / (len(sentence.text) + 1 + COST)
             if value > best_value:
                 best, best_value = number, value
         if best < 0:
@@ -175,6 +188,8 @@ def _parts(observation: Observation) -> Iterator[tuple[Part, bool, list[str]]]:
         words = words.removeprefix(f"{observation.agent_id}:").lstrip()
     if prompt := user_prompt(observation) or (words if observation.role == "user" else ""):
         yield "user", False, asked(prompt)
+    elif observation.kind in ("notification", "subagent") and not observation.data.get("tool_name"):
+        return  # a host's and a subagent's notes are not what the session came to
     elif observation.role == "tool_result":  # how it went; the rest of an output is what was looked at
         output = stated(words or account(observation))[:RESULT_SENTENCES]
         yield "result", False, [text for text in output if CUES["done"].search(text) or CUES["failed"].search(text)]
@@ -243,13 +258,10 @@ def _features(
         **{f"{kind} {cue}": 1.0 for cue in cues if (kind, cue) in _WITH_PART},
         "question": float(item.text.endswith(("?", "？"))),
         "short": float(len(item.text) < SHORT),
-        "long": float(len(item.text) > 180),
         "data": float(item.text.count("|") > 2 or "{" in item.text),
     }
     if item.part == "user":
         rank = ends.user[item.place]
-        features |= {f"user turn {rank}": 1.0} if rank < 3 else {}
-        features["last user turn"] = float(rank > 0 and rank == len(ends.user) - 1)
         features["opening"] = float(rank == 0 and item.number < 2)
         features["behind the opening"] = float(rank == 0 and item.number in (2, 3))
     elif item.part == "assistant":
@@ -258,9 +270,7 @@ def _features(
         features["last of its text"] = float(item.number == item.of - 1)
         features["closing"] = float(ends.has_reports and item.place == ends.summed_up)
         if not item.is_thought:
-            back = ends.messages[item.place]
-            features["near the last message"] = math.exp(-back / 1.5)
-            features |= {f"message {back} from the end": 1.0} if back < 3 else {}
+            features["near the last message"] = math.exp(-ends.messages[item.place] / 1.5)
     elif item.part == "call":
         features["call near the end"] = math.exp(-ends.acts[item.place] / 2)
         changes = _CHANGING.search(item.text[:40]) is not None

@@ -33,8 +33,8 @@ from projections.queries.documents import DocumentReader
 from projections.search.terms import UNSPACED, terms
 
 TITLE_CHARS = 160
-SUMMARY_CHARS = 672
-"""Of all sentences together, some 170 tokens: what an agent gets of a session that it did not see."""
+SUMMARY_CHARS = 620
+"""Of all sentences together, at most some 155 tokens: what an agent gets of a session that it did not see."""
 NARRATIVE_CHARS = 1500
 """Of a session that was taken up again and again, and of a model's."""
 DECISIONS = 8
@@ -105,10 +105,11 @@ def digest(observations: Sequence[Observation], title: str = "") -> Digest | Non
     given = "" if is_only_marks(title) else shortened(title, TITLE_CHARS)
     wanted = [] if given else _goal([item for item in sentences if item.part == "user"])
     goal = given or shortened(_joined(wanted), TITLE_CHARS) if wanted or given else ""
-    selected = chosen([item for item in sentences if item not in wanted], SUMMARY_CHARS - len(goal))
+    others = [item for item in sentences if item not in wanted and (item.part != "user" or _is_worded(item))]
+    selected = chosen(others, SUMMARY_CHARS - len(goal))
     first = shortened(account(ordered[0]), TITLE_CHARS)
     headline = goal or _best(selected) or ("" if is_only_marks(first) else first) or "session"
-    selected = [*_without(selected, headline)] or selected or wanted
+    selected = [*_without(selected, headline)] or selected or wanted or sentences[:1]
     # what is left to do, in the last third of a session
     late = [item for item in selected if 3 * (item.place + 1) > 2 * len(ordered) and item.part != "result"]
     remaining = [item for item in late if "left" in item.features][-REMAINING:]
@@ -235,8 +236,13 @@ def _plainness(sentence: Sentence, observation: Observation) -> int:
 
 
 def _narrative(sentences: Sequence[Sentence], ordered: Sequence[Observation]) -> str:
-    """The sentences, in time order; the speaker is named where it changes."""
+    """The sentences in time order, of one agent its last words first and the user's last; who says them is named where
+    that changes."""
     agents = {observation.agent_id for observation in ordered}
+    if len(agents) == 1:
+        last = max((item.place for item in sentences if item.part == "assistant"), default=-1)
+        is_behind = {item.place: item.place != last for item in sentences}
+        sentences = sorted(sentences, key=lambda item: (item.part == "user", is_behind[item.place]))
     lines: list[str] = []
     before = ""
     for item in sentences:
