@@ -62,7 +62,6 @@ _TROUBLE = re.compile(
     re.IGNORECASE,
 )
 _PAGING = re.compile(r"\s*(?:2>&1)?\s*\|\s*(?:tail|head)\b[^|;&]*\Z|\s*2>&1\Z")
-"""The end of a command that says how much of its output was wanted."""
 _LOOKING = re.compile(
     r"\A(?:cd \S+ && )?(?:grep|rg|git (?:grep|show|diff|log|blame)|cat|sed -n|head|tail|ls|find|awk|wc)\b"
     r"(?:[^;&\n]|>&)*\Z"
@@ -88,9 +87,9 @@ def user_prompt(observation: Observation) -> str:
     return _text(observation.data.get("prompt"))
 
 
-def asked(prompt: str) -> list[str]:
+def typed_sentences(prompt: str) -> list[str]:
     """Returns the sentences that a person wrote in a prompt, without the reminders, output and interruptions of the
-    host; a command is told as it was typed, unless it only steers the host."""
+    host; a command as it was typed, unless it only steers the host."""
     typed = [f"{name} {given.strip()}".strip() for name, given in _TYPED.findall(prompt)]
     return [*typed, *stated(_OF_HOST.sub("\n", prompt))]
 
@@ -133,9 +132,8 @@ def headline(observation: Observation) -> str:
         return observation.title
     if text := prose(observation):
         return shortened(next(iter(stated(text)), text), HEADLINE_CHARS)
-    return shortened(
-        _call(observation, "" if observation.kind == "error" else _outcome(observation)), HEADLINE_CHARS
-    ) or (shortened(account(observation), HEADLINE_CHARS))
+    line = _call(observation, "" if observation.kind == "error" else _outcome(observation))
+    return shortened(line or account(observation), HEADLINE_CHARS)
 
 
 def _outcome(observation: Observation) -> str:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from projections.compression.accounts import account, asked, headline, prose, user_prompt
+from projections.compression.accounts import account, headline, prose, typed_sentences, user_prompt
 from projections.compression.compression import told_by
 from projections.compression.sentences import shortened, stated
 from projections.condensing.sentence_weights import WEIGHTS
@@ -27,8 +27,8 @@ CALL_CHARS = 160
 COMMAND_CHARS = 120
 REPEATED = 0.8
 """Share of a sentence's terms in the chosen ones, from which it says nothing new."""
-LEAST = 0.15
-"""Worth below which a sentence is left out, however much room there is."""
+LEAST = 0.22
+"""Worth below which a sentence is left out once half of the room is used: it would only fill the rest."""
 SHORT = 40
 """Characters below which a sentence says little."""
 COST = 90
@@ -39,8 +39,8 @@ _THOUGHT = re.compile(
 )
 _THINKING = re.compile(r"\A(?:call\s+)?think\w*\(\s*(?:thought\s*=\s*)?([\"'])(.*)\1\s*\)\Z", re.DOTALL)
 _POLITE = re.compile(
-    r"\A(?:(?:unfortunately|however|therefore|additionally|also|great|sure|okay|ok|yes|no|alright|perfect|thanks?(?: you)?|now"
-    r"|so|well|actually|certainly|absolutely|of course|got it|i see|hi(?: there)?|hello|hey)\b[,!.:]+\s*"
+    r"\A(?:(?:unfortunately|however|therefore|additionally|also|great|sure|okay|ok|yes|no|alright|perfect|now|so|well"
+    r"|thanks?(?: you)?|actually|certainly|absolutely|of course|got it|i see|hi(?: there)?|hello|hey)\b[,!.:]+\s*"
     r"|(?:i['\u2019]?m (?:really |so )?sorry|i understand|i apologi[sz]e|i appreciate)\b[^.,;]*,\s*(?:but|and)\s+)+",
     re.IGNORECASE,
 )
@@ -70,9 +70,9 @@ CUES: Mapping[str, re.Pattern[str]] = {
         "offered": r"(?:let me know|feel free|would you like|please (?:provide|confirm|share)|could you (?:please )?"
         r"(?:provide|confirm|share|let)|anything else|further assistance|happy to|how can i|i can help"
         r"|i['\u2019]ll (?:need|search|check|look)|here(?:['\u2019]s| is| are)|you['\u2019]re welcome"
-        r"|have a (?:great|nice|wonderful|safe)|to proceed)",
+        r"|have a (?:great|nice|wonderful|safe)|safe travels|take care|good luck|my pleasure|to proceed)",
         "greeted": r"\A(?:thank|thanks|hi\b|hello|sure|yes|ok|great|no worries|welcome|alright"
-        r"|that(?:['\u2019]s| is|s) (?:all|great))",
+        r"|i understand\b|got it|that(?:['\u2019]s| is|s) (?:all|great))",
         "planned": r"\b(?:let['\u2019]?s|(?:i|we) (?:will|should|need to|can|could)|i['\u2019]ll|next|now (?:let|we|i)"
         r"|first|going to|try)\b",
         "left": r"\b(?:remaining|remains?|still (?:need|to|open|fails?)|todo|to do|later|follow[- ]?up|left (?:open|to)"
@@ -141,18 +141,18 @@ def sentences_of(observations: Sequence[Observation]) -> list[Sentence]:
     errors = {item.place for item in first_results if _ERROR.match(item.text)}
     return [
         Sentence(
-            _tight(item.text) if item.part in ("user", "assistant") else item.text, item.place, item.part, frozenset(item_words),
+            _tight(item), item.place, item.part, frozenset(item_words),
             _features(item, item_words, ends, len(observations), sum(map(spread.__getitem__, item_words)), errors),
         )
         for item, item_words in zip(items, words, strict=True)
     ]  # fmt: skip
 
 
-def _tight(text: str) -> str:
-    """The sentence without an address, a thanks or an apology before what it says."""
-    polite = _POLITE.match(text)
-    rest = text[polite.end() :] if polite else ""
-    return rest[:1].upper() + rest[1:] if len(rest) >= SHORT // 2 else text
+def _tight(item: _Statement) -> str:
+    """The text of a statement without an address, a thanks or an apology before it."""
+    polite = _POLITE.match(item.text) if item.part in ("user", "assistant") else None
+    rest = item.text[polite.end() :] if polite else ""
+    return rest[:1].upper() + rest[1:] if len(rest) >= SHORT // 2 else item.text
 
 
 def chosen(sentences: Sequence[Sentence], room: int) -> list[Sentence]:
@@ -160,16 +160,16 @@ def chosen(sentences: Sequence[Sentence], room: int) -> list[Sentence]:
     worths = {number: sentence.worth for number, sentence in enumerate(sentences)}
     covered: set[str] = set()
     selected: list[int] = []
+    half = room / 2
     while worths:
         best, best_value = -1, 0.0
         for number, worth in list(worths.items()):
             sentence = sentences[number]
             repeated = len(sentence.terms & covered) / len(sentence.terms) if sentence.terms else 0.0
-            new = worth * (1 - repeated)
-            if len(sentence.text) + 1 > room or repeated > REPEATED or new < LEAST:
+            if len(sentence.text) + 1 > room or repeated > REPEATED or (room < half and worth < LEAST):
                 del worths[number]  # for good: room only shrinks, and the covered terms only grow
                 continue
-            value = new / (len(sentence.text) + 1 + COST)
+            value = worth * (1 - repeated) / (len(sentence.text) + 1 + COST)
             if value > best_value:
                 best, best_value = number, value
         if best < 0:
@@ -187,7 +187,7 @@ def _parts(observation: Observation) -> Iterator[tuple[Part, bool, list[str]]]:
     if observation.agent_id:
         words = words.removeprefix(f"{observation.agent_id}:").lstrip()
     if prompt := user_prompt(observation) or (words if observation.role == "user" else ""):
-        yield "user", False, asked(prompt)
+        yield "user", False, typed_sentences(prompt)
     elif observation.kind in ("notification", "subagent") and not observation.data.get("tool_name"):
         return  # a host's and a subagent's notes are not what the session came to
     elif observation.role == "tool_result":  # how it went; the rest of an output is what was looked at

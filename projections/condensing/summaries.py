@@ -82,7 +82,7 @@ _WISH = re.compile(
     re.IGNORECASE,
 )
 _AROUND = ".,;:!?()\"'`"
-_ASKED = VERB_STEMS.union(
+_REQUEST_VERBS = VERB_STEMS.union(
     terms(
         "analyze bump configure convert debug describe design document flip generate implement improve investigate let"
         " list look note notice plan refactor research rewrite search summarize translate"
@@ -103,13 +103,13 @@ def digest(observations: Sequence[Observation], title: str = "") -> Digest | Non
     ordered = sorted(observations, key=in_time)
     sentences = tellable(sentences_of(ordered))
     given = "" if is_only_marks(title) else shortened(title, TITLE_CHARS)
-    wanted = [] if given else _goal([item for item in sentences if item.part == "user"])
-    goal = given or shortened(_joined(wanted), TITLE_CHARS) if wanted or given else ""
-    others = [item for item in sentences if item not in wanted and (item.part != "user" or _is_worded(item))]
-    selected = chosen(others, SUMMARY_CHARS - len(goal))
+    goal = [] if given else _goal([item for item in sentences if item.part == "user"])
+    heading = given or shortened(_joined(goal), TITLE_CHARS)
+    others = [item for item in sentences if item not in goal and (item.part != "user" or _is_worded(item))]
+    selected = chosen(others, SUMMARY_CHARS - len(heading))
     first = shortened(account(ordered[0]), TITLE_CHARS)
-    headline = goal or _best(selected) or ("" if is_only_marks(first) else first) or "session"
-    selected = [*_without(selected, headline)] or selected or wanted or sentences[:1]
+    headline = heading or _best(selected) or ("" if is_only_marks(first) else first) or "session"
+    selected = [*_without(selected, headline)] or selected or goal or sentences[:1]
     # what is left to do, in the last third of a session
     late = [item for item in selected if 3 * (item.place + 1) > 2 * len(ordered) and item.part != "result"]
     remaining = [item for item in late if "left" in item.features][-REMAINING:]
@@ -130,15 +130,17 @@ def digest(observations: Sequence[Observation], title: str = "") -> Digest | Non
 
 
 def tellable(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Returns the sentences that a summary may tell, unless there are no others: not calls that only looked, nor edits
-    of which the agent says later what came of them."""
+    """Returns the sentences that a summary may tell, unless there are no others: no small talk, nor calls that only
+    looked, nor edits of which the agent says later what came of them."""
 
-    def is_idle_call(item: Sentence) -> bool:
+    def is_idle(item: Sentence) -> bool:
         looked = item.part == "call" and not item.features["changes something"]
-        is_idle = looked or bool(item.features.get("summed up later"))
-        return is_idle and not {"done", "failed"} & item.features.keys()
+        asks = item.part == "assistant" and item.features["question"]
+        polite = asks or (item.part != "call" and {"greeted", "offered"} & item.features.keys())
+        idle = looked or (polite and item.features["short"]) or item.features.get("summed up later")
+        return bool(idle) and not {"done", "failed"} & item.features.keys()
 
-    return [item for item in sentences if not is_idle_call(item)] or list(sentences)
+    return [item for item in sentences if not is_idle(item)] or list(sentences)
 
 
 def modified_first(observations: Iterable[Observation]) -> list[str]:
@@ -151,62 +153,53 @@ def modified_first(observations: Iterable[Observation]) -> list[str]:
     return list(dict.fromkeys(modified + [file for observation in others for file in observation.files]))
 
 
-def _goal(said: Sequence[Sentence]) -> list[Sentence]:
+def _goal(sentences: Sequence[Sentence]) -> list[Sentence]:
     """The sentences that say what the user wanted, in time order, together at most `TITLE_CHARS` unless it is one: the
     first prompt that says something, up to what it asks for; if that is little, also a later request."""
-    prompts = [list(sentences) for _, sentences in groupby(said, key=lambda item: item.place)]
-    worded = [[item for item in prompt if _is_worded(item)] for prompt in prompts]
-    telling = (prompt for prompt in worded if _terms_of(prompt) >= TELLING or (prompt and _is_typed(prompt[0])))
-    opening = next(telling, max(worded, key=_terms_of, default=[]))
-    if not opening:
+    prompts = [list(prompt) for _, prompt in groupby(sentences, key=lambda item: item.place)]
+    worded = [some for prompt in prompts if (some := [item for item in prompt if _is_worded(item)])]
+    if not worded:
         return []
-    asked = next((index for index, item in enumerate(opening[:OPENING]) if _asks(item)), 0)
-    title, room = [opening[asked]], TITLE_CHARS - len(opening[asked].text) - 2
-    if asked and len(_joined(opening[: asked + 1])) <= TITLE_CHARS:  # with its reason
-        title = opening[: asked + 1]
-    elif asked and room > SHORT:
-        title = [opening[0]._replace(text=shortened(opening[0].text, room)), *title]
-    elif asked and room < 0:
-        title = opening[:1]
-    further = opening[asked + 1 : OPENING] if _asks(opening[asked]) else opening[1:2]
+    telling = (prompt for prompt in worded if _terms_of(prompt) >= TELLING or prompt[0].text[0] == "/")
+    opening = next(telling, max(worded, key=_terms_of))
+    request = next((index for index, item in enumerate(opening[:OPENING]) if _asks(item)), min(1, len(opening) - 1))
+    title = opening[: request + 1]
+    if len(_joined(title)) > TITLE_CHARS:  # of the reason only the beginning, if there is room
+        room = TITLE_CHARS - len(title[-1].text) - 2
+        reason = [title[0]._replace(text=shortened(title[0].text, room))] if room > SHORT else []
+        title = [*reason, title[-1]] if room > 0 else title[:1]
     later = chain(*(prompt[:2] for prompt in worded[worded.index(opening) + 1 :]))
-    for item in [*(item for item in further if _asks(item) or item is opening[1]), *filter(_asks, later)]:
-        is_more = item.place == title[0].place or _terms_of(title) < FULL_SENTENCE
-        if (
-            is_more
-            and _terms_of([*title, item]) >= _terms_of(title) + 2
-            and len(_joined([*title, item])) <= TITLE_CHARS
-        ):
-            title = [*title, item]
+    for item in filter(_asks, chain(opening[request + 1 : OPENING], later)):
+        is_more = item in opening or _terms_of(title) < FULL_SENTENCE
+        adds = _terms_of([*title, item]) - _terms_of(title)
+        if is_more and adds > 1 and len(_joined([*title, item])) <= TITLE_CHARS:
+            title.append(item)
     return title
 
 
 def _joined(sentences: Iterable[Sentence]) -> str:
-    *before, last = [item.text for item in sentences]
-    return " ".join([*map(closed, before), last])
+    texts = [item.text for item in sentences]
+    return " ".join([*map(closed, texts[:-1]), *texts[-1:]])
 
 
 def _terms_of(sentences: Iterable[Sentence]) -> int:
     return len(frozenset[str]().union(*(item.terms for item in sentences)))
 
 
-def _is_typed(item: Sentence) -> bool:
-    return item.text.startswith("/")
-
-
 def _is_worded(item: Sentence) -> bool:
     """Whether a user wrote it, to say something: no pasted output, nor what only announces or points to something."""
+    if item.text[0] == "/":  # a command
+        return True
     words = [word.strip(_AROUND).replace("'", "") for word in item.text.split()]
-    is_plain = 2 * sum(word.isalpha() or UNSPACED.search(word) is not None for word in words) >= len(words) and (
-        item.text[0].isalnum() or item.text[0] in "`@#\"'"
-    )
-    return _is_typed(item) or (is_plain and len(item.terms) > 1 and not _EMPTY.search(item.text))
+    plain = sum(word.isalpha() or UNSPACED.search(word) is not None for word in words)
+    is_said = 2 * plain >= len(words) and (item.text[0].isalnum() or item.text[0] in "`@#\"'")
+    return is_said and len(item.terms) > 1 and not _EMPTY.search(item.text)
 
 
 def _asks(item: Sentence) -> bool:
     verb = _CONNECTIVE.sub("", item.text).partition(" ")[0].lower().strip(_AROUND)
-    asked = not re.search(r"[^s]s\Z", verb) and not _ASKED.isdisjoint(terms(verb))
-    return asked or item.text.endswith(("?", "？")) or _WISH.search(item.text) is not None
+    is_verb = not re.search(r"[^s]s\Z", verb) and not _REQUEST_VERBS.isdisjoint(terms(verb))
+    return is_verb or item.text.endswith(("?", "？")) or _WISH.search(item.text) is not None
 
 
 def _best(sentences: Sequence[Sentence]) -> str:
@@ -241,8 +234,7 @@ def _narrative(sentences: Sequence[Sentence], ordered: Sequence[Observation]) ->
     agents = {observation.agent_id for observation in ordered}
     if len(agents) == 1:
         last = max((item.place for item in sentences if item.part == "assistant"), default=-1)
-        is_behind = {item.place: item.place != last for item in sentences}
-        sentences = sorted(sentences, key=lambda item: (item.part == "user", is_behind[item.place]))
+        sentences = sorted(sentences, key=lambda item: (item.part == "user", item.place != last))
     lines: list[str] = []
     before = ""
     for item in sentences:

@@ -257,7 +257,7 @@ def test_a_failed_call_says_why():
         ("ERROR: [Errno 98] address already in use\nmake: *** [x] Error 1", "[Errno 98] address already in use"),
         ("#11 0.902 error: cannot parse x\n#11 ERROR: exit code: 2", "error: cannot parse x"),
         ("go: go.mod requires go >= 1.23\nERROR: failed to solve: exit code: 1", "go: go.mod requires go >= 1.23"),
-        ("2026-03-06T15:00:12Z FATAL ERROR: heap out of memory\nError: exit code 134.", "FATAL ERROR: heap out of memory"),
+        ("2026-03-06T15:00:12Z FATAL ERROR: heap is full\nError: exit code 134.", "FATAL ERROR: heap is full"),
         # neither listed code nor figures of what went well
         ("src/a.py:3: raise KeyError(name)\nsrc/b.py:9:class SlotError(Exception):\nexcept OSError as error:", ""),
         ("downloaded=41 failed=0\n0 errors, no failures", ""),

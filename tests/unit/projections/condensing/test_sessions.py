@@ -142,13 +142,13 @@ def test_a_repeated_error_is_told_once():
 def test_what_a_user_said_behind_the_title_is_told_from_its_own_beginning():
     told = digest(WORK, title="Fix the flaky login test")
     assert told is not None
-    assert told.narrative.startswith("User: It fails every third run.")
+    assert told.narrative.endswith(" User: It fails every third run.")
 
 
 def test_a_title_that_ends_within_a_word_of_what_a_user_said_takes_nothing_of_it():
     told = digest(WORK, title="Fix the flaky log")
     assert told is not None
-    assert told.narrative.startswith("User: Fix the flaky login test.")
+    assert " User: Fix the flaky login test. It fails" in told.narrative
 
 
 def test_a_given_title_wins_and_is_shortened():
@@ -200,6 +200,43 @@ def test_the_agents_closing_words_and_what_remains_are_told():
     assert told.remaining == ["Remaining: the refund path still needs the same key."]
     assert "1 failed, 12 passed" in told.narrative
     assert "def charge" not in told.narrative
+
+
+def test_the_agents_last_words_come_first_then_test_runs_then_what_else_the_user_said():
+    told = digest([
+        asked(0, "Raise the timeout of the terminals to 20 s. I am in a hurry because the pilot starts on Thursday."),
+        called(1, "Bash", {"command": "pytest tests/x"}, "FAILED tests/a.py::test_a - assert 8 == 20\n1 failed"),
+        saw(2, "The read timeout is now 20 s, and all tests of the terminals pass.", kind="message"),
+    ])  # fmt: skip
+    assert told is not None
+    assert told.title == "Raise the timeout of the terminals to 20 s."
+    assert told.narrative == (
+        "The read timeout is now 20 s, and all tests of the terminals pass."
+        " Bash `pytest tests/x`: 1 failed: tests/a.py::test_a: assert 8 == 20."
+        " User: I am in a hurry because the pilot starts on Thursday."
+    )
+
+
+def test_neither_small_talk_nor_notifications_fill_a_summary():
+    told = digest([
+        asked(0, "Hi there! Cancel reservation SI5UKW, please."),
+        saw(1, "I'm sorry, but basic economy tickets cannot be canceled after 24 hours.", kind="message"),
+        saw(2, data={"message": "Claude is waiting for your input"}, kind="notification"),
+        saw(3, "Safe travels! Have a wonderful day!", kind="message"),
+    ])  # fmt: skip
+    assert told is not None
+    assert told.title == "Cancel reservation SI5UKW, please."
+    assert told.narrative == "Basic economy tickets cannot be canceled after 24 hours."
+
+
+def test_what_says_little_does_not_fill_the_room_that_is_left():
+    said = [
+        saw(n, f"The refund of booking {n} was processed because rule {n} of chapter {n} allows it.") for n in range(5)
+    ]
+    rows = [saw(n, f"Arrival: {n}:30 PM at gate {n}.") for n in range(10, 40)]
+    told = digest([asked(0, "Refund all of my bookings."), *said, *rows])
+    assert told is not None
+    assert len(told.narrative) + sum(map(len, told.decisions)) < SUMMARY_CHARS * 0.9
 
 
 def test_calls_are_told_behind_the_words_in_which_the_agent_sums_up_what_came_of_them():
