@@ -33,6 +33,7 @@ _REASON_CHARS = 160
 """Enough for an exception with its message."""
 HEADLINE_CHARS = 160
 _GIST_CHARS = 80
+_LINE_CHARS = 500
 _OUTPUT_CHARS = 8_000
 """Of an output, from its end: how it went is said there, and pages of a thousand calls are made in one go."""
 _TESTED = re.compile(r"(?<![#\w])\d+ (?:passed|failed|errors?|tests?|failures?|warnings?)\b", re.IGNORECASE)
@@ -55,12 +56,16 @@ _REASON = re.compile(
     r"\AE {2,}(?![-+?])|\b\w*(?:Error|Exception)\b(?:\[\w+\])?: \S|\A\w+(?:\.\w+)*\.[A-Z]\w+: \S|\[(?:ERROR|FATAL)\] \S"
     r"|\bFAIL(?:ED)? +\w|(?i:\b(?:error|fatal|panic)\b[^:()\"'`]{0,40}: *\S)"
 )
-_TROUBLE = re.compile(
-    r"\b(?:cannot|can['’]t|could not|unable|denied|refused|not found|no such|no rule|time[ds]? ?out|exceeded|killed"
-    r"|unexpected|mismatch|undefined|requires?|expected|fail(?:ed|ure|s)|reset by peer|got .+ want)\b"
-    r"|\A\S+\.\w+[:(]\d+[:,]",
-    re.IGNORECASE,
-)
+_TROUBLE = (
+    "error", "fail", "exception", "fatal", "panic", "cannot", "can't", "could not", "unable", "denied", "refused",
+    "not found", "no such", "no rule", "timeout", "timed out", "exceeded", "killed", "unexpected", "mismatch",
+    "undefined", "requires", "expected", "reset by peer", "got ", "want ",
+)  # fmt: skip
+"""A line that says why something failed has one of these."""
+_SIGNS = (*_TROUBLE, "\ne  ", "____", "✘", "✗", "✕", "×", "●", "›", "exit", "did not complete", "lifecycle")
+"""One is in each line that says that something failed."""
+_MOST_LINES = 40
+"""Of these, from the beginning and from the end."""
 _PAGING = re.compile(r"\s*(?:2>&1)?\s*\|\s*(?:tail|head)\b[^|;&]*\Z|\s*2>&1\Z")
 _LOOKING = re.compile(
     r"\A(?:cd \S+ && )?(?:grep|rg|git (?:grep|show|diff|log|blame)|cat|sed -n|head|tail|ls|find|awk|wc)\b"
@@ -68,7 +73,9 @@ _LOOKING = re.compile(
 )
 """A command that lists what stands in files: errors in it are not its own."""
 _SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh", "-c", "-lc", "-l"))
-_OF_HOST = re.compile(r"<(\w+[-_][\w-]*)(?: [^<>]*)?>.*?(?:</\1>|\Z)|^\[[^\[\]\n]*\]\s*$", re.DOTALL | re.MULTILINE)
+_OF_HOST = re.compile(
+    r"<([a-z]{1,20}[-_][\w-]{1,40})(?: [^<>]*)?>.*?(?:</\1>|\Z)|^\[[^\[\]\n]*\][ \t]*$", re.DOTALL | re.MULTILINE
+)
 _TYPED = re.compile(
     r"<command-name>\s*(?!/(?:exit|quit|clear|compact|resume|log(?:in|out)|model|config)\b)(/[\w:-]+)\s*</command-name>"
     r"(?:.*?<command-args>([^<]*))?",
@@ -90,6 +97,7 @@ def user_prompt(observation: Observation) -> str:
 def typed_sentences(prompt: str) -> list[str]:
     """Returns the sentences that a person wrote in a prompt, without the reminders, output and interruptions of the
     host; a command as it was typed, unless it only steers the host."""
+    prompt = prompt[: 4 * SCAN_CHARS]  # what the host put in may come first
     typed = [f"{name} {given.strip()}".strip() for name, given in _TYPED.findall(prompt)]
     return [*typed, *stated(_OF_HOST.sub("\n", prompt))]
 
@@ -152,24 +160,35 @@ def _outcome(observation: Observation) -> str:
     ):
         return ""
     output = told_by(data.get("tool_output"))[-_OUTPUT_CHARS:]
-    tested = [line.strip("=- ") for line in output.splitlines() if _TESTED.search(line)]
-    if tested and not _TESTS_FAILED.search(tested[-1]):
-        return shortened(failure(output.rpartition(tested[-1])[2]) or tested[-1], _REASON_CHARS)
-    return failure(output) or shortened(tested[-1] if tested else "", _REASON_CHARS)
+    last = max((match.start() for match in _TESTED.finditer(output)), default=-1)
+    tested = output[output.rfind("\n", 0, last) + 1 :].split("\n", 1)[0] if last >= 0 else ""
+    has_passed = tested and not _TESTS_FAILED.search(tested)
+    reason = failure(output[last:] if has_passed else output)  # of what came after tests that passed
+    return reason or shortened(tested.strip("=- "), _REASON_CHARS)
 
 
 def failure(output: str) -> str:
     """Returns what an output says of a failure: how many tests failed, the first of them, and the line that says why
     (`1 failed: test_a.py::test_b: assert 3 == 4`); "" if nothing in it says that something failed."""
-    lines = [_STAMP.sub("", line.strip()) for line in output[-_OUTPUT_CHARS:].splitlines()]
+    text = "\n" + output[-_OUTPUT_CHARS:]
+    lowered = text.lower()
+    signs = [sign.strip("\n") for sign in _SIGNS if sign in lowered]
+    suspects = [
+        line
+        for line, low in zip(text.splitlines(), lowered.splitlines(), strict=True)
+        if any(map(low.__contains__, signs))
+    ]
+    if len(suspects) > 2 * _MOST_LINES:
+        suspects = [*suspects[:_MOST_LINES], *suspects[-_MOST_LINES:]]
+    lines = [_STAMP.sub("", line.strip()[:_LINE_CHARS]) for line in suspects]
     counts = [count[0] for line in lines if (count := _TESTS_FAILED.search(_NOTHING.sub("", line)))]
     tests = [test for line in lines if (test := _FAILED_TEST.match(line))]
     test = max(tests, key=lambda test: "::" in test["name"], default=None)  # of pytest's two lists, the one with files
-    blamed = max(lines, key=_blame, default="")
-    if not counts and test is None and _blame(blamed) < 3 and not any(map(_AFTERMATH.search, lines)):
+    blame, blamed = max(((_blame(line), line) for line in lines), key=lambda pair: pair[0], default=(0, ""))
+    if not counts and test is None and blame < 3 and not any(map(_AFTERMATH.search, lines)):
         return ""
     named, stated_by_test = (test["name"], test["why"] or "") if test is not None else ("", "")
-    why = re.sub(r"\A(?:E|ERROR:) +", "", blamed) if _blame(blamed) else ""
+    why = re.sub(r"\A(?:E|ERROR:) +", "", blamed) if blame else ""
     why = stated_by_test if stated_by_test and not stated_by_test.endswith("...") else why
     if not named and not why:  # no more than the count
         return next(line.strip("=- ") for line in reversed(lines) if _TESTS_FAILED.search(line))
@@ -184,7 +203,7 @@ def _blame(line: str) -> int:
     )
     if _AFTERMATH.search(plain):
         return 1
-    return 3 if _REASON.search(plain) else 2 * (_TROUBLE.search(plain) is not None)
+    return 3 if _REASON.search(plain) else 2 * any(map(plain.lower().__contains__, _TROUBLE))
 
 
 def is_call(text: str) -> bool:
@@ -205,7 +224,9 @@ def _call(observation: Observation, outcome: str = "") -> str:
     reason = failure(error) or max(error.splitlines(), key=_blame, default="")
     ending = f" failed: {shortened(reason, _REASON_CHARS)}" if reason else f": {outcome}" if outcome else ""
     room = max(_LEAST_TARGET_CHARS, HEADLINE_CHARS - len(f"{tool} ``{ending}"))
-    target = shortened(_PAGING.sub("", _text(target)[:SCAN_CHARS]), min(_TARGET_CHARS, room)).replace("`", "'")
+    target = shortened(_PAGING.sub("", " ".join(_text(target)[:SCAN_CHARS].split())), min(_TARGET_CHARS, room)).replace(
+        "`", "'"
+    )
     return f"{tool} `{target}`{ending}" if target else f"{tool}{ending}"
 
 
