@@ -33,8 +33,7 @@ _REASON_CHARS = 160
 """Enough for an exception with its message."""
 HEADLINE_CHARS = 160
 _GIST_CHARS = 80
-_LINE_CHARS = 500
-_OUTPUT_CHARS = 8_000
+_OUTPUT_CHARS, _LINE_CHARS = 8_000, 500
 """Of an output, from its end: how it went is said there, and pages of a thousand calls are made in one go."""
 _TESTED = re.compile(r"(?<![#\w])\d+ (?:passed|failed|errors?|tests?|failures?|warnings?)\b", re.IGNORECASE)
 _TESTS_FAILED = re.compile(r"\b[1-9]\d* (?:failed|errors?|failures?)\b")
@@ -45,27 +44,22 @@ _FAILED_TEST = re.compile(
 )
 """A test that failed, as pytest, Go, Cargo, Vitest, Jest and Playwright list it."""
 _CODE = re.compile(r"\A(?:>|File \"|at |(?:raise|class|def|func|function|except|catch|throw|import|from|return|if)\b)")
-_NOTHING = re.compile(
-    r"\b(?:0|no) (?:errors?|failed|failures?|problems?)\b|\b(?:failed|errors?)[=:] ?0\b", re.IGNORECASE
-)
+_NOTHING = re.compile(r"(?i)\b(?:(?:0|no) (?:errors?|failed|failures?|problems?)|(?:failed|errors?)[=:] ?0)\b")
 _AFTERMATH = re.compile(
-    r"exit(?:ed with)? (?:code|status)[ :]*[1-9]|\berror:? -?\d+\s*\Z|did not complete|command failed|lifecycle",
-    re.IGNORECASE,
+    r"(?i)exit(?:ed with)? (?:code|status)[ :]*[1-9]|\berror:? -?\d+\s*\Z|did not complete|lifecycle"
 )
 _REASON = re.compile(
     r"\AE {2,}(?![-+?])|\b\w*(?:Error|Exception)\b(?:\[\w+\])?: \S|\A\w+(?:\.\w+)*\.[A-Z]\w+: \S|\[(?:ERROR|FATAL)\] \S"
     r"|\bFAIL(?:ED)? +\w|(?i:\b(?:error|fatal|panic)\b[^:()\"'`]{0,40}: *\S)"
 )
 _TROUBLE = (
-    "error", "fail", "exception", "fatal", "panic", "cannot", "can't", "could not", "unable", "denied", "refused",
-    "not found", "no such", "no rule", "timeout", "timed out", "exceeded", "killed", "unexpected", "mismatch",
-    "undefined", "requires", "expected", "reset by peer", "got ", "want ",
+    "error", "fail", "exception", "fatal", "panic", "cannot", "can't", "could not", "unable", "denied", "refused", "got ",
+    "not found", "no such", "no rule", "timeout", "timed out", "exceeded", "killed", "expected", "mismatch", "undefined",
+    "requires", "reset by peer",
 )  # fmt: skip
-"""A line that says why something failed has one of these."""
 _SIGNS = (*_TROUBLE, "\ne  ", "____", "✘", "✗", "✕", "×", "●", "›", "exit", "did not complete", "lifecycle")
 """One is in each line that says that something failed."""
-_MOST_LINES = 40
-"""Of these, from the beginning and from the end."""
+_MOST_LINES = 40  # of these, from the beginning and from the end
 _PAGING = re.compile(r"\s*(?:2>&1)?\s*\|\s*(?:tail|head)\b[^|;&]*\Z|\s*2>&1\Z")
 _LOOKING = re.compile(
     r"\A(?:cd \S+ && )?(?:grep|rg|git (?:grep|show|diff|log|blame)|cat|sed -n|head|tail|ls|find|awk|wc)\b"
@@ -155,9 +149,8 @@ def _outcome(observation: Observation) -> str:
         line = next((line for line in new_lines if line and line not in old_lines), "")
         line = shortened(line, _GIST_CHARS).replace("`", "'")
         return f"`{line}`" if line else ""
-    if observation.kind != "command_run" or _LOOKING.match(
-        _first_text(_fields(data.get("tool_input")), _TARGET_FIELDS)
-    ):
+    command = _first_text(_fields(data.get("tool_input")), _TARGET_FIELDS)
+    if observation.kind != "command_run" or _LOOKING.match(command):
         return ""
     output = told_by(data.get("tool_output"))[-_OUTPUT_CHARS:]
     last = max((match.start() for match in _TESTED.finditer(output)), default=-1)
@@ -173,34 +166,29 @@ def failure(output: str) -> str:
     text = "\n" + output[-_OUTPUT_CHARS:]
     lowered = text.lower()
     signs = [sign.strip("\n") for sign in _SIGNS if sign in lowered]
-    suspects = [
-        line
-        for line, low in zip(text.splitlines(), lowered.splitlines(), strict=True)
-        if any(map(low.__contains__, signs))
-    ]
-    if len(suspects) > 2 * _MOST_LINES:
-        suspects = [*suspects[:_MOST_LINES], *suspects[-_MOST_LINES:]]
-    lines = [_STAMP.sub("", line.strip()[:_LINE_CHARS]) for line in suspects]
+    pairs = zip(text.splitlines(), lowered.splitlines(), strict=False)
+    suspects = [line.strip()[:_LINE_CHARS] for line, low in pairs if any(map(low.__contains__, signs))]
+    lines = [_STAMP.sub("", line) for line in suspects[:_MOST_LINES] + suspects[_MOST_LINES:][-_MOST_LINES:]]
     counts = [count[0] for line in lines if (count := _TESTS_FAILED.search(_NOTHING.sub("", line)))]
     tests = [test for line in lines if (test := _FAILED_TEST.match(line))]
     test = max(tests, key=lambda test: "::" in test["name"], default=None)  # of pytest's two lists, the one with files
     blame, blamed = max(((_blame(line), line) for line in lines), key=lambda pair: pair[0], default=(0, ""))
     if not counts and test is None and blame < 3 and not any(map(_AFTERMATH.search, lines)):
         return ""
-    named, stated_by_test = (test["name"], test["why"] or "") if test is not None else ("", "")
-    why = re.sub(r"\A(?:E|ERROR:) +", "", blamed) if blame else ""
-    why = stated_by_test if stated_by_test and not stated_by_test.endswith("...") else why
+    named, listed = (test["name"], test["why"] or "") if test is not None else ("", "")
+    is_listed = listed and not listed.endswith("...")
+    why = listed if is_listed else re.sub(r"\A(?:E|ERROR:) +", "", blamed) if blame else ""
     if not named and not why:  # no more than the count
-        return next(line.strip("=- ") for line in reversed(lines) if _TESTS_FAILED.search(line))
+        return next((line.strip("=- ") for line in reversed(lines) if _TESTS_FAILED.search(line)), "")
     parts = [*counts[-1:], named, "" if named and (why in named or named in why) else why]
     return shortened(": ".join(filter(None, parts)), _REASON_CHARS)
 
 
 def _blame(line: str) -> int:
     """How well a line of output says why something failed: 3 names an error, 2 tells of trouble, 1 what came of it."""
-    plain = (
-        "" if _CODE.match(line) or _FAILED_TEST.match(line) or _TESTS_FAILED.search(line) else _NOTHING.sub("", line)
-    )
+    if _CODE.match(line) or _FAILED_TEST.match(line) or _TESTS_FAILED.search(line):
+        return 0
+    plain = _NOTHING.sub("", line)
     if _AFTERMATH.search(plain):
         return 1
     return 3 if _REASON.search(plain) else 2 * any(map(plain.lower().__contains__, _TROUBLE))
@@ -224,9 +212,8 @@ def _call(observation: Observation, outcome: str = "") -> str:
     reason = failure(error) or max(error.splitlines(), key=_blame, default="")
     ending = f" failed: {shortened(reason, _REASON_CHARS)}" if reason else f": {outcome}" if outcome else ""
     room = max(_LEAST_TARGET_CHARS, HEADLINE_CHARS - len(f"{tool} ``{ending}"))
-    target = shortened(_PAGING.sub("", " ".join(_text(target)[:SCAN_CHARS].split())), min(_TARGET_CHARS, room)).replace(
-        "`", "'"
-    )
+    given = _PAGING.sub("", " ".join(_text(target)[:SCAN_CHARS].split())).replace("`", "'")
+    target = shortened(given, min(_TARGET_CHARS, room))
     return f"{tool} `{target}`{ending}" if target else f"{tool}{ending}"
 
 
