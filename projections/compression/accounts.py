@@ -53,9 +53,9 @@ _REASON = re.compile(
     r"|\bFAIL(?:ED)? +\w|(?i:\b(?:error|fatal|panic)\b[^:()\"'`]{0,40}: *\S)"
 )
 _TROUBLE = (
-    "error", "fail", "exception", "fatal", "panic", "cannot", "can't", "could not", "unable", "denied", "refused", "got ",
-    "not found", "no such", "no rule", "timeout", "timed out", "exceeded", "killed", "expected", "mismatch", "undefined",
-    "requires", "reset by peer",
+    "error", "fail", "exception", "fatal", "panic", "cannot", "can't", "could not", "unable", "denied", "refused",
+    "not found", "no such", "no rule", "timeout", "timed out", "exceeded", "killed", "expected", "mismatch", "got ",
+    "undefined", "requires", "reset by peer",
 )  # fmt: skip
 _SIGNS = (*_TROUBLE, "\ne  ", "____", "✘", "✗", "✕", "×", "●", "›", "exit", "did not complete", "lifecycle")
 """One is in each line that says that something failed."""
