@@ -264,7 +264,7 @@ async def consolidate(
         commands["facts"] = _fact_commands(in_time_order, public)
     if "procedures" in parts:
         commands["procedures"] = _procedure_commands(public)
-    times = {document.id: document.occurred_at for document in (*important, *in_time_order, *stored)}
+    times = {str(document.id): document.occurred_at for document in (*important, *in_time_order, *stored)}
     writing, changed = Writing(current, caller), 0
     for part in PARTS:
         for command in commands[part]:
