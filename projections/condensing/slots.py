@@ -1,31 +1,45 @@
 """Slot reflection: what observations say that belongs into an agent's slots, as agentmemory does it.
 
-Guarantee: pure; no content returned exceeds its slot's limit, and no line of `project_context` is lost. As long as
-everything fits, reflecting again on the same observations changes nothing but the time in `session_patterns`.
+Guarantee: pure; no content returned exceeds its slot's limit, and no line of `project_context` is lost that says more
+than the name of a file. As long as everything fits, reflecting again on the same observations changes nothing but the
+time in `session_patterns`.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from projections.compression.accounts import in_time, prose
-from projections.compression.sentences import shortened
+from projections.compression.accounts import MODIFYING, in_time, prose, user_prompt
+from projections.compression.sentences import shortened, statements
+from projections.condensing.claims import is_claim, stands_alone
 from projections.condensing.summaries import modified_first
-from projections.documents.observations import Observation
+from projections.documents.observations import TOOL_KINDS, Observation
 from projections.documents.slots import Slot
 
 PENDING, PATTERNS, CONTEXT = "pending_items", "session_patterns", "project_context"
-NEW_FILES = 20
 _LINE_CHARS = 200
-"""Of a pending item, so that ten fit the slot's usual 2,000."""
+"""Of a line, so that ten fit the slot's usual 2,000."""
+_RULES, _NEW_RULES = 10, 3
+"""Lines of `project_context` from which none is added, and how many are added at a time: every context has them."""
+_RULE = re.compile(
+    r"\b(?:always|must|from now on|(?:make|be) sure)\b|\A(?:never|do not|don['’]t|avoid|ensure)\b",
+    re.IGNORECASE,
+)
+_RULE_WORDS = 6
+"""A shorter sentence does not say when it holds ("You must sign.")."""
+_OF_A_REPLY = re.compile(r"\A(?:so|and|but|then|also|ok|okay|no|yes)\b", re.IGNORECASE)
 _BULLET = "- "
+_CHANGED, _CHANGED_FILES = "Changed last: ", 3
+"""The line of `project_context` that names the files changed last, and how many."""
 
 
 def reflect(observations: Sequence[Observation], slots: Mapping[str, Slot], now: datetime) -> dict[str, str]:
     """Returns the new content of each slot that changes. A slot that is not in `slots` is not written.
 
     `pending_items` gains what speaks of a todo, the oldest lines giving way; `session_patterns` becomes the counts of
-    errors and commands, if there were any; `project_context` gains the names of new files, as many as fit.
+    errors and commands, if there were any; `project_context` names the files changed last and gains rules that a user
+    stated while the agent worked; it loses lines that are only a file of this session, which earlier releases added.
     """
     ordered = sorted(observations, key=in_time)
     written: dict[str, str] = {}
@@ -37,7 +51,8 @@ def reflect(observations: Sequence[Observation], slots: Mapping[str, Slot], now:
         time = now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         written[PATTERNS] = f"{time}: {errors} error, {commands} command_run"[: patterns.size_limit]
     if context := slots.get(CONTEXT):
-        written[CONTEXT] = _context(context, ordered)
+        worked = any(item.files or item.kind in TOOL_KINDS for item in ordered)
+        written[CONTEXT] = _context(context, ordered, _rules(ordered) if worked else [])
     return {label: content for label, content in written.items() if content != slots[label].content}
 
 
@@ -45,13 +60,19 @@ def contributed(observations: Sequence[Observation]) -> dict[str, set[str]]:
     """Returns what reflecting on these observations may have put into each slot, as `without` knows it."""
     ordered = sorted(observations, key=in_time)
     todos = (todo for observation in ordered for todo in _todos(observation))
-    return {PENDING: {_folded(shortened(todo, _LINE_CHARS)) for todo in todos}, CONTEXT: set(modified_first(ordered))}
+    context = {*_rules(ordered), *modified_first(ordered)}
+    return {PENDING: {_folded(shortened(todo, _LINE_CHARS)) for todo in todos}, CONTEXT: context}
 
 
 def without(label: str, content: str, contributions: Set[str]) -> str:
     """Returns a slot's content without the lines that were contributed; the others as they are."""
-    key_of = _folded if label == PENDING else _file_in
-    return "\n".join(line for line in content.split("\n") if key_of(line) not in contributions)
+
+    def is_contributed(line: str) -> bool:
+        if label == CONTEXT and line.startswith(_CHANGED):
+            return not contributions.isdisjoint(line.removeprefix(_CHANGED).split(", "))
+        return (_folded(line) if label == PENDING else _bare(line)) in contributions
+
+    return "\n".join(line for line in content.split("\n") if not is_contributed(line))
 
 
 def _pending(slot: Slot, ordered: Iterable[Observation]) -> str:
@@ -93,8 +114,8 @@ def _folded(line: str) -> str:
     return " ".join(line.strip().removeprefix(_BULLET).casefold().split())
 
 
-def _file_in(line: str) -> str:
-    """The file that a line names."""
+def _bare(line: str) -> str:
+    """A line without its bullet."""
     return line.strip().removeprefix(_BULLET)
 
 
@@ -110,12 +131,23 @@ def _tail(lines: Sequence[str], size_limit: int) -> str:
     return "\n".join(reversed(last)) if last else lines[-1][len(lines[-1]) - size_limit :]
 
 
-def _context(slot: Slot, ordered: Iterable[Observation]) -> str:
-    """The content with the file names it does not have yet. It is never cut: people write here too."""
-    content, existing = slot.content, {_file_in(line) for line in slot.content.splitlines()}
-    for file in [file for file in modified_first(ordered) if file not in existing][:NEW_FILES]:
-        line_end = "\n" if content and not content.endswith("\n") else ""
-        longer = f"{content}{line_end}{_BULLET}{file}"
-        if len(longer) <= slot.size_limit:
-            content = longer
-    return content
+def _rules(ordered: Iterable[Observation]) -> list[str]:
+    """What users say that always holds, each once."""
+    prompts = [user_prompt(item) or prose(item) * (item.role == "user") for item in ordered]
+    said = [text for prompt in prompts for text in statements(prompt) if "<" not in text]
+    rules = [text for text in said if _RULE.search(text) and not _OF_A_REPLY.match(text)]
+    rules = [text for text in dict.fromkeys(rules) if len(text) <= _LINE_CHARS and len(text.split()) >= _RULE_WORDS]
+    return [rule for rule in rules if is_claim(rule) and stands_alone(rule)]
+
+
+def _context(slot: Slot, ordered: Sequence[Observation], rules: Sequence[str]) -> str:
+    """The content without bare files, with the newest rules that it lacks and the files changed last, if they fit."""
+    changed = modified_first(item for item in reversed(ordered) if item.kind in MODIFYING)[:_CHANGED_FILES]
+    lines = [line for line in slot.content.splitlines() if not (changed and line.startswith(_CHANGED))]
+    existing, files = set(map(_bare, lines)), set(modified_first(ordered))
+    lines = [line for line in lines if _bare(line) not in files]
+    new = [_BULLET + rule for rule in rules if rule not in existing][-_NEW_RULES:] if len(lines) < _RULES else []
+    for line in [*new, *([_CHANGED + ", ".join(changed)] if changed else ())]:
+        if len("\n".join([*lines, line])) <= slot.size_limit:
+            lines.append(line)
+    return "\n".join(lines)

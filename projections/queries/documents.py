@@ -289,6 +289,16 @@ class DocumentReader:
         )
         return [[member.decode() for member in row] for row in rows]
 
+    async def count(self, listings: Sequence[str]) -> list[int]:
+        """How many members each listing has in all partitions that can be reached; one round trip for all."""
+        names = [(listing, partition) for listing in listings for partition in range(self.partitions)]
+        _, sizes = await self._ask(
+            dict.fromkeys(range(self.partitions), ()),
+            lambda: [("ZCARD", self._keys(partition).listing(listing)) for listing, partition in names],
+        )
+        rows = (sizes[start : start + self.partitions] for start in range(0, len(names), self.partitions))
+        return [sum(size or 0 for size in row) for row in rows]
+
     async def parts(self, names: Sequence[str], partition: int, limit: int) -> list[str]:
         """Up to `limit` members of each of some parts of listings (`part_of`) of one partition; one round trip."""
         bounds = [(listing, beginning.encode()) for listing, beginning in map(whole_of, names)]

@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from itertools import chain, islice
 from pathlib import PurePosixPath
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from msgspec import Struct
 
-from projections.compression.accounts import account, headline
+from projections.compression.accounts import MODIFYING, account, headline, user_prompt
 from projections.compression.compression import told_by
 from projections.compression.payloads import MAX_NODES
 from projections.compression.sentences import statements
 from projections.compression.words import CODE_SPAN, TOOLS, words
 from projections.documents.memories import SERVER_TAGS, Memory
-from projections.documents.observations import IMPORTANT, Observation
+from projections.documents.observations import IMPORTANT, TOOL_KINDS, Observation
 from projections.search.terms import STOP_WORDS, UNSPACED
 
 MOST_FREQUENT = 15
@@ -52,14 +52,7 @@ LAYOUT_SHARE = 0.5
 TEST_FOLDERS = ("tests", "test", "__tests__", "spec")
 TEST_PREFIXES = ("test_",)
 TEST_SUFFIXES = ("_test", ".test", ".spec", "_spec")
-_EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Timeout|Failure)\b")
 _OF_CODE = re.compile(r"[<>{}=;]")
-_ERROR_WORDS = re.compile(
-    r"error|exception|failed|failure|fatal|panic|denied|refused|not found|no such|cannot|can't|unable|timed out"
-    r"|invalid|violation|killed|abort",
-    re.IGNORECASE,
-)
-"""How the line of an output begins that names an exception, and what the line of another error says."""
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -86,30 +79,50 @@ def profile(
     memories: Sequence[Memory],
     now: datetime,
     titles: Mapping[str, str] = {},
+    *,
+    total_observations: int = 0,
 ) -> Profile | None:
     """The profile of these documents, which the caller may read; None without documents.
 
-    `titles` has titles of sessions by the id of the session's document.
+    `titles` has titles of sessions by the id of the session's document. `total_observations` says how many there are,
+    if those given are the newest.
     """
     if not (session_count or observations or memories):
         return None
     newest = sorted(observations, key=lambda observation: observation.id)
     newest.sort(key=lambda observation: observation.occurred_at, reverse=True)
+    talked = talks(newest)
+
+    def is_common(places: Iterable[int]) -> bool:
+        """Whether more than one observation says it, and not only the talk with one person."""
+        sessions = [newest[place].session for place in places]
+        return len(sessions) > 1 and (len(set(sessions)) > 1 or sessions[0] not in talked)
+
     return Profile(
         project=project,
         user_id=user_id,
         session_count=session_count,
-        total_observations=len(observations),
+        total_observations=total_observations or len(observations),
         concepts=_most_frequent(
-            topic for topic, indexes in about(newest, _statements).items() if len(indexes) > 1 for _ in indexes
+            topic for topic, places in about(newest, _statements).items() if is_common(places) for _ in places
         ),
-        files=_most_frequent(chain(*(set(item.files) for item in newest if item.kind != "search"))),
+        files=_changed_often(newest),
         conventions=conventions(name for observation in newest for name in observation.files),
-        errors=_first_distinct(_line(_error(observation)) for observation in newest if observation.kind == "error"),
+        errors=_first_distinct(
+            _line(failure.reason) for failure, passed in reversed(failures(newest[::-1])) if passed is None
+        ),
         recent_activity=_recent_activity(newest, titles),
         preferences=_preferences(memories, user_id, now),
         updated_at=now,
     )
+
+
+def talks(observations: Iterable[Observation]) -> set[str]:
+    """The sessions in which a user and an agent only talked: none of these observations reads, writes or runs
+    anything, so what is said there may be about one person's case instead of the project."""
+    observations = list(observations)
+    talked = {item.session for item in observations if item.role == "user" or user_prompt(item)}
+    return talked - {item.session for item in observations if item.files or item.kind in TOOL_KINDS}
 
 
 def conventions(files: Iterable[str]) -> list[str]:
@@ -147,22 +160,10 @@ def _statements(observation: Observation) -> list[str]:
     return [sentence for sentence in statements(account(observation)) if not _OF_CODE.search(sentence)]
 
 
-def _error(observation: Observation) -> str:
-    """The line that names the error; empty where only the tool is known."""
-    if not (observation.model and observation.title):
-        if text := told_by(observation.data.get("error")) or told_by(observation.content):
-            return _error_line(text) or next((line for line in text.splitlines() if line.strip()), "")
-        if text := told_by(observation.data.get("tool_output")):
-            return _error_line(text)
-    return observation.title if observation.title != observation.data.get("tool_name") else ""
-
-
-def _error_line(text: str) -> str:
-    """The last line that names an exception, else the first that mentions an error; an output may have neither."""
-    lines = text.splitlines()
-    raised = (line for line in reversed(lines) if _EXCEPTION.match(line.strip()))
-    errors = (line for line in lines if _ERROR_WORDS.search(line))
-    return next(raised, "") or next(errors, "")
+def _changed_often(observations: Iterable[Observation]) -> list[tuple[str, int]]:
+    """The files that were changed more than once, and how often; while there are none, those that were changed."""
+    changed = _most_frequent(chain(*(set(item.files) for item in observations if item.kind in MODIFYING)))
+    return [(name, count) for name, count in changed if count > 1] or changed
 
 
 def _recent_activity(newest: Sequence[Observation], titles: Mapping[str, str]) -> list[str]:
@@ -298,9 +299,10 @@ def mentions(text: str, concept: str) -> bool:
 
 
 def written(topic: str, sentences: Iterable[str]) -> str:
-    """Returns a topic as most of the sentences write it, each of which says it."""
+    """Returns a topic as most of the sentences that say it write it; as given if none says it in one."""
     pattern = re.compile(_as_words(topic), re.IGNORECASE)
-    return Counter(spelling for text in sentences for spelling in pattern.findall(text)).most_common(1)[0][0]
+    spellings = Counter(spelling for text in sentences for spelling in pattern.findall(text))
+    return next((spelling for spelling, _ in spellings.most_common(1)), topic)
 
 
 def _is_code(name: str) -> bool:
@@ -329,3 +331,131 @@ def _keys(value: Any) -> Iterator[str]:
                 yield from _KEY.findall(text[:_SCANNED])
             case _:
                 pass
+
+
+_EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Timeout|Failure)\b")
+_ERROR_WORDS = re.compile(
+    r"error|exception|failed|failure|fatal|panic|denied|refused|not found|no such|cannot|can't|unable|timed out"
+    r"|invalid|violation|killed|abort",
+    re.IGNORECASE,
+)
+"""How the line of an output begins that names an exception, and what the line of another error says."""
+_NAMED_ERROR = re.compile(r"\b(?:error|fatal|panic|exception)\b[^.]*: ", re.IGNORECASE)
+_FAILED_TEST = re.compile(r"(?:FAILED|--- FAIL:|FAIL|✗|✕|not ok \d+ -?)\s+(\S.*?)(?: - (.*)| \([\d.]+ ?m?s\))?\Z")
+_ASSERTED = re.compile(r"E\s+(assert\b.*|\S*(?:Error|Exception)\b.*)")
+_FAILURE = re.compile(
+    r"^\s*(?:FAIL(?:ED)?\b|--- FAIL|npm ERR!|make(?:\[\d+\])?: \*\*\*|Traceback \(most recent call last\)|ERROR: )"
+    r"|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b(?!=)|\berror(?:\[E\d+\]| TS\d+)|\bexit code:? [1-9]",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""What the output of a failed command says, whose tool did not say that it failed."""
+_TEST = re.compile(
+    r"\b(?:pytest|unittest|tox|nox|vitest|jest|mocha|rspec|phpunit|ctest|playwright|cypress|(?:cargo|go|mix|dotnet|gradlew?"
+    r"|mvn) (?:nex)?test|(?:npm|pnpm|yarn|bun|make|just|task|rake)\b[^|;&]*\b(?:\w+[-:])?(?:tests?|check|e2e))\b"
+)
+_CHANGING = re.compile(
+    r"\bsed -i|\bgit (?:apply|revert|restore|cherry-pick|stash pop)\b|\b(?:npm|pnpm|yarn|pip|uv|cargo|go|poetry)"
+    r" (?:\w+ )?(?:i|install|add|rm|remove|update|upgrade|sync|lock|get)\b"
+)
+_SEPARATOR = re.compile(r"&&|\|\||[;\n]| & ")
+_OPTION = re.compile(r"-|\w+=|\d?[<>]")
+_ASIDE = re.compile(
+    r"(?:sudo )?(?:cd|echo|sleep|done|do|for|export|cat|head|tail|less|grep|rg|find|ls|awk|sed|jq|ps|ss|curl|ssh|dig"
+    r"|journalctl|git|(?:gh|kubectl|docker|aws|systemctl)\b.*\b(?:logs?|view|show|describe|list|get|status|events))\b"
+)
+"""A command that is there for another one, or shows how something else went."""
+_OUTPUT_CHARS = 8_000
+
+
+class Run(NamedTuple):
+    """A tool call: its place among observations, its commands without options, what tested, why it failed if it did."""
+
+    place: int
+    commands: list[str]
+    test: str = ""
+    reason: str = ""
+
+
+def failures(observations: Sequence[Observation]) -> list[tuple[Run, Run | None]]:
+    """The failures of observations in time order, each with the run that ended it; those without one stand, last.
+
+    The same command that passes ends a failure, and so does a test that includes it; after an edit any test of its
+    session does, and in another session the same kind of test.
+    """
+    standing: dict[str, Run] = {}
+    ended: list[tuple[Run, Run | None]] = []
+    edited = -1
+    for place, observation in enumerate(observations):
+        edited = place if changes_files(observation) else edited
+        run = run_of(place, observation)
+        if run is not None and run.reason:
+            standing.pop(run.commands[-1], None)
+            standing[run.commands[-1]] = run
+        for failed, failure in list(standing.items()) if run is not None and not run.reason else ():
+            is_here = observations[failure.place].session == observation.session
+            is_fixed = edited > failure.place and (is_here or failure.test in ("", run.test))
+            is_part = failure.test and any(failed.startswith(f"{command} ") for command in run.commands)
+            if not {*run.commands}.isdisjoint(failure.commands) or (run.test and (is_fixed or is_part)):
+                ended.append((standing.pop(failed), run))
+    return ended + [(failure, None) for failure in standing.values()]
+
+
+def changes_files(observation: Observation) -> bool:
+    """Whether a tool edited or wrote a file, or a command did."""
+    return observation.kind in MODIFYING or _CHANGING.search(shell_line(observation)) is not None
+
+
+def run_of(place: int, observation: Observation) -> Run | None:
+    """What a tool ran and why it failed; None for what is no tool call, or only looks at what ran elsewhere."""
+    line, called = shell_line(observation), " ".join((observation.data.get("tool_name", ""), *observation.files[:1]))
+    commands, test = commands_in(line), match[0] if (match := _TEST.search(line)) else ""
+    if observation.kind == "error":
+        reason = _error(observation)
+        return Run(place, commands or [called.strip() or reason], test, reason) if reason else None
+    if not commands:
+        return None if line or not called else Run(place, [called])
+    output = told_by(observation.data.get("tool_output"))[-_OUTPUT_CHARS:]
+    return Run(place, commands, test, error_line(output) if _FAILURE.search(output) else "")
+
+
+def shell_line(observation: Observation) -> str:
+    """What a shell was called with; "" for another tool."""
+    value = observation.data.get("tool_input") if observation.kind in ("command_run", "error") else ""
+    if isinstance(value, dict):
+        fields = cast(dict[str, Any], value)
+        value = fields.get("command") or fields.get("cmd")
+    return " ".join(map(str, cast(list[Any], value))) if isinstance(value, list) else str(value or "")
+
+
+def commands_in(line: str) -> list[str]:
+    """The commands of a shell line that do something, without options, variables, and what they are piped to."""
+    parts = (part.partition(" | ")[0].split() for part in _SEPARATOR.split(line))
+    commands = (" ".join(word for word in words if not _OPTION.match(word)) for words in parts)
+    return [command for command in commands if command and not _ASIDE.match(command)]
+
+
+def _error(observation: Observation) -> str:
+    """The line that names the error; empty where only the tool is known."""
+    if not (observation.model and observation.title):
+        if text := told_by(observation.data.get("error")) or told_by(observation.content):
+            return error_line(text) or next((line for line in text.splitlines() if line.strip()), "")
+        if text := told_by(observation.data.get("tool_output")):
+            return error_line(text)
+    return observation.title if observation.title != observation.data.get("tool_name") else ""
+
+
+def error_line(text: str) -> str:
+    """What failed according to an output: a test with its reason, else the last line that names an exception, else the
+    first that mentions an error; an output may have none. A heading between rules ("=== FAILURES ===") is no error."""
+    lines = [bare for line in text.splitlines() if (bare := line.strip())]
+    lines = [line for line in lines if (line[:3] + line[-3:]).strip("=-_*# ") or any(map(str.isdigit, line))]
+    asserted = [match[1] for line in lines if (match := _ASSERTED.match(line))]
+    for place, line in enumerate(lines):
+        if test := _FAILED_TEST.match(line):
+            reason = test[2] or ""
+            if not reason or reason.endswith("..."):  # pytest cuts it to the width of a terminal
+                reason = "".join(asserted[:1]) or reason or "".join(lines[place + 1 : place + 2])
+            return f"{test[1]}: {reason}" if reason else test[1]
+    errors = [line for line in lines if _ERROR_WORDS.search(line)]
+    raised = asserted[-1:] + [line for line in reversed(lines) if _EXCEPTION.match(line)]
+    return next(chain(raised, filter(_NAMED_ERROR.search, errors), errors), "")

@@ -10,7 +10,7 @@ from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.partial import left_out
 from projections.documents.access import Reader, may_read
 from projections.documents.memories import Memory
-from projections.documents.observations import Observation, session_observations
+from projections.documents.observations import Observation, session_observations, timeline
 from projections.documents.sessions import Session, sessions
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.lookup import key_scope
@@ -22,7 +22,7 @@ SESSIONS = 20
 SESSIONS_LOOKED_AT = 200
 """Of a project, in search of SESSIONS that an isolated reader can see."""
 OBSERVATIONS = 500
-"""Of all these sessions together, an equal share of each."""
+"""Of all these sessions together, an equal share of each: what a profile tells but its counts."""
 PREFERENCES = 100
 """Memories, of the project and of none."""
 KEPT = 256  # some KB each; an agent asks for the profile of a few projects
@@ -72,8 +72,13 @@ class ProjectProfiles:
         titles = {session: summary.title for session, summary in summaries.items()}
         fresh = None
         if past or any(memory.project == project for memory in memories):
-            now = system_clock()
-            fresh = await to_thread(profile, project, user_id, len(past), observations, memories, now, titles)
+            now, known = system_clock(), (len(past), len(observations))
+            if not reader.only_agent:  # who sees only some of them is not told how many there are
+                listings = [sessions(reader.tenant, project), timeline(reader.tenant, project)]
+                known = await self._documents.count(listings)
+            fresh = await to_thread(
+                profile, project, user_id, known[0], observations, memories, now, titles, total_observations=known[1]
+            )
         if left_out():
             return fresh, False
         sources = [(partition, DocumentId(memory.id)) for partition, memory in public] if fresh else []

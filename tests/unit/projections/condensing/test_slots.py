@@ -2,11 +2,13 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
-from condensing import called, saw
+import pytest
+from condensing import asked, called, saw
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.condensing.slots import CONTEXT, NEW_FILES, PATTERNS, PENDING, reflect
+from projections.condensing.slots import CONTEXT, PATTERNS, PENDING, contributed, reflect, without
+from projections.documents.observations import Observation
 from projections.documents.slots import Slot
 
 
@@ -67,21 +69,58 @@ def test_counts_replace_the_session_patterns_and_begin_with_the_time_in_utc():
     }
 
 
-def test_new_files_join_the_project_context_until_it_is_full():
-    seen = [saw(0, "x", files=("data.py", "a.py", "b.py"))]
-    slots = {CONTEXT: held("Uses Redis.\n- data.py", 32)}
-    assert reflect(seen, slots, NOW) == {CONTEXT: "Uses Redis.\n- data.py\n- a.py"}
+def edited(n: int, *files: str) -> Observation:
+    return called(n, "Edit", {"file_path": files[0]}) if len(files) == 1 else saw(n, "x", "file_write", files=files)
 
 
-def test_a_name_within_another_is_still_new():
-    assert reflect([saw(0, "x", files=("a.py",))], {CONTEXT: held("- data.py", 99)}, NOW) == {
-        CONTEXT: "- data.py\n- a.py"
-    }
+def test_the_project_context_names_the_files_changed_last_and_no_others():
+    seen = [edited(0, "a.py"), called(1, "Read", {"file_path": "r.py"}), *(edited(n, f"{n}.py") for n in range(2, 50))]
+    slots = {CONTEXT: held("Uses Redis.\n- r.py\nChanged last: old.py\n- note", 3000)}
+    assert reflect(seen, slots, NOW) == {CONTEXT: "Uses Redis.\n- note\nChanged last: 49.py, 48.py, 47.py"}
+    assert reflect(seen[:2], {CONTEXT: held("Changed last: a.py", 3000)}, NOW) == {}
+    assert reflect(seen[1:2], {CONTEXT: held("Changed last: r.py", 3000)}, NOW) == {}
 
 
-def test_at_most_twenty_files_are_added_at_a_time():
-    seen = [saw(n, "x", files=(f"f{n}.py",)) for n in range(30)]
-    assert reflect(seen, EMPTY, NOW)[CONTEXT].count("\n") == NEW_FILES - 1
+@pytest.mark.parametrize(
+    ("prompt", "rules"),
+    [
+        (
+            "Fix the login test. Always freeze the clock in tests of tokens.",
+            ["Always freeze the clock in tests of tokens."],
+        ),
+        (
+            "a repeated key must give back the first sale with 200",
+            ["a repeated key must give back the first sale with 200"],
+        ),
+        ("Never push to the main branch of this repo.", ["Never push to the main branch of this repo."]),
+        ("so when it times out we must send a reversal then", []),
+        ("It must always be like that, as I said.", []),
+        ("You must sign.", []),
+        ("why is the pool always full at night?", []),
+        ("<note>Always answer in the language of the user please.</note>", []),
+    ],
+)
+def test_a_rule_that_a_user_states_while_work_is_done_joins_the_project_context(prompt: str, rules: list[str]):
+    context = {CONTEXT: EMPTY[CONTEXT]}
+    told = reflect([asked(0, prompt), called(1, "Read", {"file_path": "a.py"})], context, NOW)
+    assert told.get(CONTEXT, "").splitlines() == [f"- {rule}" for rule in rules]
+    assert reflect([asked(0, prompt)], context, NOW) == {}  # in a talk without work it may be about a person's case
+
+
+def test_the_project_context_stays_short():
+    prompts = [asked(n, f"The service number {n} must never be restarted by hand.") for n in range(9)]
+    seen, content = [*prompts, called(9, "Read", {"file_path": "a.py"})], ""
+    for _ in range(9):
+        content = reflect(seen, {CONTEXT: held(content, 3000)}, NOW).get(CONTEXT, content)
+    assert 3 < len(content.splitlines()) <= 12
+
+
+def test_what_an_observation_added_to_the_project_context_goes_with_it():
+    seen = [asked(0, "Never push to the main branch of this repo."), edited(1, "a.py"), edited(2, "b.py")]
+    content = reflect(seen, {CONTEXT: held("Uses Redis.", 3000)}, NOW)[CONTEXT]
+    assert without(CONTEXT, content, contributed(seen[:1])[CONTEXT]) == "Uses Redis.\nChanged last: b.py, a.py"
+    assert without(CONTEXT, content, contributed(seen[1:2])[CONTEXT]) == f"Uses Redis.\n- {seen[0].data['prompt']}"
+    assert without(CONTEXT, "- a.py\nb", contributed(seen[1:2])[CONTEXT]) == "b"  # as earlier releases wrote it
 
 
 def test_a_slot_that_does_not_exist_is_not_written():

@@ -61,15 +61,20 @@ def test_a_profile_of_empty_sessions_is_empty():
     )
 
 
-def test_topics_and_files_are_counted_and_equal_counts_go_by_name():
+def test_topics_and_files_that_were_changed_twice_are_counted_and_equal_counts_go_by_name():
     said = "The pool and the queue share a cache."
     found = told(
-        seen(1, content=said, concepts=("queue", "pool"), files=("x.py",)),
-        seen(2, content=said, concepts=("cache", "cache", "queue"), files=("x.py",)),
+        seen(1, content=said, concepts=("queue", "pool")),
+        seen(2, content=said, concepts=("cache", "cache", "queue")),
         seen(3, content=said, concepts=("pool",)),
     )
     assert found.concepts == [("pool", 2), ("queue", 2)]
-    assert found.files == [("x.py", 2)]
+    edits = [
+        seen(n, kind="file_edit", files=(name,)) for n, name in enumerate(["x.py", "b.py", "x.py", "b.py", "c.py"])
+    ]
+    read = [seen(n, kind=kind, files=("r.py",)) for n, kind in enumerate(["file_read", "search", "file_write"])]
+    assert told(*edits, *read).files == [("b.py", 2), ("x.py", 2)]
+    assert told(*read).files == [("r.py", 1)]
 
 
 def test_fifteen_topics_are_enough():
@@ -84,8 +89,19 @@ def test_identifiers_markup_and_what_no_sentence_says_are_no_concepts(concept: s
     assert told(*some).concepts == []
 
 
-def test_what_was_searched_for_is_no_file():
-    assert told(seen(1, kind="search", files=("/repo",)), seen(2, files=("/repo/a.py",))).files == [("/repo/a.py", 1)]
+def test_counts_are_of_the_project_and_not_of_the_observations_that_were_read():
+    found = profile(PROJECT, "", 50, [seen(1)], [], NOW, total_observations=900)
+    assert found
+    assert (found.session_count, found.total_observations) == (50, 900)
+
+
+def test_what_one_talk_says_of_its_case_is_no_concept_of_the_project():
+    """Unless another session says it, or something was read, written or run in it."""
+    said = {"content": "The booking of Ivan Smith is confirmed.", "concepts": ("ivan smith",)}
+    talk = [seen(1, role="user", content="Please confirm it."), seen(2, **said), seen(3, **said)]
+    assert told(*talk).concepts == []
+    assert told(*talk, seen(4, **said, session=DocumentId("s2"))).concepts == [("ivan smith", 3)]
+    assert told(*talk, seen(4, kind="command_run")).concepts == [("ivan smith", 2)]
 
 
 def test_errors_are_distinct_and_newest_first():
@@ -93,6 +109,7 @@ def test_errors_are_distinct_and_newest_first():
     assert told(*errors, seen(30)).errors == [f"E{n}" for n in range(11, 1, -1)]
 
 
+SUMMARY = "== short test summary info ==\nFAILED tests/test_slots.py::test_x - assert 3...\n1 failed, 2 passed in 0.1s"
 TRACEBACK = "Traceback (most recent call last):\n  File 'a.py', line 3\nKeyError: 'retries'\n\nexit code 1"
 
 
@@ -107,11 +124,65 @@ TRACEBACK = "Traceback (most recent call last):\n  File 'a.py', line 3\nKeyError
         ({"tool_input": {"command": "make"}}, []),
         ({"tool_output": "export const App = () => null"}, []),
         ({"error": ""}, []),
+        ({"error": "===== FAILURES =====\n____ test_x ____\nE   assert 3 == 4\n== 1 failed =="}, ["assert 3 == 4"]),
+        ({"error": f"E   assert 3 == 4\n{SUMMARY}"}, ["tests/test_slots.py::test_x: assert 3 == 4"]),
+        (
+            {"error": "--- FAIL: TestSum (0.03s)\n    sum_test.go:41: got 0, want 7\nFAIL"},
+            ["TestSum: sum_test.go:41: got 0, want 7"],
+        ),
+        (
+            {"error": "lint...Failed\na.py:14: error: Name 's' is not defined"},
+            ["a.py:14: error: Name 's' is not defined"],
+        ),
     ],
 )
 def test_an_error_of_a_tool_is_what_went_wrong_and_not_the_tool(data: dict[str, Any], expected: list[str]):
     failed = seen(1, kind="error", title="Bash", data={"tool_name": "Bash", **data})
     assert told(failed).errors == expected
+
+
+def ran(n: int, command: str, output: str = "", session: str = "s1") -> Observation:
+    data = {"tool_name": "Bash", "tool_input": {"command": command}, "tool_output": {"stdout": output}}
+    return seen(n, kind="command_run", data=data, session=DocumentId(session))
+
+
+FAILED, PASSED = "FAILED tests/test_a.py::test_x - assert 3 == 4\n1 failed in 0.1s", "1 passed in 0.1s"
+TEST = "cd /app && uv run pytest tests/test_a.py -q 2>&1 | tail -3"
+
+
+@pytest.mark.parametrize(
+    ("later", "stands"),
+    [
+        ([], True),
+        ([ran(2, TEST, FAILED)], True),
+        ([ran(2, "git commit -qam done", "1 file changed")], True),
+        ([ran(2, "uv run pytest tests/test_b.py", PASSED)], True),  # nothing was changed
+        ([ran(2, "uv run pytest tests/test_a.py", PASSED, "s2")], False),  # the same test
+        ([ran(2, "make build && uv run pytest -x tests/test_a.py | tail -1", PASSED)], False),
+        ([ran(2, "uv run pytest -q", PASSED, "s2")], False),  # all tests
+        ([seen(2, kind="file_edit"), ran(3, "make test", PASSED)], False),
+        ([ran(2, "sed -i s/3/4/ a.py && make test", PASSED)], False),
+        ([seen(2, kind="file_edit"), ran(3, "npx vitest run", PASSED, "s2")], True),  # another session, another test
+        ([seen(2, kind="file_edit"), ran(3, "uv run pytest tests/test_b.py", PASSED, "s2")], False),
+        ([seen(2, kind="file_edit"), ran(3, "cat test.log", PASSED)], True),
+    ],
+)
+def test_an_error_ends_with_the_same_run_that_passes_or_an_edit_and_a_passing_test(
+    later: list[Observation], stands: bool
+):
+    assert told(ran(1, TEST, FAILED), *later).errors == ["tests/test_a.py::test_x: assert 3 == 4"] * stands
+
+
+@pytest.mark.parametrize("command", ["gh run view 7 --log-failed | tail", "cat log.txt", "kubectl -n shop logs job/x"])
+def test_what_a_command_shows_of_another_run_is_no_error_of_its_own(command: str):
+    assert told(ran(1, command, FAILED)).errors == []
+
+
+def test_a_tool_that_works_on_the_same_file_later_ends_its_error():
+    failed = seen(1, kind="error", files=("a.py",), data={"tool_name": "Edit", "error": "String not found"})
+    edited = seen(2, kind="file_edit", files=("a.py",), data={"tool_name": "Edit"})
+    assert told(failed).errors == ["String not found"]
+    assert told(failed, edited).errors == []
 
 
 def test_an_error_that_a_model_titled_keeps_its_title():
