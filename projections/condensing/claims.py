@@ -45,7 +45,7 @@ _FEWEST_UNSPACED = 6
 _VERBS = words(
     "is are was were be been am has have had do does did done can could may might must shall should will would cannot "
     "isn't aren't wasn't weren't hasn't haven't hadn't don't doesn't didn't can't couldn't mustn't shouldn't won't "
-    "wouldn't needn't it's that's there's we're they're you're i'm i've we've they've i'll we'll they'll let's "
+    "goes wouldn't needn't it's that's there's we're they're you're i'm i've we've they've i'll we'll they'll let's "
     "won got gave took went came made said told found ran broke built bought kept knew left lost meant met paid put "
     "read saw sent set shut stood thought threw understood wrote began chose drew fell grew held hid hit "
     "hurt led"

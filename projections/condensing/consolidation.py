@@ -6,9 +6,10 @@ so consolidating again changes nothing; one topic is one concept, so new members
 
 import asyncio
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import nlargest
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 from ingest.commands.decide import Caller, CondenseMemories, Remember, ReviseMemory
 from ingest.ids import DocumentId
 from ingest.log.position import Position, partition_of, project_route
-from projections.compression.accounts import account, in_time
+from projections.compression.accounts import account, in_time, user_prompt
 from projections.compression.sentences import (
     ALIKE,
     alike_groups,
@@ -28,10 +29,20 @@ from projections.compression.sentences import (
     leading,
     pieces,
     shortened,
+    stated,
     statements,
     term_set,
 )
-from projections.condensing.claims import SAME_CLAIM, Claim, claim_groups, claims_in, says
+from projections.compression.words import CODE_SPAN
+from projections.condensing.claims import (
+    SAME_CLAIM,
+    Claim,
+    claim_groups,
+    claims_in,
+    is_claim,
+    says,
+    stands_alone,
+)
 from projections.condensing.summaries import PROJECT_MEMORIES, Digest, digest_of, fingerprint, is_made, newest
 from projections.documents.access import Reader, may_read
 from projections.documents.memories import (
@@ -48,7 +59,7 @@ from projections.documents.observations import Observation, timeline
 from projections.documents.rows import derived
 from projections.documents.sessions import Summary, summaries
 from projections.operations.current import Current, Writing
-from projections.queries.profile import about, written
+from projections.queries.profile import about, run_of, shell_line, talks, written
 from projections.search.similarity import SIMILAR_ABOVE
 
 MIN_IMPORTANCE = 5
@@ -67,6 +78,24 @@ _LINE_CHARS = 240
 _FEWEST_TERMS = 3
 """A statement of fewer is in every session ("All tests pass.") and tells nothing."""
 _ADDRESSED = re.compile(r"\b(?:you|your|yours|please)\b|\A\W*(?:yes|no|sure|thanks?),", re.IGNORECASE)
+_CASE = re.compile(
+    r"\b(?=[A-Z0-9]*[A-Z])[A-Z0-9]{5,}\b|(?<=\w )[A-Z][a-z]+ [A-Z][a-z]+\b|[$€£] ?\d|\b\w+@\w+\.\w+|_\d{3,}"
+)
+"""An id, a person's name, an amount: what tells one customer's case from another's."""
+_SHARED_TERMS, _SHARED = 3, 0.5
+"""How many terms two claims share that tell the same, and of the shorter one's terms."""
+_PLAIN_WORD = re.compile(r"(?<![\w./-])[^\W\d_]{4,}(?![\w/-]|\.\w)")
+_IN_EVERY_TEXT = term_set(
+    "tests pass fail fixed build lint linter issues clean works success complete done zero changes after before about"
+    " only each other same more most than then also just still when where while with without into over again once until"
+    " since because through their there these those this that which would could should will have been were does using"
+    " unfortunately however"
+)
+"""What agents report of every session, and words that have no meaning alone."""
+_COMMON = 200
+"""Claims with a term from which it says nothing about what they tell, and looking at all of them would cost."""
+_USUAL = 0.8
+"""Share of the sessions with a request that run a command which belongs to it."""
 _STEP = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?P<step>.*\S)", re.MULTILINE)
 
 
@@ -99,16 +128,23 @@ def find_topics(observations: Iterable[Observation], max_topics: int = TOPICS, t
 
     At least FEWEST_MEMBERS of them claim something of it; the `top` most important, the newest of equals, are quoted. A
     topic most of whose lines are under another topic already is left out, and so is one that only one is quoted for.
+    What several sessions tell follows, if no topic says it.
     """
+    members = sorted((item for item in observations if item.importance >= MIN_IMPORTANCE), key=in_time)
+    is_case = case_check(members)
 
     def claims(observation: Observation) -> list[str]:
-        return [claim for claim in _facts_in(account(observation)) if len(claim) <= _LINE_CHARS]
+        return [claim for claim in claims_of(observation) if not is_case(observation, claim)]
 
-    members = sorted((item for item in observations if item.importance >= MIN_IMPORTANCE), key=in_time)
+    candidates = sorted(about(members, claims).items(), key=lambda item: (-len(item[1]), item[0]))
+    told = told_by_agents(members)
+    for group in stories([(members[place].session, claim) for place, claim in told]):
+        quotes = {told[index][0]: [told[index][1]] for index in group}
+        candidates.append((named_by([told[index][1] for index in group]), quotes))
     topics: list[Topic] = []
     quoted: set[str] = set()
-    for concept, sentences in sorted(about(members, claims).items(), key=lambda item: (-len(item[1]), item[0])):
-        if len(sentences) < FEWEST_MEMBERS:
+    for concept, sentences in candidates:
+        if len(sentences) < FEWEST_MEMBERS or any(topic.concept == concept for topic in topics):
             continue
         # the most important, the newest of equals; in time order
         best_members = nlargest(top, [(members[index].importance, index) for index in sentences])
@@ -133,7 +169,8 @@ def facts_of(summaries: Sequence[Digest]) -> list[Fact]:
     claims: list[tuple[int, bool, str]] = []
     for index in range(len(summaries) - 1, max(-1, len(summaries) - 1 - NEWEST_SESSIONS), -1):
         summary = summaries[index]
-        claims += [(index, True, claim) for decision in summary.decisions for claim in _facts_in(decision)]
+        decided = [claim for decision in summary.decisions for claim in _facts_in(decision)]
+        claims += [(index, bool(summary.files) or not _CASE.search(claim), claim) for claim in decided]
         claims += [(index, False, claim) for claim in _facts_in(summary.narrative)]
     ranked: list[Fact] = []
     for group in claim_groups([text for *_, text in claims], SAME_CLAIM):
@@ -171,6 +208,101 @@ def procedures_of(memories: Iterable[Memory]) -> list[Procedure]:
     return [procedure for _, procedure in sorted(ranked, key=lambda item: -item[0])]
 
 
+def routines_of(observations: Iterable[Observation]) -> list[Procedure]:
+    """Returns requests with which at least FEWEST_MEMBERS sessions began, alike, and the commands that nearly all of
+    them then ran and that passed; the most frequent request first. The sources are all these requests and runs.
+    """
+    of_session: defaultdict[str, list[Observation]] = defaultdict(list)
+    for observation in sorted(observations, key=in_time):
+        of_session[observation.session].append(observation)
+    requests = {
+        session: next((item for item in items if item.role == "user" or user_prompt(item)), None)
+        for session, items in of_session.items()
+    }
+    begun = [(first, of_session[session]) for session, first in requests.items() if first is not None]
+    routines: list[tuple[int, Procedure]] = []
+    for group in alike_groups([term_set(account(first)) for first, _ in begun], ALIKE):
+        runs: defaultdict[tuple[str, ...], dict[int, Observation]] = defaultdict(dict)
+        for index in group:
+            for item in begun[index][1]:
+                if shell_line(item) and (run := run_of(0, item)) is not None and not run.reason:
+                    runs[(*run.commands,)][index] = item
+        usual = [ran for ran in runs.values() if len(ran) >= max(FEWEST_MEMBERS, _USUAL * len(group))][:STEPS]
+        if usual:
+            evidence = [begun[index][0] for index in group] + [item for ran in usual for item in ran.values()]
+            name, steps = (
+                shortened(account(begun[group[-1]][0]), TITLE_CHARS),
+                [account(ran[max(ran)]) for ran in usual],
+            )
+            routines.append((len(group), Procedure(name, steps, [item.id for item in evidence])))
+    return [procedure for _, procedure in sorted(routines, key=lambda item: -item[0])]
+
+
+def case_check(observations: Sequence[Observation]) -> Callable[[Observation, str], bool]:
+    """Returns whether a claim is about one person's case: it names one, and in its session people only talked."""
+    talked = talks(observations)
+    return lambda item, claim: item.session in talked and _CASE.search(claim) is not None
+
+
+def stories(claims: Sequence[tuple[str, str]]) -> list[list[int]]:
+    """Returns the indices of claims that tell the same in other words, in at least FEWEST_MEMBERS sessions: groups, the
+    one of most sessions first, each led by the claim that most others resemble. `claims` are a session and a text.
+    """
+    words_of = (_PLAIN_WORD.findall(CODE_SPAN.sub(" ", text)) for _, text in claims)
+    term_sets = [term_set(" ".join(words)) - _IN_EVERY_TEXT for words in words_of]
+    with_term: defaultdict[str, list[int]] = defaultdict(list)
+    for index, words in enumerate(term_sets):
+        for word in words if len(words) >= _SHARED_TERMS else ():
+            with_term[word].append(index)
+    alike: list[set[int]] = []
+    for words in term_sets:
+        shared = Counter(other for word in words for other in with_term[word] if len(with_term[word]) <= _COMMON)
+        least = {other: max(_SHARED_TERMS, _SHARED * min(len(words), len(term_sets[other]))) for other in shared}
+        alike.append({other for other, count in shared.items() if count >= least[other]})
+    groups: list[list[int]] = []
+    used: set[int] = set()
+    for leader in sorted(range(len(claims)), key=lambda index: -len({claims[other][0] for other in alike[index]})):
+        group = [leader, *sorted(alike[leader] - used - {leader})]
+        if leader not in used and len({claims[index][0] for index in group}) >= FEWEST_MEMBERS:
+            groups.append(group)
+            used.update(group)
+    return groups
+
+
+def told_by_agents(observations: Sequence[Observation]) -> list[tuple[int, str]]:
+    """Returns what agents claim in these observations, with its place; nothing that is about one person's case."""
+    is_case = case_check(observations)
+    return [
+        (place, claim)
+        for place, item in enumerate(observations)
+        if item.role in ("", "assistant") and not item.data.get("tool_name") and item.importance >= MIN_IMPORTANCE
+        for claim in tellings(account(item))
+        if not is_case(item, claim)
+    ]
+
+
+def tellings(text: str) -> list[str]:
+    """Returns what a text claims, each claim with the sentences that lean on it; no announcement of the next step."""
+    claims = (claim for claim in stated(text, _LINE_CHARS) if is_claim(claim) and stands_alone(claim))
+    return [claim for claim in claims if not _ADDRESSED.search(claim) and not claim.startswith("Now ")]
+
+
+def named_by(texts: Sequence[str]) -> str:
+    """Returns the two words of the first text, side by side, that most of the texts share; else the one that do."""
+    spread = Counter(term for text in texts for term in term_set(text) - _IN_EVERY_TEXT)
+    words = [word.strip(".,;:!?()") for word in CODE_SPAN.sub(" ", texts[0]).lower().split()]
+    shared = [bool(_PLAIN_WORD.fullmatch(word)) * sum(map(spread.__getitem__, term_set(word))) for word in words]
+    pairs = [min(pair) for pair in pairwise(shared)]
+    if not any(pairs):
+        return words[shared.index(max(shared))]
+    return " ".join(words[pairs.index(max(pairs)) :][:2])
+
+
+def claims_of(observation: Observation) -> list[str]:
+    """Returns the claims of an observation that are short enough to be quoted."""
+    return [claim for claim in _facts_in(account(observation)) if len(claim) <= _LINE_CHARS]
+
+
 def _facts_in(text: str) -> list[str]:
     """The claims that address no person: a statement to one says nothing about the project."""
     return [claim for claim in claims_in(text) if _ADDRESSED.search(claim) is None]
@@ -180,10 +312,11 @@ def _topic(concept: str, members: Sequence[Observation], sentences: Sequence[Seq
     """The memory about a concept: its title, then the most central sentence of each member, once."""
     title = shortened(f"About {written(concept, chain(*sentences))}", TITLE_CHARS)
     leads = [lead for _, lead in leading(sentences)]
-    lines = [f"- {leads[group[0]]}" for group in claim_groups(leads, SAME_CLAIM)]
-    content = "\n".join(fitting([title, *lines], CONTENT_CHARS, "\n"))
-    sources: list[str] = [member.id for member, lead in zip(members, leads, strict=True) if says(content, lead)]
-    return Topic(concept, title, content, sources)
+    groups = claim_groups(leads, SAME_CLAIM)
+    content = "\n".join(fitting([title, *(f"- {leads[group[0]]}" for group in groups)], CONTENT_CHARS, "\n"))
+    told = [group for group in groups if says(content, leads[group[0]])]  # nearly alike: in the words of the first
+    stating = sorted(index for group in told for index in group if len(told) > 1 or says(content, leads[index]))
+    return Topic(concept, title, content, [members[index].id for index in stating])
 
 
 THRESHOLD = 100
@@ -209,6 +342,11 @@ def summarise(texts: Sequence[str], max_sentences: int = MAX_SENTENCES) -> str:
         return ". ".join(texts[:_FALLBACK_MEMORIES])
     words = [[word.lower() for word in _WORD.findall(sentence)] for sentence in sentences]
     selected = distinct(list(map(frozenset, words)), ALIKE)
+    step = -(-len(sentences) // BATCH)  # comparing all of them with each other would take too long
+    different = claim_groups(sentences[::step], ALIKE) if len(selected) < max_sentences else []
+    if len(different) > len(selected):  # alike but for a number or a name: some of them, from the first to the last
+        last, most = len(different) - 1, min(len(different), max_sentences) - 1
+        selected = [step * different[place * last // most][0] for place in range(most + 1)]
     if len(selected) > max_sentences:
         central = best(centrality([words[index] for index in selected]), max_sentences)
         selected = [selected[rank] for rank in central]
@@ -263,7 +401,8 @@ async def consolidate(
     if "facts" in parts:
         commands["facts"] = _fact_commands(in_time_order, public)
     if "procedures" in parts:
-        commands["procedures"] = _procedure_commands(public)
+        routines = await asyncio.to_thread(routines_of, observations)
+        commands["procedures"] = _procedure_commands(public, routines)
     times = {str(document.id): document.occurred_at for document in (*important, *in_time_order, *stored)}
     writing, changed = Writing(current, caller), 0
     for part in PARTS:
@@ -332,7 +471,7 @@ def _fact_commands(in_time_order: Sequence[Summary], public: Iterable[Memory]) -
     return commands
 
 
-def _procedure_commands(public: Sequence[Memory]) -> list[Remember]:
+def _procedure_commands(public: Sequence[Memory], routines: Sequence[Procedure]) -> list[Remember]:
     """One memory a procedure; a new version of the one of the same name."""
     return [
         Remember(
@@ -343,7 +482,7 @@ def _procedure_commands(public: Sequence[Memory]) -> list[Remember]:
             tags=[PROCEDURE, CONSOLIDATED],
             derived_from=procedure.sources,
         )
-        for procedure in procedures_of([memory for memory in public if not is_made(memory)])
+        for procedure in [*procedures_of([memory for memory in public if not is_made(memory)]), *routines]
     ]
 
 

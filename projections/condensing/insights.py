@@ -5,18 +5,22 @@ so, in these words or nearly these; an insight that recurs was stated at two ind
 """
 
 import asyncio
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
 from ingest.commands.decide import Caller, RecordLesson, SetSlot
 from ingest.log.position import project_route
 from ingest.platform.clock import Clock
-from projections.compression.sentences import best, closed, distinct, leading, term_set
+from projections.compression.accounts import in_time, prose, user_prompt
+from projections.compression.compression import told_by
+from projections.compression.sentences import SCAN_CHARS, best, closed, distinct, leading, stated, term_set
 from projections.condensing import slots as slot_rules
-from projections.condensing.claims import SAME_CLAIM, Claim, claim_groups, claims_in
+from projections.condensing.claims import SAME_CLAIM, Claim, claim_groups, claims_in, is_claim, stands_alone
+from projections.condensing.consolidation import PROJECT_OBSERVATIONS, named_by, stories, tellings, told_by_agents
 from projections.condensing.summaries import (
     PROJECT_MEMORIES,
     fingerprint,
@@ -28,10 +32,11 @@ from projections.condensing.summaries import (
 from projections.documents.access import Reader
 from projections.documents.lessons import Lesson, lessons, strengthened
 from projections.documents.memories import Memory, memories
+from projections.documents.observations import Observation, timeline
 from projections.documents.sessions import Session
 from projections.documents.slots import Slot, default_slots, slot_id
 from projections.operations.current import Current, Writing
-from projections.queries.profile import mentions, topics_of
+from projections.queries.profile import changes_files, failures, mentions, run_of, shell_line, topics_of
 from projections.search.similarity import SIMILAR_ABOVE
 
 MIN_ITEMS = 3
@@ -73,13 +78,14 @@ def insights(items: Iterable[Item], max_clusters: int = 10) -> list[Insight]:
 
     A cluster gives what items of several origins state alike, the most often stated first; each origin raises its
     confidence. A cluster without that gives an overview: `<concept>: ` and the most central sentences that mention it,
-    with the mean confidence of their sources.
+    with the mean confidence of their sources. Items without concepts give what several of them tell alike.
     """
-    candidates: list[Insight] = []
+    items, candidates = list(items), list[Insight]()
     for concept, members in clusters(items)[:max_clusters]:
         stating = [(item, statements) for item in members if (statements := claims_in(item.text))]
         if len({_origin(item) for item, _ in stating}) >= MIN_ORIGINS:
             candidates += _recurring(concept, stating)[:PER_CLUSTER] or _overview(concept, stating)
+    candidates += _told_alike(item for item in items if not item.concepts)
     different = claim_groups([insight.content for insight in candidates], SAME_CLAIM)
     return [candidates[group[0]] for group in different][:INSIGHTS]
 
@@ -123,13 +129,26 @@ def _recurring(concept: str, stating: Sequence[tuple[Item, list[str]]]) -> list[
         sources = list({stated[index][0].id: stated[index][0] for index in group}.values())
         origins = len({_origin(item) for item in sources})
         if origins >= MIN_ORIGINS:
-            content, ids = closed(stated[group[0]][1]), [item.id for item in sources]
-            confidence = max(item.confidence for item in sources)
-            for _ in range(origins - 1):  # each other origin reinforces it, as repeating a lesson does
-                confidence = strengthened(confidence)
-            ranked.append((origins, Insight(content, round(confidence, 3), _concepts(concept, sources), ids)))
+            ranked.append((origins, _agreed(stated[group[0]][1], sources, origins, _concepts(concept, sources))))
     ranked.sort(key=lambda item: (-item[0], -item[1].confidence))
     return [insight for _, insight in ranked]
+
+
+def _agreed(statement: str, sources: Sequence[Item], origins: int, concepts: list[str]) -> Insight:
+    """What several origins state: each but the first reinforces it, as repeating a lesson does."""
+    confidence = max(item.confidence for item in sources)
+    for _ in range(origins - 1):
+        confidence = strengthened(confidence)
+    return Insight(closed(statement), round(confidence, 3), concepts, [item.id for item in sources])
+
+
+def _told_alike(items: Iterable[Item]) -> Iterator[Insight]:
+    """What items of several origins tell in words of their own, in those that most of them share."""
+    stated = [(item, claim) for item in items for claim in tellings(item.text)]
+    for group in stories([(_origin(item), claim) for item, claim in stated])[:PER_CLUSTER]:
+        sources = list({stated[index][0].id: stated[index][0] for index in group}.values())
+        name = named_by([stated[index][1] for index in group])
+        yield _agreed(stated[group[0]][1], sources, len(set(map(_origin, sources))), [name])
 
 
 def _concepts(concept: str, sources: Iterable[Item]) -> list[str]:
@@ -156,7 +175,8 @@ class Reflected(Struct, frozen=True, kw_only=True):
 async def reflect(
     current: Current, clock: Clock, reader: Reader, project: str, caller: Caller, max_clusters: int = 10
 ) -> Reflected:
-    """Insights from what a project's memories and lessons have in common, stored as lessons."""
+    """Insights from what a project's memories, lessons and sessions have in common, and what failed in one session and
+    was fixed in another, stored as lessons."""
     await current.settle()
     documents, tenant = current.documents, reader.tenant
     stored = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
@@ -172,9 +192,19 @@ async def reflect(
     items += [
         Item(lesson.id, lesson.tag_list, lesson.content, lesson.confidence_at(now), lesson.derived_from)
         for lesson in live
-        if lesson.origin != REFLECTION
+        if lesson.origin not in (REFLECTION, SUGGESTION)
     ]
-    conclusions = await asyncio.to_thread(lambda: _with_existing(insights(items, max_clusters), live, made))
+    observed = await newest(documents, timeline(tenant, project), Observation, PROJECT_OBSERVATIONS, reader)
+    observed.sort(key=in_time)
+
+    def concluded() -> list[tuple[Insight, Lesson | None]]:
+        told = [
+            Item(observed[place].id, [], claim, MEMORY_CONFIDENCE, observed[place].session)
+            for place, claim in told_by_agents(observed)
+        ]
+        return _with_existing(insights([*items, *told], max_clusters), live, made)
+
+    conclusions = await asyncio.to_thread(concluded)
     writing, new = Writing(current, caller), 0
     for insight, lesson in conclusions:
         content = insight.content if lesson is None else lesson.content
@@ -189,17 +219,18 @@ async def reflect(
         )
         await writing.give(command)
         new += lesson is None
+    await suggest(current, reader, project, observed, writing)
     return Reflected(insights=new, reinforced=len(conclusions) - new, items=len(items), position=writing.position)
 
 
 def _with_existing(
     conclusions: Sequence[Insight], live: Sequence[Lesson], made: Sequence[Memory]
 ) -> list[tuple[Insight, Lesson | None]]:
-    """The insights that no memory the server made states already, each with the lesson that claims the same.
+    """The insights that no fact or crystal states already, each with the lesson that claims the same.
 
     An overview of a concept that has one in other words is left out: its sources do not say what that one does.
     """
-    stated = [Claim.of(memory.content) for memory in made]
+    stated = [Claim.of(memory.content) for memory in made if not memory.concepts]
     lesson_claims = [(Claim.of(lesson.content), lesson) for lesson in live]
     selected: list[tuple[Insight, Lesson | None]] = []
     for insight in conclusions:
@@ -213,6 +244,135 @@ def _with_existing(
         if existing is not None or not any(claim.is_within(other) for other in stated):
             selected.append((insight, existing))
     return selected
+
+
+SUGGESTION = "suggestion"
+"""The origin of lessons that a failure and its fix suggest."""
+SUGGESTED_CONFIDENCE = 0.3  # it fades in four weeks unless somebody confirms it
+SUGGESTED = 2
+"""At most, of a session."""
+_CAUSE = re.compile(r"\b(?:because|due to|root cause|caused by|came from|the reason (?:is|was))\b", re.IGNORECASE)
+_LIKELY_CAUSE = re.compile(
+    r"[,;:(–—] ?(?:since|as) (?!of\b|soon|long|well|before|if\b|you\b)|, so (?!far|on\b|much|many|long|i\b|let)"
+    r"|\A(?:since|as) (?!of\b|soon|long|well|before|the start|if\b)[^,]{8,},",
+    re.IGNORECASE,
+)
+"""Words that also mean something else: then the sentence has to share more with what failed."""
+_TROUBLE = re.compile(
+    r"\b(?:fail(?:s|ed|ing|ure)?|errors?|crash\w*|brok\w+|breaks?|died|dies|kill(?:ed|s)|hang(?:s|ing)|wrong"
+    r"|time[sd]? ?outs?|exceptions?|deadlock\w*|leak\w*|flak[ey]\w*|duplicates?|reset|refused|lost|bugs?)\b",
+    re.IGNORECASE,
+)
+_FIX = re.compile(
+    r"\b(?:now|fix(?:ed|es)|instead|no longer|pinned|resolved|replaced|switched|raised|lowered|changed|added|removed"
+    r"|moved)\b",
+    re.IGNORECASE,
+)
+_UNSURE = re.compile(
+    r"\A(?:left|open|still open|todo|next|careful|not (?:yet|changed|done))\b"
+    r"|\b(?:likely|suspect|doubt|maybe|perhaps|probably|may be|might)\b",
+    re.IGNORECASE,
+)
+Trouble: TypeAlias = tuple[int, int, frozenset[str]]
+"""Where something failed, where it passed later, and the terms of what is known of it."""
+
+
+def suggestions(observations: Sequence[Observation]) -> list[Insight]:
+    """Returns what failed, why, and what fixed it, in the words of agents, each with the observations that show it.
+
+    A cause is told by an agent after something failed that passed later. At most two of a session, the surest first.
+    The observations are in time order.
+    """
+    troubles = list(_troubles(observations))
+    ranked: defaultdict[str, list[tuple[int, Insight]]] = defaultdict(list)
+    for place, item in enumerate(observations) if troubles else ():
+        near = [
+            trouble for trouble in troubles
+            if place > trouble[0] and item.session in {observations[end].session for end in trouble[:2]}
+        ]  # fmt: skip
+        for cause in filter(_is_cause, _told_by_agent(item) if near else ()):
+            words, is_plain = term_set(cause), _CAUSE.search(cause) is not None
+            trouble = max(near, key=lambda known: len(words & known[2]))
+            shared = len(words & trouble[2])
+            if shared > 1 or (shared and (is_plain or _TROUBLE.search(cause))):
+                ranked[item.session].append((shared + 2 * is_plain, _suggested(observations, trouble, place, cause)))
+    return [made for of in ranked.values() for _, made in sorted(of, key=lambda item: -item[0])[:SUGGESTED]]
+
+
+def _suggested(observations: Sequence[Observation], trouble: Trouble, place: int, cause: str) -> Insight:
+    """A cause, what an agent says of the fix unless the cause does, and the evidence for both."""
+    failed, passed, _ = trouble
+    told, fix = place, ""
+    if not _FIX.search(cause):
+        after = range(max(place, passed), len(observations))
+        told = next((n for n in after if _told_by_agent(observations[n])), place)
+        others = [text for text in _told_by_agent(observations[told]) if text != cause and _FIX.search(text)]
+        sure = [text for text in others if is_claim(text.replace("I ", "we ")) and not _UNSURE.search(text)]
+        fix = next((text for text in sure if not _is_cause(text)), "")
+    edits = [n for n in range(failed, passed + 1) if changes_files(observations[n])]
+    evidence = dict.fromkeys([failed, *edits[-1:], passed, place, told])
+    content = " ".join(closed(text) for text in (cause, fix) if text)
+    return Insight(content, SUGGESTED_CONFIDENCE, [], [observations[n].id for n in evidence])
+
+
+def _troubles(observations: Sequence[Observation]) -> Iterator[Trouble]:
+    """Failed runs that passed later, and failures that a user reports, if their session then changed and ran
+    something."""
+    for failure, passed in failures(observations):
+        if passed is not None:
+            data = observations[failure.place].data
+            output = told_by(data.get("tool_output") or data.get("error"))[-SCAN_CHARS:]
+            yield failure.place, passed.place, term_set(" ".join([*failure.commands, failure.reason, output]))
+    runs = [run.place for place, item in enumerate(observations) if (run := run_of(place, item)) and not run.reason]
+    edits = [place for place, item in enumerate(observations) if changes_files(item)]
+    for place, item in enumerate(observations):
+        if (prompt := user_prompt(item)) and _TROUBLE.search(prompt):
+            edited = next((edit for edit in edits if edit > place), len(observations))
+            passed = next((run for run in runs if run >= edited and shell_line(observations[run])), place)
+            if passed > place and observations[passed].session == item.session:
+                yield place, passed, term_set(prompt[:SCAN_CHARS])
+
+
+def _told_by_agent(observation: Observation) -> list[str]:
+    """The sentences of an agent's own words."""
+    is_agent = observation.role in ("", "assistant") and not observation.data.get("tool_name")
+    return stated(prose(observation)) if is_agent and not user_prompt(observation) else []
+
+
+def _is_cause(text: str) -> bool:
+    """Whether a sentence says for sure why something is so, and can be read alone."""
+    says_why = _CAUSE.search(text) or _LIKELY_CAUSE.search(text)
+    return bool(says_why) and is_claim(text) and stands_alone(text) and not _UNSURE.search(text)
+
+
+async def suggest(
+    current: Current, reader: Reader, project: str, observations: Sequence[Observation], writing: Writing
+) -> None:
+    """Store what failures and their fixes in these observations, in time order, suggest; nothing that a lesson says."""
+    made = await asyncio.to_thread(suggestions, observations)
+    listing = lessons(reader.tenant, project)
+    learned = await newest(current.documents, listing, Lesson, PROJECT_MEMORIES, reader) if made else []
+    session_of = {str(observation.id): observation.session for observation in observations}
+    earlier = [{*map(session_of.get, lesson.sources)} for lesson in learned if lesson.origin == SUGGESTION]
+    count = Counter(session for sessions in earlier for session in sessions)
+    for suggestion in made:
+        claim, session = Claim.of(suggestion.content), session_of[suggestion.sources[-1]]
+        existing = next((lesson for lesson in learned if claim.is_said_by(Claim.of(lesson.content), SAME_CLAIM)), None)
+        is_new = existing is None or not {*suggestion.sources} & {*existing.sources}
+        is_theirs = existing is not None and existing.origin != SUGGESTION
+        if is_theirs or not is_new or count[session] >= SUGGESTED:
+            continue
+        count[session] += 1
+        content = suggestion.content if existing is None else existing.content
+        command = RecordLesson(
+            event_id=f"suggestion:{fingerprint(content, *sorted(suggestion.sources))}",
+            project=project,
+            content=content,
+            confidence=suggestion.confidence,
+            origin=SUGGESTION,
+            derived_from=suggestion.sources,
+        )
+        await writing.give(command)
 
 
 REFLECTED = {slot_rules.PENDING, slot_rules.PATTERNS, slot_rules.CONTEXT}

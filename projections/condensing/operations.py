@@ -5,7 +5,7 @@ from functools import partial
 from ingest.platform.clock import Clock, system_clock
 from projections.condensing.consolidation import condense_pair, consolidate
 from projections.condensing.crystals import crystallize
-from projections.condensing.insights import reflect, reflect_slots
+from projections.condensing.insights import reflect, reflect_slots, suggest
 from projections.condensing.llm.assistant import Assistant
 from projections.condensing.summaries import SessionSummaries
 from projections.operations.current import Current
@@ -16,7 +16,7 @@ class Condensing:
 
     def __init__(self, current: Current, assistant: Assistant | None = None, clock: Clock = system_clock) -> None:
         """`assistant` is the model that summaries are made by; without one, the rules make them."""
-        self.summarise = SessionSummaries(current, assistant).summarise
+        self.summarise = SessionSummaries(current, assistant, partial(suggest, current)).summarise
         self.reflect_slots = partial(reflect_slots, current, clock)
         self.crystallize = partial(crystallize, current, clock)
         self.consolidate = partial(consolidate, current)

@@ -61,7 +61,7 @@ def sources_of(document: Document) -> list[str]:
 def is_derived_by_server(document: Document) -> bool:
     """Whether a document was made of others by the server: it can be made again of what is left."""
     if isinstance(document, Lesson):
-        return bool(document.derived_from) and document.origin in (CRYSTAL, "reflection")
+        return bool(document.derived_from) and document.origin in (CRYSTAL, "reflection", "suggestion")
     return isinstance(document, Memory) and is_made(document)
 
 

@@ -3,10 +3,10 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import chain, groupby
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -378,11 +378,15 @@ class Summarised(NamedTuple):
     position: str
 
 
+Suggest: TypeAlias = Callable[[Reader, str, Sequence[Observation], Writing], Awaitable[None]]
+
+
 class SessionSummaries:
     """Makes a session's summary, and has the model read relations out of its own."""
 
-    def __init__(self, current: Current, assistant: Assistant | None) -> None:
-        self._current, self._assistant = current, assistant
+    def __init__(self, current: Current, assistant: Assistant | None, suggest: Suggest) -> None:
+        """`suggest` stores the lessons that a session's observations suggest."""
+        self._current, self._assistant, self._suggest = current, assistant, suggest
 
     async def summarise(self, session: Session, caller: Caller, reader: Reader | None = None) -> Summarised:
         """Summarise a session, by the model if there is one that answers; raises NotFound without observations.
@@ -432,6 +436,7 @@ class SessionSummaries:
             return await self._resumed(session, first, caller)  # another caller summarised it at the same time
         if model and self._assistant is not None:
             fell_back = await _extract_relations(self._current, self._assistant, session, made, writing)
+        await self._suggest(reader or Reader(session.tenant), session.project, visible, writing)
         return Summarised(made, model, fell_back, writing.position)
 
     async def _made_of(self, session: Session, seen: Sequence[Observation]) -> tuple[Digest, str, str, str]:

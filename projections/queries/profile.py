@@ -121,7 +121,7 @@ def talks(observations: Iterable[Observation]) -> set[str]:
     """The sessions in which a user and an agent only talked: none of these observations reads, writes or runs
     anything, so what is said there may be about one person's case instead of the project."""
     observations = list(observations)
-    talked = {item.session for item in observations if item.role == "user" or user_prompt(item)}
+    talked: set[str] = {item.session for item in observations if item.role == "user" or user_prompt(item)}
     return talked - {item.session for item in observations if item.files or item.kind in TOOL_KINDS}
 
 
@@ -387,11 +387,12 @@ def failures(observations: Sequence[Observation]) -> list[tuple[Run, Run | None]
     edited = -1
     for place, observation in enumerate(observations):
         edited = place if changes_files(observation) else edited
-        run = run_of(place, observation)
-        if run is not None and run.reason:
+        if (run := run_of(place, observation)) is None:
+            continue
+        if run.reason:
             standing.pop(run.commands[-1], None)
             standing[run.commands[-1]] = run
-        for failed, failure in list(standing.items()) if run is not None and not run.reason else ():
+        for failed, failure in list(standing.items()) if not run.reason else ():
             is_here = observations[failure.place].session == observation.session
             is_fixed = edited > failure.place and (is_here or failure.test in ("", run.test))
             is_part = failure.test and any(failed.startswith(f"{command} ") for command in run.commands)

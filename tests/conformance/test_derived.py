@@ -458,3 +458,95 @@ async def test_a_project_is_reflected_on_by_what_the_reader_may_see(shop: Worksh
             await shop.learn(f"Pick the {agent}-fruit early {n}", agent_id=agent, tags=["fruit"])
     await shop.project()
     assert (await condensing(shop).reflect(reader, "atlas", AS_ADA)).items == items
+
+
+STORY = (
+    "The export ran out of memory because the whole file is read at once; it is streamed now.",
+    "Export job died again: out of memory, the file was read whole.",
+    "The nightly export was killed for memory. It reads the file at once, so we stream it in chunks.",
+    "Out of memory in the export, since it keeps the whole file in memory.",
+    "The export of orders failed with out of memory. The file has to be streamed, not read whole.",
+)
+
+
+async def test_five_sessions_that_tell_the_same_give_one_memory_and_one_insight_of_five_sources(shop: Workshop):
+    for n, text in enumerate(STORY):
+        await shop.observe(text, f"s{n}", kind="conversation")
+    await shop.project()
+    made = await condensing(shop).consolidate(READER, "atlas", CALLER, fewest_observations=1)
+    await shop.project()
+    reflected = await condensing(shop).reflect(READER, "atlas", CALLER)
+    await shop.project()
+    assert (made.memories, reflected.insights) == (1, 1)
+    (memory,), (insight,) = await shop.memories(), await lessons_of(shop)
+    assert len(memory.derived_from) == len(insight.sources) == 5
+    again = await condensing(shop).consolidate(READER, "atlas", CALLER, fewest_observations=1)
+    assert (again.memories, (await condensing(shop).reflect(READER, "atlas", CALLER)).insights) == (0, 0)
+    for n in range(5):
+        await forget(shop, f"s{n}")
+    assert (await shop.memories(), await lessons_of(shop)) == ([], [])
+
+
+async def test_eight_sessions_with_the_same_request_and_command_give_a_procedure(shop: Workshop):
+    for n in range(8):
+        await shop.observe("", f"s{n}", kind="prompt_submit", data={"prompt": "Run the nightly export."})
+        data = {"tool_name": "Bash", "tool_input": {"command": "make export ENV=prod"}, "tool_output": "done"}
+        await shop.observe("", f"s{n}", kind="post_tool_use", data=data)
+    await shop.project()
+    assert (await condensing(shop).consolidate(READER, "atlas", CALLER)).procedures == 1
+    await shop.project()
+    (procedure,) = (await tagged(shop, "procedure")).values()
+    assert procedure.content == "Run the nightly export.\n1. Bash `make export ENV=prod`"
+    assert len(procedure.derived_from) == 16
+    await forget(shop, "s7")
+    (left,) = (await tagged(shop, "procedure")).values()
+    assert (left.content, len(left.derived_from)) == (procedure.content, 14)
+
+
+async def fixed(shop: Workshop, session: str, *ends: str) -> None:
+    """A test that fails, an edit, a test that passes, and an agent's words."""
+    test = {"tool_name": "Bash", "tool_input": {"command": "pytest tests/test_login.py"}}
+    for output in ("FAILED tests/test_login.py::test_token - AssertionError\n1 failed", "1 passed"):
+        await shop.observe("", session, kind="post_tool_use", data={**test, "tool_output": output})
+        edit = {"tool_name": "Edit", "tool_input": {"file_path": "tests/conftest.py"}, "tool_output": "done"}
+        await shop.observe("", session, kind="post_tool_use", data=edit)
+    for text in ends:
+        await shop.observe(text, session, kind="conversation")
+    await shop.say(TrackSession(project="atlas", session_id=session, status="ended"))
+    await shop.project()
+    assert await shop.upkeep().summarise() == 1
+    await shop.project()
+
+
+CAUSE = "The login test failed because its token had expired. The clock of the login test is frozen now."
+
+
+async def test_a_session_that_fixed_a_failure_suggests_a_lesson_that_goes_with_its_evidence(shop: Workshop):
+    await fixed(shop, "s1", CAUSE)
+    (lesson,) = await lessons_of(shop)
+    assert (lesson.content, lesson.origin, lesson.confidence) == (CAUSE, "suggestion", 0.3)
+    assert len(lesson.sources) == 4
+    await fixed(shop, "s2", CAUSE)  # another session says so, too
+    (lesson,) = await lessons_of(shop)
+    assert (lesson.reinforcements, len(lesson.sources)) == (1, 8)
+    for session in ("s1", "s2"):
+        await shop.say(TrackSession(project="atlas", session_id=session, status="active"))
+        await shop.project()
+        await condensing(shop).summarise(await shop.session(session), CALLER)
+    await condensing(shop).reflect(READER, "atlas", CALLER)
+    await shop.project()
+    assert await lessons_of(shop) == [lesson]
+    await forget(shop, "s1")
+    (left,) = await lessons_of(shop)
+    assert (left.content, len(left.sources)) == (CAUSE, 1)
+    await forget(shop, "s2")
+    assert await lessons_of(shop) == []
+    assert await stored(shop, "token had expired") == []
+
+
+async def test_a_session_that_goes_on_suggests_no_more_than_two_lessons(shop: Workshop):
+    causes = [f"The login test of user{n} failed because token{n} had expired in the login." for n in range(6)]
+    await fixed(shop, "s1", *causes[:3])
+    assert len(await lessons_of(shop)) == 2
+    await fixed(shop, "s1", *causes[3:])
+    assert len(await lessons_of(shop)) == 2

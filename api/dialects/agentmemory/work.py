@@ -26,7 +26,7 @@ from projections.queries.views import view
 MAX_LESSONS = 1_000
 USUAL_CONFIDENCE = 0.5
 LESSON_CHARS = 240
-_SOURCES = {"reflection": "consolidation"}
+_SOURCES = {"reflection": "consolidation", "suggestion": "consolidation"}
 
 
 async def post_lesson(call: Call, arguments: Arguments) -> Response:

@@ -4,13 +4,22 @@ from typing import Any
 
 import msgspec
 import pytest
-from condensing import NOON, called, saw
+from condensing import NOON, asked, called, saw
 
 from ingest.ids import DocumentId
 from ingest.log.position import Position
-from projections.condensing.consolidation import CONTENT_CHARS, FACTS, Fact, facts_of, find_topics, procedures_of
+from projections.condensing.consolidation import (
+    CONTENT_CHARS,
+    FACTS,
+    Fact,
+    facts_of,
+    find_topics,
+    procedures_of,
+    routines_of,
+)
 from projections.condensing.summaries import Digest
 from projections.documents.memories import Memory
+from projections.documents.observations import Observation
 
 REDIS = [
     saw(0, "The Redis stream lost entries because it was trimmed too early.", concepts=("Redis", "redis", "trimming")),
@@ -226,3 +235,115 @@ def test_a_pattern_by_tag_without_a_list_has_sentences_as_steps():
 def test_a_pattern_that_nothing_latest_says_any_more_is_no_procedure():
     memories = [pattern(n, f"s{n}", "Freeze the clock in every test", is_latest=False) for n in range(2)]
     assert procedures_of(memories) == []
+
+
+def in_session(name: str, *observations: Observation) -> list[Observation]:
+    return [msgspec.structs.replace(item, session=DocumentId(name)) for item in observations]
+
+
+def nightly(n: int, request: str = "Run the nightly export and check the totals", *commands: str) -> list[Observation]:
+    """A session that is asked for the nightly export, looks at something of its own, and runs commands."""
+    runs = [called(100 * n + 2 + k, "Bash", {"command": line}, "ok") for k, line in enumerate(commands)]
+    own = called(100 * n + 1, "Bash", {"command": f"make day{n}"}, "ok")
+    return in_session(f"s{n}", asked(100 * n, request), own, *runs)
+
+
+EXPORT = ("make export ENV=prod", "uv run python -m tools.totals --all | tail -3")
+
+
+def test_sessions_with_the_same_request_and_commands_are_a_procedure():
+    seen = [item for n in range(8) for item in nightly(n, "Run the nightly export and check the totals", *EXPORT)]
+    (routine,) = routines_of(seen)
+    assert routine.name == "Run the nightly export and check the totals"
+    assert routine.steps == [f"Bash `{line}`" for line in EXPORT]
+    assert set(routine.sources) == {item.id for n in range(8) for item in (seen[4 * n], *seen[4 * n + 2 : 4 * n + 4])}
+
+
+@pytest.mark.parametrize(
+    "sessions",
+    [
+        [nightly(n, "Run the nightly export", *EXPORT) for n in range(2)],  # by chance
+        [nightly(n, "Run the nightly export", f"make part{n}") for n in range(8)],  # different commands
+        [nightly(n, f"Write a test for service number{n} of town{n}", *EXPORT) for n in range(8)],  # different requests
+        [nightly(n, "Run the nightly export", *(EXPORT * (n < 4))) for n in range(8)],  # half of them
+        [in_session(f"s{n}", called(n, "Bash", {"command": "make"}, "ok")) for n in range(8)],  # no request
+        [in_session(f"s{n}", asked(2 * n, "Fix it now"), called(2 * n + 1, "Bash", {"command": "make"}, error="no"))
+         for n in range(8)],  # what fails is no way to do it
+    ],
+)  # fmt: skip
+def test_sessions_without_a_request_and_commands_in_common_are_no_procedure(sessions: list[list[Observation]]):
+    assert routines_of([item for session in sessions for item in session]) == []
+
+
+STORIES = {
+    "whole file": (
+        "The export ran out of memory because the whole file is read at once; it is streamed now.",
+        "Export job died again: out of memory, the file was read whole.",
+        "The nightly export was killed for memory. It reads the file at once, so we stream it in chunks.",
+        "Out of memory in the export, since it keeps the whole file in memory. Streaming is the fix.",
+        "The export of orders failed with out of memory. The file has to be streamed, not read whole.",
+    ),
+    "nightly backup": (
+        "We decided to keep the nightly backup on the second volume.",
+        "The nightly backup goes to the second volume now.",
+        "nightly backup moved to the second volume, the first was full",
+        "Put the nightly backup on the second volume: done.",
+        "The second volume holds the nightly backup.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_five_sessions_that_tell_the_same_in_ordinary_words_are_one_memory(name: str):
+    seen = [item for n, text in enumerate(STORIES[name]) for item in in_session(f"s{n}", saw(n, text))]
+    (topic,) = find_topics(seen)
+    assert topic.concept == name
+    assert topic.sources == [item.id for item in seen]
+    assert find_topics([msgspec.structs.replace(item, session=DocumentId("s")) for item in seen]) == []
+    assert find_topics(seen[:2]) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "All tests pass and the linter has no issues.",
+        "Now update the settings table of the checkout service.",
+        "`pool.py` calls `open_all()` in /src/shop/checkout/service.py.",
+        "Your settings table of the checkout service is full.",
+    ],
+)
+def test_what_agents_report_of_every_session_is_no_story(said: str):
+    assert find_topics([item for n in range(5) for item in in_session(f"s{n}", saw(n, said))]) == []
+
+
+def talk(n: int, *answers: str) -> list[Observation]:
+    said = [saw(10 * n + k, text, "message", role="assistant") for k, text in enumerate(answers, 1)]
+    return in_session(f"s{n}", saw(10 * n, "Please help me.", "prompt", role="user"), *said)
+
+
+BOOKING = "The booking of Ivan Smith is confirmed for $329 without baggage."
+
+
+def test_one_customers_case_is_no_memory_of_the_project():
+    """A rule that the answers state is one."""
+    rule = "A refund goes to the original payment method within seven business days."
+    seen = [item for n in range(3) for item in talk(n, BOOKING, rule)]
+    assert [topic.content.splitlines()[1:] for topic in find_topics(seen)] == [[f"- {rule}"]]
+    worked = [item for n in range(3) for item in in_session(f"s{n}", called(10 * n + 9, "Bash", {"command": "make"}))]
+    assert len(find_topics([*seen, *worked])) == 2
+
+
+@pytest.mark.parametrize(
+    ("decision", "is_fact"),
+    [
+        (BOOKING, False),
+        ("The reservation IFOYYZ cannot be canceled after a day.", False),
+        ("Basic economy flights cannot be modified.", True),
+    ],
+)
+def test_one_customers_case_is_no_fact_of_the_project(decision: str, is_fact: bool):
+    others = [told()] * 4
+    assert [fact.content for fact in facts_of([*others, told("", decision)])] == [decision] * is_fact
+    worked = msgspec.structs.replace(told("", decision), files=["src/booking.py"])
+    assert [fact.content for fact in facts_of([*others, worked])] == [decision]
+    assert [fact.content for fact in facts_of([*others[1:], told("", decision), told("", decision)])] == [decision]

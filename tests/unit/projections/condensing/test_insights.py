@@ -1,8 +1,12 @@
 """Several documents about one concept amount to something."""
 
 import pytest
+from condensing import asked, called, saw
+from msgspec.structs import replace
 
-from projections.condensing.insights import INSIGHTS, PER_CLUSTER, Item, insights
+from ingest.ids import DocumentId
+from projections.condensing.insights import INSIGHTS, PER_CLUSTER, SUGGESTED, Item, insights, suggestions
+from projections.documents.observations import Observation
 
 
 def item(n: int, text: str, *concepts: str, confidence: float = 0.5, origin: str = "") -> Item:
@@ -122,3 +126,90 @@ def test_clusters_are_the_largest_and_insights_bounded():
 
 def test_items_without_statements_give_nothing():
     assert insights([item(n, "Ok.", "token") for n in range(3)]) == []
+
+
+RETRIES = (
+    "The checkout retries a payment twice, so the gateway charged the card twice.",
+    "The gateway charged a card twice after the checkout retried the payment.",
+    "Cards are charged twice when the checkout retries the payment at the gateway.",
+    "A retried payment of the checkout was charged twice by the gateway.",
+    "The checkout must not retry a payment: the gateway charges it twice.",
+)
+
+
+def test_what_several_sessions_tell_in_words_of_their_own_is_one_insight():
+    said = [item(n, text, origin=f"s{n}") for n, text in enumerate(RETRIES)]
+    (insight,) = insights(said)
+    assert insight.content in RETRIES
+    assert set(insight.sources) == {f"mem_{n}" for n in range(5)}
+    assert insight.confidence == 0.672
+    assert insights(said[:2]) == []
+    assert insights([item(n, text, origin="s1") for n, text in enumerate(RETRIES)]) == []
+
+
+# lessons that failures suggest
+
+TEST = {"command": "uv run pytest tests/test_login.py -q"}
+FAILED = "E   AssertionError: token expired\nFAILED tests/test_login.py::test_token - AssertionError\n1 failed in 0.2s"
+CAUSE = "The login test failed because the clock ran on and the token expired."
+OTHER = "The token expired, so the login test freezes the clock now."
+FIX = "The clock is frozen in conftest.py now."
+
+
+def session(*texts: str, failed: str = FAILED, passed: str = "3 passed in 0.1s") -> list[Observation]:
+    """A test that fails, an edit, a test that passes, and what an agent says at the end."""
+    return [
+        asked(0, "add a test for the login"),
+        called(1, "Bash", TEST, failed),
+        called(2, "Edit", {"file_path": "tests/conftest.py"}),
+        called(3, "Bash", TEST, passed),
+        *(saw(4 + n, text, "conversation") for n, text in enumerate(texts)),
+    ]
+
+
+def test_a_failure_its_cause_and_its_fix_suggest_a_lesson_with_their_evidence():
+    (lesson,) = suggestions(session(f"{CAUSE} {FIX} Left: the logout."))
+    assert (lesson.content, lesson.confidence) == (f"{CAUSE} {FIX}", 0.3)
+    assert lesson.sources == ["obs_1", "obs_2", "obs_3", "obs_4"]
+
+
+@pytest.mark.parametrize(
+    ("observations", "contents"),
+    [
+        (session(f"{CAUSE} I fixed it by freezing the clock."), [f"{CAUSE} I fixed it by freezing the clock."]),
+        (session(f"{OTHER} Done."), [OTHER]),
+        (session(CAUSE, passed=FAILED), []),  # not fixed
+        (session(CAUSE, failed="3 passed"), []),  # nothing failed
+        (session("The login test passes now."), []),  # no cause
+        (session("The menu is blue because Kim likes blue."), []),  # about something else
+        (session("The token probably expired because the clock ran on."), []),  # a guess
+        (session("Left: the token of the login expires early because the clock runs on."), []),  # not fixed
+        (session("This is because the token expired."), []),  # nobody knows what
+        ([*session()[1:4], asked(5, CAUSE)], []),  # said by a user
+        ([asked(0, "the nightly export crashed, look why"),
+          saw(1, "The nightly export crashed because the disk was full.", "conversation"),
+          called(2, "Bash", {"command": "sed -i s/30/7/ keep.env && make export"}, "done"),
+          saw(3, "Only seven days are kept now.", "conversation")],
+         ["The nightly export crashed because the disk was full. Only seven days are kept now."]),
+    ],
+)  # fmt: skip
+def test_only_what_an_agent_says_of_something_that_was_fixed_is_a_lesson(
+    observations: list[Observation], contents: list[str]
+):
+    assert [lesson.content for lesson in suggestions(observations)] == contents
+
+
+def test_a_session_suggests_at_most_two_lessons_the_plainest_first():
+    more = [f"The token of test number {n} expired, so the login test freezes its clock now." for n in range(4)]
+    made = suggestions(session(" ".join([*more, CAUSE])))
+    assert len(made) == SUGGESTED
+    assert made[0].content.startswith(CAUSE)
+
+
+def test_a_failure_of_one_session_that_another_fixes_suggests_a_lesson():
+    first, second = session(CAUSE), session(FIX)
+    parted = [*first[:2], first[4], *(replace(item, session=DocumentId("s2")) for item in second[2:])]
+    parted = [replace(item, id=DocumentId(f"obs_{n}")) for n, item in enumerate(parted)]
+    (lesson,) = suggestions(parted)
+    assert lesson.content == f"{CAUSE} {FIX}"
+    assert lesson.sources == ["obs_1", "obs_3", "obs_4", "obs_2", "obs_5"]

@@ -50,6 +50,13 @@ def test_a_piece_of_twenty_characters_is_no_sentence():
     assert summarise(["x" * 20, "y" * 21]) == "y" * 21
 
 
+def test_fifty_memories_that_are_alike_but_for_a_number_are_told_by_several_of_them():
+    alike = [f"The deploy of release {n} took {n + 3} minutes and went well." for n in range(50)]
+    assert summarise(alike) == " ".join(alike[n] for n in (0, 12, 24, 36, 49))
+    assert summarise(["The deploy went well again today."] * 50) == "The deploy went well again today."
+    assert summarise(alike[:3]) == " ".join(alike[:3])
+
+
 def test_only_whole_words_of_ascii_letters_count():
     """Both sentences have no words, so neither matches the other and both are kept."""
     assert summarise(["1234 5678 ab cd 9012 3456", "1234 5678 ab cd 9012 3456"]) == " ".join(
