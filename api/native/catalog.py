@@ -82,7 +82,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     "name": Parameter("The name of the file.", "main.js"),
     "open": Parameter("Only those that are still to be done."),
     "operation": Parameter("Only events of this type; `*` is all of them, observations too."),
-    "origin": Parameter("Only lessons that this drew: `manual`, `crystal`, `reflection`."),
+    "origin": Parameter("Only lessons that this drew: `manual`, `crystal`, `reflection`, `suggestion`."),
     "partition": Parameter("Only of this partition of the log."),
     "position": Parameter("A place in the log: `<partition>:<ms>-<seq>`.", "3:1769860800000-0"),
     "preview": Parameter("The beginning of what the tool is given."),

@@ -82,8 +82,8 @@ _CASE = re.compile(
     r"\b(?=[A-Z0-9]*[A-Z])[A-Z0-9]{5,}\b|(?<=\w )[A-Z][a-z]+ [A-Z][a-z]+\b|[$€£] ?\d|\b\w+@\w+\.\w+|_\d{3,}"
 )
 """An id, a person's name, an amount: what tells one customer's case from another's."""
-_SHARED_TERMS, _SHARED = 3, 0.5
-"""How many terms two claims share that tell the same, and of the shorter one's terms."""
+_SHARED_TERMS, _SHARED = 3, 0.3
+"""How many terms two claims share that tell the same, and which part of all their terms."""
 _PLAIN_WORD = re.compile(r"(?<![\w./-])[^\W\d_]{4,}(?![\w/-]|\.\w)")
 _IN_EVERY_TEXT = term_set(
     "tests pass fail fixed build lint linter issues clean works success complete done zero changes after before about"
@@ -92,8 +92,6 @@ _IN_EVERY_TEXT = term_set(
     " unfortunately however"
 )
 """What agents report of every session, and words that have no meaning alone."""
-_COMMON = 200
-"""Claims with a term from which it says nothing about what they tell, and looking at all of them would cost."""
 _USUAL = 0.8
 """Share of the sessions with a request that run a command which belongs to it."""
 _STEP = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?P<step>.*\S)", re.MULTILINE)
@@ -137,10 +135,10 @@ def find_topics(observations: Iterable[Observation], max_topics: int = TOPICS, t
         return [claim for claim in claims_of(observation) if not is_case(observation, claim)]
 
     candidates = sorted(about(members, claims).items(), key=lambda item: (-len(item[1]), item[0]))
-    told = told_by_agents(members)
-    for group in stories([(members[place].session, claim) for place, claim in told]):
-        quotes = {told[index][0]: [told[index][1]] for index in group}
-        candidates.append((named_by([told[index][1] for index in group]), quotes))
+    stated = told_by_agents(members)
+    for group in stories([(members[index].session, claim) for index, claim in stated]):
+        quotes = {stated[number][0]: [stated[number][1]] for number in group}
+        candidates.append((named_by([stated[number][1] for number in group]), quotes))
     topics: list[Topic] = []
     quoted: set[str] = set()
     for concept, sentences in candidates:
@@ -246,35 +244,24 @@ def case_check(observations: Sequence[Observation]) -> Callable[[Observation, st
 
 def stories(claims: Sequence[tuple[str, str]]) -> list[list[int]]:
     """Returns the indices of claims that tell the same in other words, in at least FEWEST_MEMBERS sessions: groups, the
-    one of most sessions first, each led by the claim that most others resemble. `claims` are a session and a text.
+    one of most sessions first, each led by the claim that the others resemble. `claims` are a session and a text.
     """
     words_of = (_PLAIN_WORD.findall(CODE_SPAN.sub(" ", text)) for _, text in claims)
     term_sets = [term_set(" ".join(words)) - _IN_EVERY_TEXT for words in words_of]
-    with_term: defaultdict[str, list[int]] = defaultdict(list)
-    for index, words in enumerate(term_sets):
-        for word in words if len(words) >= _SHARED_TERMS else ():
-            with_term[word].append(index)
-    alike: list[set[int]] = []
-    for words in term_sets:
-        shared = Counter(other for word in words for other in with_term[word] if len(with_term[word]) <= _COMMON)
-        least = {other: max(_SHARED_TERMS, _SHARED * min(len(words), len(term_sets[other]))) for other in shared}
-        alike.append({other for other, count in shared.items() if count >= least[other]})
     groups: list[list[int]] = []
-    used: set[int] = set()
-    for leader in sorted(range(len(claims)), key=lambda index: -len({claims[other][0] for other in alike[index]})):
-        group = [leader, *sorted(alike[leader] - used - {leader})]
-        if leader not in used and len({claims[index][0] for index in group}) >= FEWEST_MEMBERS:
-            groups.append(group)
-            used.update(group)
-    return groups
+    for leader, *others in alike_groups(term_sets, _SHARED):
+        alike = [other for other in others if len(term_sets[leader] & term_sets[other]) >= _SHARED_TERMS]
+        if len({claims[index][0] for index in (leader, *alike)}) >= FEWEST_MEMBERS:
+            groups.append([leader, *alike])
+    return sorted(groups, key=lambda group: -len({claims[index][0] for index in group}))
 
 
 def told_by_agents(observations: Sequence[Observation]) -> list[tuple[int, str]]:
-    """Returns what agents claim in these observations, with its place; nothing that is about one person's case."""
+    """Returns what agents claim in these observations, with its index; nothing that is about one person's case."""
     is_case = case_check(observations)
     return [
-        (place, claim)
-        for place, item in enumerate(observations)
+        (index, claim)
+        for index, item in enumerate(observations)
         if item.role in ("", "assistant") and not item.data.get("tool_name") and item.importance >= MIN_IMPORTANCE
         for claim in tellings(account(item))
         if not is_case(item, claim)
@@ -314,8 +301,10 @@ def _topic(concept: str, members: Sequence[Observation], sentences: Sequence[Seq
     leads = [lead for _, lead in leading(sentences)]
     groups = claim_groups(leads, SAME_CLAIM)
     content = "\n".join(fitting([title, *(f"- {leads[group[0]]}" for group in groups)], CONTENT_CHARS, "\n"))
-    told = [group for group in groups if says(content, leads[group[0]])]  # nearly alike: in the words of the first
-    stating = sorted(index for group in told for index in group if len(told) > 1 or says(content, leads[index]))
+    quoted = [index for group in groups if says(content, leads[group[0]]) for index in group]
+    agents = {member.session for member in members if member.role in ("", "assistant")}
+    is_agreed = len(agents) > 1  # in several sessions: nearly the same words are enough
+    stating = sorted(index for index in quoted if is_agreed or says(content, leads[index]))
     return Topic(concept, title, content, [members[index].id for index in stating])
 
 
@@ -346,7 +335,7 @@ def summarise(texts: Sequence[str], max_sentences: int = MAX_SENTENCES) -> str:
     different = claim_groups(sentences[::step], ALIKE) if len(selected) < max_sentences else []
     if len(different) > len(selected):  # alike but for a number or a name: some of them, from the first to the last
         last, most = len(different) - 1, min(len(different), max_sentences) - 1
-        selected = [step * different[place * last // most][0] for place in range(most + 1)]
+        selected = [step * different[number * last // most][0] for number in range(most + 1)]
     if len(selected) > max_sentences:
         central = best(centrality([words[index] for index in selected]), max_sentences)
         selected = [selected[rank] for rank in central]

@@ -198,11 +198,9 @@ async def reflect(
     observed.sort(key=in_time)
 
     def concluded() -> list[tuple[Insight, Lesson | None]]:
-        told = [
-            Item(observed[place].id, [], claim, MEMORY_CONFIDENCE, observed[place].session)
-            for place, claim in told_by_agents(observed)
-        ]
-        return _with_existing(insights([*items, *told], max_clusters), live, made)
+        heard = ((observed[index], claim) for index, claim in told_by_agents(observed))
+        of_sessions = [Item(item.id, [], claim, MEMORY_CONFIDENCE, item.session) for item, claim in heard]
+        return _with_existing(insights([*items, *of_sessions], max_clusters), live, made)
 
     conclusions = await asyncio.to_thread(concluded)
     writing, new = Writing(current, caller), 0
@@ -280,37 +278,39 @@ Trouble: TypeAlias = tuple[int, int, frozenset[str]]
 def suggestions(observations: Sequence[Observation]) -> list[Insight]:
     """Returns what failed, why, and what fixed it, in the words of agents, each with the observations that show it.
 
-    A cause is told by an agent after something failed that passed later. At most two of a session, the surest first.
-    The observations are in time order.
+    An agent names a cause after something failed that passed later. At most two of a session, the surest first. The
+    observations are in time order.
     """
-    troubles = list(_troubles(observations))
+    of_session: defaultdict[str, list[Trouble]] = defaultdict(list)
+    for trouble in _troubles(observations):
+        for session in {observations[end].session for end in trouble[:2]}:
+            of_session[session].append(trouble)
     ranked: defaultdict[str, list[tuple[int, Insight]]] = defaultdict(list)
-    for place, item in enumerate(observations) if troubles else ():
-        near = [
-            trouble for trouble in troubles
-            if place > trouble[0] and item.session in {observations[end].session for end in trouble[:2]}
-        ]  # fmt: skip
-        for cause in filter(_is_cause, _told_by_agent(item) if near else ()):
+    for index, item in enumerate(observations):
+        near = [trouble for trouble in of_session.get(item.session, ()) if index > trouble[0]]
+        for cause in filter(_is_cause, _by_agent(item) if near else ()):
             words, is_plain = term_set(cause), _CAUSE.search(cause) is not None
-            trouble = max(near, key=lambda known: len(words & known[2]))
+            trouble = max(near, key=lambda trouble: len(words & trouble[2]))
             shared = len(words & trouble[2])
             if shared > 1 or (shared and (is_plain or _TROUBLE.search(cause))):
-                ranked[item.session].append((shared + 2 * is_plain, _suggested(observations, trouble, place, cause)))
+                ranked[item.session].append((shared + 2 * is_plain, _suggested(observations, trouble, index, cause)))
     return [made for of in ranked.values() for _, made in sorted(of, key=lambda item: -item[0])[:SUGGESTED]]
 
 
-def _suggested(observations: Sequence[Observation], trouble: Trouble, place: int, cause: str) -> Insight:
+def _suggested(observations: Sequence[Observation], trouble: Trouble, index: int, cause: str) -> Insight:
     """A cause, what an agent says of the fix unless the cause does, and the evidence for both."""
     failed, passed, _ = trouble
-    told, fix = place, ""
+    fixing = observations[passed].session
+    closing, fix = index, ""
     if not _FIX.search(cause):
-        after = range(max(place, passed), len(observations))
-        told = next((n for n in after if _told_by_agent(observations[n])), place)
-        others = [text for text in _told_by_agent(observations[told]) if text != cause and _FIX.search(text)]
+        after = [n for n in range(max(index, passed), len(observations)) if observations[n].session == fixing]
+        closing = next((n for n in after if _by_agent(observations[n])), index)
+        others = [text for text in _by_agent(observations[closing]) if text != cause and _FIX.search(text)]
         sure = [text for text in others if is_claim(text.replace("I ", "we ")) and not _UNSURE.search(text)]
         fix = next((text for text in sure if not _is_cause(text)), "")
-    edits = [n for n in range(failed, passed + 1) if changes_files(observations[n])]
-    evidence = dict.fromkeys([failed, *edits[-1:], passed, place, told])
+    changes = (n for n in range(failed, passed + 1) if changes_files(observations[n]))
+    edits = [n for n in changes if observations[n].session == fixing]
+    evidence = dict.fromkeys([failed, *edits[-1:], passed, index, closing])
     content = " ".join(closed(text) for text in (cause, fix) if text)
     return Insight(content, SUGGESTED_CONFIDENCE, [], [observations[n].id for n in evidence])
 
@@ -320,20 +320,20 @@ def _troubles(observations: Sequence[Observation]) -> Iterator[Trouble]:
     something."""
     for failure, passed in failures(observations):
         if passed is not None:
-            data = observations[failure.place].data
+            data = observations[failure.index].data
             output = told_by(data.get("tool_output") or data.get("error"))[-SCAN_CHARS:]
-            yield failure.place, passed.place, term_set(" ".join([*failure.commands, failure.reason, output]))
-    runs = [run.place for place, item in enumerate(observations) if (run := run_of(place, item)) and not run.reason]
-    edits = [place for place, item in enumerate(observations) if changes_files(item)]
-    for place, item in enumerate(observations):
+            yield failure.index, passed.index, term_set(" ".join([*failure.commands, failure.reason, output]))
+    runs = [run.index for n, item in enumerate(observations) if (run := run_of(n, item)) and not run.reason]
+    edits = [n for n, item in enumerate(observations) if changes_files(item)]
+    for index, item in enumerate(observations):
         if (prompt := user_prompt(item)) and _TROUBLE.search(prompt):
-            edited = next((edit for edit in edits if edit > place), len(observations))
-            passed = next((run for run in runs if run >= edited and shell_line(observations[run])), place)
-            if passed > place and observations[passed].session == item.session:
-                yield place, passed, term_set(prompt[:SCAN_CHARS])
+            edited = next((edit for edit in edits if edit > index), len(observations))
+            passed = next((run for run in runs if run >= edited and shell_line(observations[run])), index)
+            if passed > index and observations[passed].session == item.session:
+                yield index, passed, term_set(prompt[:SCAN_CHARS])
 
 
-def _told_by_agent(observation: Observation) -> list[str]:
+def _by_agent(observation: Observation) -> list[str]:
     """The sentences of an agent's own words."""
     is_agent = observation.role in ("", "assistant") and not observation.data.get("tool_name")
     return stated(prose(observation)) if is_agent and not user_prompt(observation) else []
@@ -358,9 +358,9 @@ async def suggest(
     for suggestion in made:
         claim, session = Claim.of(suggestion.content), session_of[suggestion.sources[-1]]
         existing = next((lesson for lesson in learned if claim.is_said_by(Claim.of(lesson.content), SAME_CLAIM)), None)
-        is_new = existing is None or not {*suggestion.sources} & {*existing.sources}
-        is_theirs = existing is not None and existing.origin != SUGGESTION
-        if is_theirs or not is_new or count[session] >= SUGGESTED:
+        evidence = {*suggestion.sources}
+        is_stated = existing is not None and (existing.origin != SUGGESTION or evidence & {*existing.sources})
+        if is_stated or count[session] >= SUGGESTED:
             continue
         count[session] += 1
         content = suggestion.content if existing is None else existing.content

@@ -134,8 +134,8 @@ def _tail(lines: Sequence[str], size_limit: int) -> str:
 def _rules(ordered: Iterable[Observation]) -> list[str]:
     """What users say that always holds, each once."""
     prompts = [user_prompt(item) or prose(item) * (item.role == "user") for item in ordered]
-    said = [text for prompt in prompts for text in statements(prompt) if "<" not in text]
-    rules = [text for text in said if _RULE.search(text) and not _OF_A_REPLY.match(text)]
+    rules = [text for prompt in prompts for text in statements(prompt) if "<" not in text]
+    rules = [text for text in rules if _RULE.search(text) and not _OF_A_REPLY.match(text)]
     rules = [text for text in dict.fromkeys(rules) if len(text) <= _LINE_CHARS and len(text.split()) >= _RULE_WORDS]
     return [rule for rule in rules if is_claim(rule) and stands_alone(rule)]
 

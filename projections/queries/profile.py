@@ -93,9 +93,9 @@ def profile(
     newest.sort(key=lambda observation: observation.occurred_at, reverse=True)
     talked = talks(newest)
 
-    def is_common(places: Iterable[int]) -> bool:
+    def is_common(indexes: Iterable[int]) -> bool:
         """Whether more than one observation says it, and not only the talk with one person."""
-        sessions = [newest[place].session for place in places]
+        sessions = [newest[index].session for index in indexes]
         return len(sessions) > 1 and (len(set(sessions)) > 1 or sessions[0] not in talked)
 
     return Profile(
@@ -104,7 +104,7 @@ def profile(
         session_count=session_count,
         total_observations=total_observations or len(observations),
         concepts=_most_frequent(
-            topic for topic, places in about(newest, _statements).items() if is_common(places) for _ in places
+            topic for topic, indexes in about(newest, _statements).items() if is_common(indexes) for _ in indexes
         ),
         files=_changed_often(newest),
         conventions=conventions(name for observation in newest for name in observation.files),
@@ -368,9 +368,9 @@ _OUTPUT_CHARS = 8_000
 
 
 class Run(NamedTuple):
-    """A tool call: its place among observations, its commands without options, what tested, why it failed if it did."""
+    """A tool call: its index among observations, its commands without options, what tested, why it failed if it did."""
 
-    place: int
+    index: int
     commands: list[str]
     test: str = ""
     reason: str = ""
@@ -385,16 +385,16 @@ def failures(observations: Sequence[Observation]) -> list[tuple[Run, Run | None]
     standing: dict[str, Run] = {}
     ended: list[tuple[Run, Run | None]] = []
     edited = -1
-    for place, observation in enumerate(observations):
-        edited = place if changes_files(observation) else edited
-        if (run := run_of(place, observation)) is None:
+    for index, observation in enumerate(observations):
+        edited = index if changes_files(observation) else edited
+        if (run := run_of(index, observation)) is None:
             continue
         if run.reason:
             standing.pop(run.commands[-1], None)
             standing[run.commands[-1]] = run
         for failed, failure in list(standing.items()) if not run.reason else ():
-            is_here = observations[failure.place].session == observation.session
-            is_fixed = edited > failure.place and (is_here or failure.test in ("", run.test))
+            is_here = observations[failure.index].session == observation.session
+            is_fixed = edited > failure.index and (is_here or failure.test in ("", run.test))
             is_part = failure.test and any(failed.startswith(f"{command} ") for command in run.commands)
             if not {*run.commands}.isdisjoint(failure.commands) or (run.test and (is_fixed or is_part)):
                 ended.append((standing.pop(failed), run))
@@ -406,17 +406,17 @@ def changes_files(observation: Observation) -> bool:
     return observation.kind in MODIFYING or _CHANGING.search(shell_line(observation)) is not None
 
 
-def run_of(place: int, observation: Observation) -> Run | None:
+def run_of(index: int, observation: Observation) -> Run | None:
     """What a tool ran and why it failed; None for what is no tool call, or only looks at what ran elsewhere."""
     line, called = shell_line(observation), " ".join((observation.data.get("tool_name", ""), *observation.files[:1]))
     commands, test = commands_in(line), match[0] if (match := _TEST.search(line)) else ""
     if observation.kind == "error":
         reason = _error(observation)
-        return Run(place, commands or [called.strip() or reason], test, reason) if reason else None
+        return Run(index, commands or [called.strip() or reason], test, reason) if reason else None
     if not commands:
-        return None if line or not called else Run(place, [called])
+        return None if line or not called else Run(index, [called])
     output = told_by(observation.data.get("tool_output"))[-_OUTPUT_CHARS:]
-    return Run(place, commands, test, error_line(output) if _FAILURE.search(output) else "")
+    return Run(index, commands, test, error_line(output) if _FAILURE.search(output) else "")
 
 
 def shell_line(observation: Observation) -> str:
@@ -451,11 +451,11 @@ def error_line(text: str) -> str:
     lines = [bare for line in text.splitlines() if (bare := line.strip())]
     lines = [line for line in lines if (line[:3] + line[-3:]).strip("=-_*# ") or any(map(str.isdigit, line))]
     asserted = [match[1] for line in lines if (match := _ASSERTED.match(line))]
-    for place, line in enumerate(lines):
+    for number, line in enumerate(lines):
         if test := _FAILED_TEST.match(line):
             reason = test[2] or ""
             if not reason or reason.endswith("..."):  # pytest cuts it to the width of a terminal
-                reason = "".join(asserted[:1]) or reason or "".join(lines[place + 1 : place + 2])
+                reason = "".join(asserted[:1]) or reason or "".join(lines[number + 1 : number + 2])
             return f"{test[1]}: {reason}" if reason else test[1]
     errors = [line for line in lines if _ERROR_WORDS.search(line)]
     raised = asserted[-1:] + [line for line in reversed(lines) if _EXCEPTION.match(line)]

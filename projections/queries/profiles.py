@@ -72,12 +72,12 @@ class ProjectProfiles:
         titles = {session: summary.title for session, summary in summaries.items()}
         fresh = None
         if past or any(memory.project == project for memory in memories):
-            now, known = system_clock(), (len(past), len(observations))
-            if not reader.only_agent:  # who sees only some of them is not told how many there are
+            now, counts = system_clock(), (len(past), len(observations))
+            if not reader.only_agent:  # a reader who sees only some does not learn how many there are
                 listings = [sessions(reader.tenant, project), timeline(reader.tenant, project)]
-                known = await self._documents.count(listings)
+                counts = await self._documents.count(listings)
             fresh = await to_thread(
-                profile, project, user_id, known[0], observations, memories, now, titles, total_observations=known[1]
+                profile, project, user_id, counts[0], observations, memories, now, titles, total_observations=counts[1]
             )
         if left_out():
             return fresh, False

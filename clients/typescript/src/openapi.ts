@@ -3703,7 +3703,7 @@ export interface operations {
                 limit?: number;
                 /** @description Only what is at least so sure. */
                 min_confidence?: number;
-                /** @description Only lessons that this drew: `manual`, `crystal`, `reflection`. */
+                /** @description Only lessons that this drew: `manual`, `crystal`, `reflection`, `suggestion`. */
                 origin?: string;
                 /**
                  * @description Only of this project; empty is what is of no project.
