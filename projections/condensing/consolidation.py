@@ -77,7 +77,13 @@ PATTERN = "pattern"
 _LINE_CHARS = 240
 _FEWEST_TERMS = 3
 """A statement of fewer is in every session ("All tests pass.") and tells nothing."""
-_ADDRESSED = re.compile(r"\b(?:you|your|yours|please)\b|\A\W*(?:yes|no|sure|thanks?),", re.IGNORECASE)
+_ADDRESSED = re.compile(
+    r"\b(?:you|your|yours|please)\b|\A\W*(?:yes|no|sure|thanks?),|\A(?:left|(?:still )?open|to ?do|next):",
+    re.IGNORECASE,
+)
+"""Said to somebody, or of what is left to do."""
+_REPORTED = re.compile(r"(?:[^:]{1,30}: )?(?:Now|[A-Z]\w+ed) ")
+"""How an agent begins to tell what it does, or did."""
 _CASE = re.compile(
     r"\b(?=[A-Z0-9]*[A-Z])[A-Z0-9]{5,}\b|(?<=\w )[A-Z][a-z]+ [A-Z][a-z]+\b|[$€£] ?\d|\b\w+@\w+\.\w+|_\d{3,}"
 )
@@ -271,7 +277,7 @@ def told_by_agents(observations: Sequence[Observation]) -> list[tuple[int, str]]
 def tellings(text: str) -> list[str]:
     """Returns what a text claims, each claim with the sentences that lean on it; no announcement of the next step."""
     claims = (claim for claim in stated(text, _LINE_CHARS) if is_claim(claim) and stands_alone(claim))
-    return [claim for claim in claims if not _ADDRESSED.search(claim) and not claim.startswith("Now ")]
+    return [claim for claim in claims if not _ADDRESSED.search(claim) and not _REPORTED.match(claim)]
 
 
 def named_by(texts: Sequence[str]) -> str:

@@ -323,12 +323,13 @@ def _troubles(observations: Sequence[Observation]) -> Iterator[Trouble]:
             data = observations[failure.index].data
             output = told_by(data.get("tool_output") or data.get("error"))[-SCAN_CHARS:]
             yield failure.index, passed.index, term_set(" ".join([*failure.commands, failure.reason, output]))
-    runs = [run.index for n, item in enumerate(observations) if (run := run_of(n, item)) and not run.reason]
     edits = [n for n, item in enumerate(observations) if changes_files(item)]
     for index, item in enumerate(observations):
         if (prompt := user_prompt(item)) and _TROUBLE.search(prompt):
             edited = next((edit for edit in edits if edit > index), len(observations))
-            passed = next((run for run in runs if run >= edited and shell_line(observations[run])), index)
+            commands = (n for n in range(edited, len(observations)) if shell_line(observations[n]))
+            runs = filter(None, (run_of(n, observations[n]) for n in commands))
+            passed = next((run.index for run in runs if not run.reason), index)
             if passed > index and observations[passed].session == item.session:
                 yield index, passed, term_set(prompt[:SCAN_CHARS])
 

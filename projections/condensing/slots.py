@@ -99,6 +99,8 @@ def _todos(observation: Observation) -> list[str]:
     tool_input = observation.data.get("tool_input")
     listed = cast(dict[str, Any], tool_input).get("todos") if isinstance(tool_input, dict) else None
     if not isinstance(listed, list):
+        if observation.role in ("tool_call", "tool_result"):
+            return []
         return [line for line in prose(observation).splitlines() if "todo" in line.lower()][:1]
     todos: list[str] = []
     for item in cast(list[Any], listed):

@@ -344,11 +344,13 @@ _NAMED_ERROR = re.compile(r"\b(?:error|fatal|panic|exception)\b[^.]*: ", re.IGNO
 _FAILED_TEST = re.compile(r"(?:FAILED|--- FAIL:|FAIL|✗|✕|not ok \d+ -?)\s+(\S.*?)(?: - (.*)| \([\d.]+ ?m?s\))?\Z")
 _ASSERTED = re.compile(r"E\s+(assert\b.*|\S*(?:Error|Exception)\b.*)")
 _FAILURE = re.compile(
-    r"^\s*(?:FAIL(?:ED)?\b|--- FAIL|npm ERR!|make(?:\[\d+\])?: \*\*\*|Traceback \(most recent call last\)|ERROR: )"
+    r"^[ \t]*(?:FAIL(?:ED)?\b|--- FAIL|npm ERR!|make(?:\[\d+\])?: \*\*\*|Traceback \(most recent call last\)|ERROR: )"
     r"|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b(?!=)|\berror(?:\[E\d+\]| TS\d+)|\bexit code:? [1-9]",
     re.MULTILINE | re.IGNORECASE,
 )
 """What the output of a failed command says, whose tool did not say that it failed."""
+_FAILURE_SIGNS = ("fail", "error", "traceback", "npm err!", "***", "exit code")
+"""One of which is in each of those: looked for first, at a fraction of the price."""
 _TEST = re.compile(
     r"\b(?:pytest|unittest|tox|nox|vitest|jest|mocha|rspec|phpunit|ctest|playwright|cypress|(?:cargo|go|mix|dotnet|gradlew?"
     r"|mvn) (?:nex)?test|(?:npm|pnpm|yarn|bun|make|just|task|rake)\b[^|;&]*\b(?:\w+[-:])?(?:tests?|check|e2e))\b"
@@ -364,7 +366,7 @@ _ASIDE = re.compile(
     r"|journalctl|git|(?:gh|kubectl|docker|aws|systemctl)\b.*\b(?:logs?|view|show|describe|list|get|status|events))\b"
 )
 """A command that is there for another one, or shows how something else went."""
-_OUTPUT_CHARS = 8_000
+_OUTPUT_CHARS = 4_000
 
 
 class Run(NamedTuple):
@@ -416,7 +418,8 @@ def run_of(index: int, observation: Observation) -> Run | None:
     if not commands:
         return None if line or not called else Run(index, [called])
     output = told_by(observation.data.get("tool_output"))[-_OUTPUT_CHARS:]
-    return Run(index, commands, test, error_line(output) if _FAILURE.search(output) else "")
+    may_fail = any(map(output.lower().__contains__, _FAILURE_SIGNS))
+    return Run(index, commands, test, error_line(output) if may_fail and _FAILURE.search(output) else "")
 
 
 def shell_line(observation: Observation) -> str:
@@ -457,6 +460,8 @@ def error_line(text: str) -> str:
             if not reason or reason.endswith("..."):  # pytest cuts it to the width of a terminal
                 reason = "".join(asserted[:1]) or reason or "".join(lines[number + 1 : number + 2])
             return f"{test[1]}: {reason}" if reason else test[1]
+    raised = asserted[-1:] or [line for line in reversed(lines) if _EXCEPTION.match(line)]
+    if raised:
+        return raised[0]
     errors = [line for line in lines if _ERROR_WORDS.search(line)]
-    raised = asserted[-1:] + [line for line in reversed(lines) if _EXCEPTION.match(line)]
-    return next(chain(raised, filter(_NAMED_ERROR.search, errors), errors), "")
+    return next(chain(filter(_NAMED_ERROR.search, errors), errors), "")
