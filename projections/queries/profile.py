@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from itertools import chain, islice
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -369,7 +369,7 @@ _ASIDE = re.compile(
 _OUTPUT_CHARS = 4_000
 
 
-class Run(NamedTuple):
+class Run(Struct, frozen=True):
     """A tool call: its index among observations, its commands without options, what tested, why it failed if it did."""
 
     index: int

@@ -530,7 +530,7 @@ async def test_a_session_that_fixed_a_failure_suggests_a_lesson_that_goes_with_i
     (lesson,) = await lessons_of(shop)
     assert (lesson.reinforcements, len(lesson.sources)) == (1, 8)
     for session in ("s1", "s2"):
-        await shop.say(TrackSession(project="atlas", session_id=session, status="active"))
+        await shop.say(TrackSession(project="atlas", session_id=session, status="started"))
         await shop.project()
         await condensing(shop).summarise(await shop.session(session), CALLER)
     await condensing(shop).reflect(READER, "atlas", CALLER)
