@@ -84,9 +84,7 @@ _ADDRESSED = re.compile(
 """Said to somebody, or of what is left to do."""
 _REPORTED = re.compile(r"(?:[^:]{1,30}: )?(?:Now|[A-Z]\w+ed) ")
 """How an agent begins to tell what it does, or did."""
-_CASE = re.compile(
-    r"\b(?=[A-Z0-9]*[A-Z])[A-Z0-9]{5,}\b|(?<=\w )[A-Z][a-z]+ [A-Z][a-z]+\b|[$€£] ?\d|\b\w+@\w+\.\w+|_\d{3,}"
-)
+_CASE = re.compile(r"\b(?=[A-Z0-9]*[A-Z])[A-Z0-9]{5,}\b|\b[A-Z][a-z]+ [A-Z][a-z]+\b|[$€£] ?\d|\b\w+@\w+\.\w+|_\d{3,}")
 """An id, a person's name, an amount: what tells one customer's case from another's."""
 _SHARED_TERMS, _SHARED = 3, 0.3
 """How many terms two claims share that tell the same, and which part of all their terms."""

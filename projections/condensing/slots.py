@@ -14,7 +14,7 @@ from projections.compression.accounts import MODIFYING, in_time, prose, user_pro
 from projections.compression.sentences import shortened, statements
 from projections.condensing.claims import is_claim, stands_alone
 from projections.condensing.summaries import modified_first
-from projections.documents.observations import TOOL_KINDS, Observation
+from projections.documents.observations import Observation
 from projections.documents.slots import Slot
 
 PENDING, PATTERNS, CONTEXT = "pending_items", "session_patterns", "project_context"
@@ -51,7 +51,7 @@ def reflect(observations: Sequence[Observation], slots: Mapping[str, Slot], now:
         time = now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         written[PATTERNS] = f"{time}: {errors} error, {commands} command_run"[: patterns.size_limit]
     if context := slots.get(CONTEXT):
-        worked = any(item.files or item.kind in TOOL_KINDS for item in ordered)
+        worked = any(item.files or item.kind == "command_run" for item in ordered)
         written[CONTEXT] = _context(context, ordered, _rules(ordered) if worked else [])
     return {label: content for label, content in written.items() if content != slots[label].content}
 

@@ -19,7 +19,7 @@ from projections.compression.payloads import MAX_NODES
 from projections.compression.sentences import statements
 from projections.compression.words import CODE_SPAN, TOOLS, words
 from projections.documents.memories import SERVER_TAGS, Memory
-from projections.documents.observations import IMPORTANT, TOOL_KINDS, Observation
+from projections.documents.observations import IMPORTANT, Observation
 from projections.search.terms import STOP_WORDS, UNSPACED
 
 MOST_FREQUENT = 15
@@ -118,11 +118,11 @@ def profile(
 
 
 def talks(observations: Iterable[Observation]) -> set[str]:
-    """The sessions in which a user and an agent only talked: none of these observations reads, writes or runs
-    anything, so what is said there may be about one person's case instead of the project."""
+    """The sessions in which a user and an agent only talked: none of these observations is about a file or a command,
+    so what is said there may be about one person's case instead of the project."""
     observations = list(observations)
     talked: set[str] = {item.session for item in observations if item.role == "user" or user_prompt(item)}
-    return talked - {item.session for item in observations if item.files or item.kind in TOOL_KINDS}
+    return talked - {item.session for item in observations if item.files or item.kind == "command_run"}
 
 
 def conventions(files: Iterable[str]) -> list[str]:

@@ -327,7 +327,8 @@ BOOKING = "The booking of Ivan Smith is confirmed for $329 without baggage."
 def test_one_customers_case_is_no_memory_of_the_project():
     """A rule that the answers state is one."""
     rule = "A refund goes to the original payment method within seven business days."
-    seen = [item for n in range(3) for item in talk(n, BOOKING, rule)]
+    looked = [in_session(f"s{n}", called(10 * n + 8, "update_reservation", {"code": "IFOYYZ"}, "ok")) for n in range(3)]
+    seen = [item for n in range(3) for item in (*talk(n, BOOKING, rule), *looked[n])]
     assert [topic.content.splitlines()[1:] for topic in find_topics(seen)] == [[f"- {rule}"]]
     worked = [item for n in range(3) for item in in_session(f"s{n}", called(10 * n + 9, "Bash", {"command": "make"}))]
     assert len(find_topics([*seen, *worked])) == 2
@@ -338,6 +339,7 @@ def test_one_customers_case_is_no_memory_of_the_project():
     [
         (BOOKING, False),
         ("The reservation IFOYYZ cannot be canceled after a day.", False),
+        ("Ivan Smith has booked a seat beside the window.", False),
         ("Basic economy flights cannot be modified.", True),
     ],
 )
