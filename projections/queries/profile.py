@@ -410,13 +410,14 @@ def changes_files(observation: Observation) -> bool:
 
 def run_of(index: int, observation: Observation) -> Run | None:
     """What a tool ran and why it failed; None for what is no tool call, or only looks at what ran elsewhere."""
-    line, called = shell_line(observation), " ".join((observation.data.get("tool_name", ""), *observation.files[:1]))
+    line, tool = shell_line(observation), str(observation.data.get("tool_name") or "")
+    called = " ".join([tool, *observation.files[:1]]).strip()
     commands, test = commands_in(line), match[0] if (match := _TEST.search(line)) else ""
     if observation.kind == "error":
         reason = _error(observation)
-        return Run(index, commands or [called.strip() or reason], test, reason) if reason else None
+        return Run(index, commands or [called or reason], test, reason) if reason else None
     if not commands:
-        return None if line or not called else Run(index, [called])
+        return Run(index, [called]) if tool and not line else None
     output = told_by(observation.data.get("tool_output"))[-_OUTPUT_CHARS:]
     may_fail = any(map(output.lower().__contains__, _FAILURE_SIGNS))
     return Run(index, commands, test, error_line(output) if may_fail and _FAILURE.search(output) else "")

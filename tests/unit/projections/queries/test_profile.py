@@ -178,6 +178,12 @@ def test_what_a_command_shows_of_another_run_is_no_error_of_its_own(command: str
     assert told(ran(1, command, FAILED)).errors == []
 
 
+@pytest.mark.parametrize("value", [None, 7, [], ["make", 7], {"command": ["make"]}, {"cmd": None}, "x" * 9000])
+def test_any_input_of_a_tool_can_be_read(value: Any):
+    data = {"tool_name": value, "tool_input": value, "tool_output": value, "error": value}
+    told(*(seen(n, kind=kind, data=data) for n, kind in enumerate(["error", "command_run", "file_edit", "other"])))
+
+
 def test_a_tool_that_works_on_the_same_file_later_ends_its_error():
     failed = seen(1, kind="error", files=("a.py",), data={"tool_name": "Edit", "error": "String not found"})
     edited = seen(2, kind="file_edit", files=("a.py",), data={"tool_name": "Edit"})
