@@ -201,7 +201,7 @@ async def post_consolidate(call: NativeCall, body: ConsolidateRequest) -> Consol
 
 @route("POST /v1/reflect", WRITE, 202, optional=True)
 async def post_reflect(call: NativeCall, body: ReflectRequest) -> Reflected:
-    """Insights from what a project's memories and lessons have in common."""
+    """Insights from what a project's memories, lessons and sessions have in common."""
     return await call.operations.condensing.reflect(call.reader(), body.project, call.caller(), body.max_clusters)
 
 

@@ -139,10 +139,10 @@ def find_topics(observations: Iterable[Observation], max_topics: int = TOPICS, t
         return [claim for claim in claims_of(observation) if not is_case(observation, claim)]
 
     candidates = sorted(about(members, claims).items(), key=lambda item: (-len(item[1]), item[0]))
-    stated = told_by_agents(members)
-    for group in stories([(members[index].session, claim) for index, claim in stated]):
-        quotes = {stated[number][0]: [stated[number][1]] for number in group}
-        candidates.append((named_by([stated[number][1] for number in group]), quotes))
+    by_agents = told_by_agents(members)
+    for group in stories([(members[index].session, claim) for index, claim in by_agents]):
+        alike = [by_agents[number] for number in group]
+        candidates.append((named_by([claim for _, claim in alike]), {index: [claim] for index, claim in alike}))
     topics: list[Topic] = []
     quoted: set[str] = set()
     for concept, sentences in candidates:
@@ -217,11 +217,10 @@ def routines_of(observations: Iterable[Observation]) -> list[Procedure]:
     of_session: defaultdict[str, list[Observation]] = defaultdict(list)
     for observation in sorted(observations, key=in_time):
         of_session[observation.session].append(observation)
-    requests = {
-        session: next((item for item in items if item.role == "user" or user_prompt(item)), None)
-        for session, items in of_session.items()
-    }
-    begun = [(first, of_session[session]) for session, first in requests.items() if first is not None]
+    begun: list[tuple[Observation, list[Observation]]] = []
+    for items in of_session.values():
+        requests = [item for item in items if item.role == "user" or user_prompt(item)]
+        begun += [(first, items) for first in requests[:1]]
     routines: list[tuple[int, Procedure]] = []
     for group in alike_groups([term_set(account(first)) for first, _ in begun], ALIKE):
         runs: defaultdict[tuple[str, ...], dict[int, Observation]] = defaultdict(dict)
@@ -232,10 +231,8 @@ def routines_of(observations: Iterable[Observation]) -> list[Procedure]:
         usual = [ran for ran in runs.values() if len(ran) >= max(FEWEST_MEMBERS, _USUAL * len(group))][:STEPS]
         if usual:
             evidence = [begun[index][0] for index in group] + [item for ran in usual for item in ran.values()]
-            name, steps = (
-                shortened(account(begun[group[-1]][0]), TITLE_CHARS),
-                [account(ran[max(ran)]) for ran in usual],
-            )
+            name = shortened(account(begun[group[-1]][0]), TITLE_CHARS)
+            steps = [account(ran[max(ran)]) for ran in usual]
             routines.append((len(group), Procedure(name, steps, [item.id for item in evidence])))
     return [procedure for _, procedure in sorted(routines, key=lambda item: -item[0])]
 

@@ -144,11 +144,12 @@ def _agreed(statement: str, sources: Sequence[Item], origins: int, concepts: lis
 
 def _told_alike(items: Iterable[Item]) -> Iterator[Insight]:
     """What items of several origins tell in words of their own, in those that most of them share."""
-    stated = [(item, claim) for item in items for claim in tellings(item.text)]
-    for group in stories([(_origin(item), claim) for item, claim in stated])[:PER_CLUSTER]:
-        sources = list({stated[index][0].id: stated[index][0] for index in group}.values())
-        name = named_by([stated[index][1] for index in group])
-        yield _agreed(stated[group[0]][1], sources, len(set(map(_origin, sources))), [name])
+    claims = [(item, claim) for item in items for claim in tellings(item.text)]
+    for group in stories([(_origin(item), claim) for item, claim in claims])[:PER_CLUSTER]:
+        alike = [claims[index] for index in group]
+        sources = list({item.id: item for item, _ in alike}.values())
+        name = named_by([claim for _, claim in alike])
+        yield _agreed(alike[0][1], sources, len(set(map(_origin, sources))), [name])
 
 
 def _concepts(concept: str, sources: Iterable[Item]) -> list[str]:
