@@ -59,7 +59,7 @@ def reflect(observations: Sequence[Observation], slots: Mapping[str, Slot], now:
 def contributed(observations: Sequence[Observation]) -> dict[str, set[str]]:
     """Returns what reflecting on these observations may have put into each slot, as `without` knows it."""
     ordered = sorted(observations, key=in_time)
-    todos = (todo for observation in ordered for todo in _todos(observation))
+    todos = (todo for observation in ordered for todo in _todos(observation, printed=True))
     context = {*_rules(ordered), *modified_first(ordered)}
     return {PENDING: {_folded(shortened(todo, _LINE_CHARS)) for todo in todos}, CONTEXT: context}
 
@@ -88,18 +88,18 @@ def _pending(slot: Slot, ordered: Iterable[Observation]) -> str:
     return _tail(lines + added, slot.size_limit) if added else slot.content
 
 
-def _todos(observation: Observation) -> list[str]:
+def _todos(observation: Observation, *, printed: bool = False) -> list[str]:
     """What an observation says is to do; nothing unless its title or narrative contains "todo".
 
     A todo tool's open items one by one, else of what somebody said the first line that has the word. The word in what
-    a tool read or wrote is nothing that an agent has to do.
+    a tool read or wrote is nothing that an agent has to do; with `printed` it counts, as it did in earlier releases.
     """
     if "todo" not in f"{observation.title}\n{observation.narrative}".lower():
         return []
     tool_input = observation.data.get("tool_input")
     listed = cast(dict[str, Any], tool_input).get("todos") if isinstance(tool_input, dict) else None
     if not isinstance(listed, list):
-        if observation.role in ("tool_call", "tool_result"):
+        if observation.role in ("tool_call", "tool_result") and not printed:
             return []
         return [line for line in prose(observation).splitlines() if "todo" in line.lower()][:1]
     todos: list[str] = []

@@ -49,6 +49,12 @@ def test_a_todo_in_what_a_tool_read_is_not_pending():
     assert reflect(seen, {PENDING: EMPTY[PENDING]}, NOW) == {}
 
 
+def test_a_todo_in_an_output_that_was_recorded_as_text_is_not_pending_but_goes_if_it_was():
+    seen = [saw(0, "1: # TODO rename this", "result", role="tool_result")]
+    assert reflect(seen, {PENDING: EMPTY[PENDING]}, NOW) == {}
+    assert without(PENDING, "- 1: # TODO rename this\n- b", contributed(seen)[PENDING]) == "- b"
+
+
 def test_on_overflow_the_newest_lines_are_kept_whole():
     slots = {PENDING: held("- first\n- second", 24)}
     assert reflect([saw(0, "todo: third")], slots, NOW) == {PENDING: "- second\n- todo: third"}
