@@ -418,14 +418,15 @@ def run_of(index: int, observation: Observation) -> Run | None:
         return Run(index, commands or [called or reason], test, reason) if reason else None
     if not commands:
         return Run(index, [called]) if tool and not line else None
-    output = told_by(observation.data.get("tool_output"))[-_OUTPUT_CHARS:]
+    output = told_by(observation.data.get("tool_output") or observation.content)[-_OUTPUT_CHARS:]
     may_fail = any(map(output.lower().__contains__, _FAILURE_SIGNS))
     return Run(index, commands, test, error_line(output) if may_fail and _FAILURE.search(output) else "")
 
 
 def shell_line(observation: Observation) -> str:
-    """What a shell was called with; "" for another tool."""
+    """What a shell was called with, or what was written down of that; "" for another tool."""
     value = observation.data.get("tool_input") if observation.kind in ("command_run", "error") else ""
+    value = value or observation.content * (observation.kind == "command_run")
     if isinstance(value, dict):
         fields = cast(dict[str, Any], value)
         value = fields.get("command") or fields.get("cmd")

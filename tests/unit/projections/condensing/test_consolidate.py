@@ -259,6 +259,20 @@ def test_sessions_with_the_same_request_and_commands_are_a_procedure():
     assert set(routine.sources) == {item.id for n in range(8) for item in (seen[4 * n], *seen[4 * n + 2 : 4 * n + 4])}
 
 
+def test_requests_and_commands_that_were_written_down_as_text_are_a_procedure_too():
+    seen = [
+        item
+        for n in range(8)
+        for item in in_session(
+            f"s{n}",
+            saw(3 * n, "Run the nightly export", "prompt", role="user"),
+            saw(3 * n + 1, "make export", "command_run"),
+            saw(3 * n + 2, "make totals: 3 failed", "command_run"),
+        )
+    ]
+    assert [(made.name, made.steps) for made in routines_of(seen)] == [("Run the nightly export", ["make export"])]
+
+
 @pytest.mark.parametrize(
     "sessions",
     [
