@@ -93,7 +93,7 @@ _IN_EVERY_TEXT = term_set(
     "tests pass fail fixed build lint linter issues clean works success complete done zero changes after before about"
     " only each other same more most than then also just still when where while with without into over again once until"
     " since because through their there these those this that which would could should will have been were does using"
-    " unfortunately however"
+    " unfortunately however decided decision agreed every"
 )
 """What agents report of every session, and words that have no meaning alone."""
 _USUAL = 0.8

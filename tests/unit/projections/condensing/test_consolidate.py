@@ -317,6 +317,12 @@ def test_five_sessions_that_tell_the_same_in_ordinary_words_are_one_memory(name:
     assert find_topics(seen[:2]) == []
 
 
+def test_decisions_of_one_form_about_different_things_are_no_story():
+    things = ["invoices are rounded", "pictures are copied", "passwords are rotated", "backups are tested"]
+    seen = [saw(n, f"We decided that {thing} every night.") for n, thing in enumerate(things)]
+    assert find_topics([item for n, one in enumerate(seen) for item in in_session(f"s{n}", one)]) == []
+
+
 @pytest.mark.parametrize(
     "said",
     [
