@@ -91,7 +91,7 @@ class _Case:
 
 
 def _cases(history: History, embedder: Embedder, cache: Path) -> Iterator[_Case]:
-    turns = {event["metadata"]["turn"]: _observation(event, place) for place, event in enumerate(history.events, 1)}
+    turns = {event["metadata"]["turn"]: _observation(event, number) for number, event in enumerate(history.events, 1)}
     asked = history.questions
     texts = [chunk(turn.searchable_text()) for turn in turns.values()]
     vectors = _vectors([*(part for parts in texts for part in parts), *(it.text for it in asked)], embedder, cache)
@@ -121,18 +121,18 @@ def _case(
     words = terms(it.text)
     documents, pool = search.pool_of(candidates, asked, words)
     distinct = list(dict.fromkeys(words))[:MAX_QUERY_TERMS]
-    said = pool.terms.counts(distinct).sum(axis=0)
-    query_terms = corrected(candidates, words, [term for term, n in zip(distinct, said, strict=True) if not n])
+    counts = pool.terms.counts(distinct).sum(axis=0)
+    query_terms = corrected(candidates, words, [term for term, n in zip(distinct, counts, strict=True) if not n])
     if query_terms != words:
         documents, pool = search.pool_of(candidates, asked, query_terms)
     if not len(documents):
         return None
-    found = search.features(candidates, asked, query_terms, words, documents, pool, cues_of(it.text))
+    measured = search.features(candidates, asked, query_terms, words, documents, pool, cues_of(it.text))
     names = [turn_of[DocumentId(index.ids[ordinal])] for ordinal in documents.tolist()]
-    return _Case(it, names, found.scores, found.whole, found.evidence)
+    return _Case(it, names, measured.scores, measured.whole, measured.evidence)
 
 
-def _observation(event: dict[str, Any], place: int) -> Observation:
+def _observation(event: dict[str, Any], number: int) -> Observation:
     digest = hashlib.sha256(event["event_id"].encode()).hexdigest()
     data = event.get("data", {})
     compression = asdict(compress(event.get("kind", "message"), event.get("content", ""), data))
@@ -148,7 +148,7 @@ def _observation(event: dict[str, Any], place: int) -> Observation:
         data=data,
         occurred_at=datetime.fromisoformat(event["occurred_at"]),
         recorded_at=datetime(2026, 1, 1, tzinfo=UTC),
-        position=f"0:{place}-0",
+        position=f"0:{number}-0",
         kind=compression.pop("type"),
         **compression,
     )
@@ -232,8 +232,8 @@ def _fit(sets: Mapping[str, Sequence[_Case]], seeds: Sequence[int] = range(SEEDS
 def _minimum(loss: Callable[[Floats], tuple[float, Floats]], start: Floats) -> Floats:
     from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs,reportUnknownVariableType]
 
-    found = cast(Any, minimize)(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200})
-    return np.asarray(found.x, np.float64)
+    result = cast(Any, minimize)(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200})
+    return np.asarray(result.x, np.float64)
 
 
 def _with_confidence(weights: Weights, sets: Mapping[str, Sequence[_Case]]) -> Weights:
@@ -281,7 +281,7 @@ def _recall(cases: Sequence[_Case], score: Callable[[_Case], Floats]) -> str:
     for case in (case for case in counted if case.question.category not in APART):
         ranked, answers = case.ranked(score(case)), case.question.evidence | case.question.also
         shares.append([case.question.share(ranked[:cut]) for cut in CUTS])
-        ranks.append(next((1 / place for place, turn in enumerate(ranked, 1) if turn in answers), 0.0))
+        ranks.append(next((1 / rank for rank, turn in enumerate(ranked, 1) if turn in answers), 0.0))
     if not shares:
         return "-"
     return " / ".join(f"{100 * share:.1f}" for share in np.mean(shares, axis=0)) + f", MRR {np.mean(ranks):.3f}"
@@ -321,8 +321,8 @@ def _stale_first(cases: Sequence[_Case], score: Callable[[_Case], Floats]) -> fl
     firsts: list[bool] = []
     for case in (case for case in cases if case.question.stale):
         answers = case.question.evidence | case.question.also
-        known = [turn in answers for turn in case.ranked(score(case)) if turn in answers | case.question.stale]
-        firsts.append(not (known and known[0]))
+        in_order = [turn in answers for turn in case.ranked(score(case)) if turn in answers | case.question.stale]
+        firsts.append(not (in_order and in_order[0]))
     return round(100 * float(np.mean(firsts)), 1) if firsts else None
 
 
@@ -374,8 +374,8 @@ def fit_ranking(
                 case.fold = group % FOLDS
             sets[name] += cases
         if len({case.fold for case in sets[name]}) < FOLDS:
-            for place, case in enumerate(sets[name]):
-                case.fold = place // 7 % FOLDS
+            for number, case in enumerate(sets[name]):
+                case.fold = number // 7 % FOLDS
     fitted = {name: cases for name, cases in sets.items() if name not in only_measure}
 
     def without(fold: int) -> Weights:

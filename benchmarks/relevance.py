@@ -40,9 +40,9 @@ class Question(NamedTuple):
     stale: frozenset[str] = frozenset()
     to: str = ""
 
-    def share(self, found: Sequence[str]) -> float:
-        """The share of the evidence among the turns found; 1 if one of `also` is."""
-        return 1.0 if self.also.intersection(found) else len(self.evidence.intersection(found)) / len(self.evidence)
+    def share(self, turns: Sequence[str]) -> float:
+        """The share of the evidence among these turns; 1 if one of `also` is."""
+        return 1.0 if self.also.intersection(turns) else len(self.evidence.intersection(turns)) / len(self.evidence)
 
 
 class History(NamedTuple):

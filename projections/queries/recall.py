@@ -173,7 +173,7 @@ class Recalled(NamedTuple):
 
 
 class RecalledDocuments(NamedTuple):
-    """What was found, best first; what was left out; how likely there is an answer."""
+    """Results, best first; what was left out; how likely there is an answer."""
 
     hits: list[Recalled]
     degraded: list[str]

@@ -126,12 +126,12 @@ class Weights(NamedTuple):
 
 
 GROUPS = {
-    "words": ("bm25", "bm25_rank", "said", "near", "raw_near"),
+    "words": ("bm25", "bm25_rank", "coverage", "near_coverage", "raw_near_coverage"),
     "meaning": ("relative_cosine", "raw_cosine", "cosine_rank", "relative_static", "raw_static"),
-    "neighbors": ("before", "after", "two_away", "said_before", "said_after", "after_question"),
+    "neighbors": ("before", "after", "two_away", "coverage_before", "coverage_after", "after_question"),
     "session": (
-        "episode", "episode_cosine", "episode_best", "episode_said", "raw_episode_said",
-        "first", "place", "late", "spread",
+        "episode", "episode_cosine", "episode_best", "episode_coverage", "raw_episode_coverage",
+        "first", "turn_number", "late", "spread",
     ),
     "author": ("author", "other_author", "named_first_person", "user_first_person"),
     "kind": ("user", "tool", "result", "asks", "user_asks", "importance"),
@@ -214,15 +214,15 @@ def score(
     bm25 = PoolBM25(pool.terms, words)
     around = _Surroundings.of(pool)
     lexical = np.asarray(bm25.get_scores(list(words)), np.float64)
-    said = np.minimum(bm25.counts, 1.0)
-    near: Floats = np.max([said, *(around.take(said, distance) for distance in around.places)], axis=0)
+    contained = np.minimum(bm25.counts, 1.0)
+    near: Floats = np.max([contained, *(around.take(contained, distance) for distance in around.places)], axis=0)
     idf = np.array([bm25.idf.get(term, 0.0) for term in bm25.distinct])
     idf = idf / (idf.sum() or 1.0)
-    matched = _Matches.of(lexical, pool, mode, said @ idf, near @ idf)
+    matched = _Matches.of(lexical, pool, mode, contained @ idf, near @ idf)
     traits = dict(zip(TRAITS, having(pool.terms, *TRAITS).T, strict=True))
     columns = {
         **_own(matched),
-        **_episodes(matched, pool, around, said, idf),
+        **_episodes(matched, pool, around, contained, idf),
         **_texts(words, pool, traits, cues, around),
         **_times(words, pool, traits, cues, matched.mix, inside),
     }
@@ -236,7 +236,7 @@ def score(
 
 
 class _Matches(NamedTuple):
-    """How well each document matches by itself, (n,) each."""
+    """How well each document matches, without its neighbors, (n,) each."""
 
     bm25: Floats
     vector: Floats
@@ -244,26 +244,26 @@ class _Matches(NamedTuple):
     static: Floats
     mix: Floats
     """Mean of the standardized legs."""
-    said: Floats
+    coverage: Floats
     """Share of the query that it says; rare words count more."""
-    near: Floats
+    near_coverage: Floats
     """Share that it or one within WINDOW places of it says."""
 
     @classmethod
-    def of(cls, lexical: Floats, pool: Pool, mode: Mode, said: Floats, near: Floats) -> "_Matches":
+    def of(cls, lexical: Floats, pool: Pool, mode: Mode, coverage: Floats, near_coverage: Floats) -> "_Matches":
         none = np.zeros(len(lexical))
         bm25 = standardized(lexical)
         if mode == "lexical":
-            return cls(bm25, bm25, none, none, bm25, said, near)
+            return cls(bm25, bm25, none, none, bm25, coverage, near_coverage)
         own = np.asarray(pool.cosine, np.float64)
         static = none if pool.static is None else np.nan_to_num(np.asarray(pool.static, np.float64))
         meaning = standardized(_meaning(pool))
-        known, embedded = ~np.isnan(meaning), ~np.isnan(own)
+        has_vector, embedded = ~np.isnan(meaning), ~np.isnan(own)
         # without any vector a document counts by its words, or is last if there are none
-        vector = np.where(known, meaning, bm25 if bm25.any() else meaning[known].min(initial=0.0))
+        vector = np.where(has_vector, meaning, bm25 if bm25.any() else meaning[has_vector].min(initial=0.0))
         least = own[embedded].min() if embedded.any() else 0.0
-        raw = np.where(embedded, own, np.where(known, EXPECTED_COSINE, least))
-        return cls(bm25, vector, raw, static, (bm25 + vector) / 2, said, near)
+        raw = np.where(embedded, own, np.where(has_vector, EXPECTED_COSINE, least))
+        return cls(bm25, vector, raw, static, (bm25 + vector) / 2, coverage, near_coverage)
 
 
 def _own(matched: _Matches) -> dict[str, Floats]:
@@ -275,16 +275,18 @@ def _own(matched: _Matches) -> dict[str, Floats]:
         "raw_static": matched.static,
         "bm25_rank": _reciprocal_rank(matched.bm25),
         "cosine_rank": _reciprocal_rank(matched.vector),
-        "said": matched.said,
-        "near": standardized(matched.near),
-        "raw_near": matched.near,
+        "coverage": matched.coverage,
+        "near_coverage": standardized(matched.near_coverage),
+        "raw_near_coverage": matched.near_coverage,
     }
 
 
-def _episodes(matched: _Matches, pool: Pool, around: "_Surroundings", said: Floats, idf: Floats) -> dict[str, Floats]:
+def _episodes(
+    matched: _Matches, pool: Pool, around: "_Surroundings", contained: Floats, idf: Floats
+) -> dict[str, Floats]:
     """What the turns around a document and its session say of it. A document that is alone is its own session."""
-    mix, share = matched.mix, standardized(matched.said)
-    alone = np.all([place == len(mix) for place in around.places.values()], axis=0)
+    mix, share = matched.mix, standardized(matched.coverage)
+    alone = np.all([places == len(mix) for places in around.places.values()], axis=0)
     outside = pool.episode < 0
     _, episode = np.unique(pool.episode, return_inverse=True)
 
@@ -297,7 +299,7 @@ def _episodes(matched: _Matches, pool: Pool, around: "_Surroundings", said: Floa
         np.maximum.at(highest, episode, column)
         return np.where(outside.reshape(-1, *[1] * (column.ndim - 1)), column, highest[episode])
 
-    in_episode = best(said) @ idf
+    in_episode = best(contained) @ idf
     sequence = pool.sequence.astype(np.float64)
     return {
         "before": beside(mix, -1),
@@ -306,12 +308,12 @@ def _episodes(matched: _Matches, pool: Pool, around: "_Surroundings", said: Floa
         "episode": _episode_best(mix, pool.episode),
         "episode_cosine": best(matched.vector),
         "episode_best": best(mix),
-        "episode_said": standardized(in_episode),
-        "raw_episode_said": in_episode,
-        "said_before": beside(share, -1),
-        "said_after": beside(share, 1),
+        "episode_coverage": standardized(in_episode),
+        "raw_episode_coverage": in_episode,
+        "coverage_before": beside(share, -1),
+        "coverage_after": beside(share, 1),
         "first": (sequence == 0) * (1.0 - outside),
-        "place": np.log1p(np.where(outside, 0.0, sequence)),
+        "turn_number": np.log1p(np.where(outside, 0.0, sequence)),
         "late": np.where(outside, 0.0, best(sequence) - sequence < 1.5),
     }
 

@@ -149,25 +149,26 @@ def _ranked(
 ) -> list[Hit]:
     """The best of the pool; `query_terms` are `query_words` with their spelling corrected."""
     rows, cues = candidates.rows, cues_of(question.text)
-    found = features(candidates, question, query_terms, query_words, documents, pool, cues)
-    scores = found.scores
-    final = scores.final + found.first_of_time + found.whole
+    measured = features(candidates, question, query_terms, query_words, documents, pool, cues)
+    scores = measured.scores
+    final = scores.final + measured.first_of_time + measured.whole
     # weights
     relevance, echo = stretched(final), echo_weight(cues, scores.said, pool.terms)
     weighed, weights = _weigh(rows, question, relevance * echo, documents)
     # order
     fold = question.fold and not cues.several  # a question that counts needs each of them
     order = best_first(rows, documents, np.round(weighed, DIGITS), len(documents) if fold else question.limit)
+    lifts = {"first_of_time": measured.first_of_time, "whole": measured.whole}
     parts = {
         "cosine": pool.cosine,
         "static": np.full(len(documents), np.nan) if pool.static is None else pool.static,
         **(scores.groups() if question.explain else {}),
-        **{name: lift for name, lift in (("first_of_time", found.first_of_time), ("whole", found.whole)) if lift.any()},
+        **{name: lift for name, lift in lifts.items() if lift.any()},
         "relevance": relevance,
         "echo": echo,
         **weights,
     }
-    confidences = _confidences(candidates, question, query_terms, pool, order, found, final)
+    confidences = _confidences(candidates, question, query_terms, pool, order, measured, final)
     best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
     return _to_hits(rows, documents, best, weighed, parts, confidences, query_terms)
 
@@ -247,7 +248,7 @@ def _listed(candidates: Candidates, question: Question, named: NamedTime) -> lis
     return _to_hits(rows, documents, best, scores, {"importance": importance, "tool": tool}, None, [])
 
 
-class Found(NamedTuple):
+class PoolFeatures(NamedTuple):
     """What a pool says of a question; every column is (n,)."""
 
     scores: Scores
@@ -257,8 +258,8 @@ class Found(NamedTuple):
     """What lifts documents that say an identifier in the order of its parts."""
     idf: Floats
     """(terms,), of each distinct term among all that the reader can read."""
-    said: Floats
     near: Floats
+    """(n, terms), above 0 where the document, or one near it, says the term."""
     in_table: NDArray[np.bool_] | None
     """(terms,), which have a static vector; None without a table."""
     evidence: Floats
@@ -273,7 +274,7 @@ def features(
     documents: NDArray[np.int64],
     pool: Pool,
     cues: Cues,
-) -> Found:
+) -> PoolFeatures:
     """The features of a pool; `query_terms` are `query_words` with their spelling corrected.
 
     Documents of the time that the question names count as saying the words that name it; without any, those words do
@@ -297,13 +298,14 @@ def features(
     in_table = None if table is None else table.knows(hashed(term.encode() for term in distinct_terms))
     trust = np.array([1.0 if term in query_words else CORRECTED for term in distinct_terms])
     static = np.full(n, np.nan) if pool.static is None else pool.static
-    known = np.zeros(len(distinct_terms), np.bool_) if in_table is None else in_table
 
     speaks = np.zeros((n, len(ANSWERABLE)))
     if question.mode == "hybrid":
-        speaks = evidence(said, near, idf, static, pool.cosine, known, trust)
+        no_table = np.zeros(len(distinct_terms), np.bool_)
+        familiar = no_table if in_table is None else in_table
+        speaks = evidence(said, near, idf, static, pool.cosine, familiar, trust)
     named, whole = _time_lift(inside, scores, counted), _whole_lift(question, pool.terms)
-    return Found(scores, named, whole, idf, said, near, in_table, speaks)
+    return PoolFeatures(scores, named, whole, idf, near, in_table, speaks)
 
 
 def _confidences(
@@ -312,7 +314,7 @@ def _confidences(
     query_terms: Sequence[str],
     pool: Pool,
     order: Sequence[int],
-    found: Found,
+    measured: PoolFeatures,
     final: Floats,
 ) -> Confidence | None:
     """How likely the question has an answer and each document of the pool is one. 0 for a question without words, such
@@ -322,20 +324,20 @@ def _confidences(
     without static vectors.
     """
     table, distinct_terms = candidates.table, list(dict.fromkeys(query_terms))
-    if table is None or found.in_table is None or question.mode != "hybrid":
+    if table is None or measured.in_table is None or question.mode != "hybrid":
         return None
-    if not query_terms or not found.idf.sum():
+    if not query_terms or not measured.idf.sum():
         return Confidence(np.zeros(len(final)), np.zeros(len(final)))
-    if found.in_table.any() and found.in_table.mean() < KNOWN_TERMS and not says_english(question.text):
+    if measured.in_table.any() and measured.in_table.mean() < KNOWN_TERMS and not says_english(question.text):
         return None
-    if not found.in_table.any():
-        by_words = confidence_by_words(distinct_terms, found.near, found.idf)
+    if not measured.in_table.any():
+        by_words = confidence_by_words(distinct_terms, measured.near, measured.idf)
         return Confidence(by_words, by_words)
     first = [pool.terms.beginning(place, DATE_TERMS, READ_FOR_LANGUAGE) for place in order[:FIRST]]
     shares = [table.knows(hashes).mean() for hashes in first if len(hashes)]
     if shares and np.mean(shares) < KNOWN_FROM:
         return None
-    return confidence(found.evidence, final)
+    return confidence(measured.evidence, final)
 
 
 def pool_of(candidates: Candidates, question: Question, query_terms: Sequence[str]) -> tuple[NDArray[np.int64], Pool]:

@@ -308,7 +308,7 @@ def test_a_query_spread_over_neighbours_counts_as_said():
     )  # fmt: skip
     scores = score(terms("staging restore"), pool)
 
-    assert column(scores, "near")[0] > column(scores, "near")[2]
+    assert column(scores, "near_coverage")[0] > column(scores, "near_coverage")[2]
 
 
 def test_an_episode_about_the_query_lifts_its_turns():
