@@ -128,7 +128,8 @@ def _case(
     if not len(documents):
         return None
     measured = search.features(candidates, asked, query_terms, words, documents, pool, cues_of(it.text))
-    names = [turn_of[DocumentId(index.ids[ordinal])] for ordinal in documents.tolist()]
+    ordinals: list[int] = documents.tolist()
+    names = [turn_of[DocumentId(index.ids[ordinal])] for ordinal in ordinals]
     return _Case(it, names, measured.scores, measured.whole, measured.evidence)
 
 
@@ -159,11 +160,12 @@ def _vectors(texts: list[str], embedder: Embedder, cache: Path) -> NDArray[np.fl
     path = cache / f"{hashlib.sha256(json.dumps([embedder.model, *texts]).encode()).hexdigest()[:32]}.npy"
     if not path.exists():
         cache.mkdir(parents=True, exist_ok=True)
-        order = np.argsort([len(text) for text in texts], kind="stable")  # texts of one length: no padding
+        lengths = np.array([len(text) for text in texts])
+        order = np.argsort(lengths, kind="stable")  # texts of one length: no padding
         rows = np.zeros((len(texts), embedder.dimensions), np.float16)
         for start in range(0, len(texts), 64):
-            part = order[start : start + 64]
-            rows[part] = embedder.embed([texts[place] for place in part])
+            part: list[int] = order[start : start + 64].tolist()
+            rows[part] = embedder.embed([texts[number] for number in part])
         np.save(path, rows)
     return np.load(path).astype(np.float32)
 
@@ -266,9 +268,9 @@ def _logistic(columns: Floats, answer: Floats, share: Floats) -> Floats:
     share, scaled = share / share.sum(), columns / scale
 
     def loss(flat: Floats) -> tuple[float, Floats]:
-        odds = scaled @ flat
+        odds = np.asarray(scaled @ flat, np.float64)
         total = float((share * (np.logaddexp(0, odds) - answer * odds)).sum())
-        slope = scaled.T @ (share * (1 / (1 + np.exp(-odds)) - answer))
+        slope = np.asarray(scaled.T @ (share * (1 / (1 + np.exp(-odds)) - answer)), np.float64)
         return total + RIDGE_OF_CONFIDENCE * float(np.square(flat).sum()), slope + 2 * RIDGE_OF_CONFIDENCE * flat
 
     return _minimum(loss, np.zeros(columns.shape[1])) / scale
@@ -298,7 +300,8 @@ def _calibration(cases: Sequence[_Case], weights: Callable[[_Case], Weights]) ->
         judged.append((case, float(sure.answerable[first[0]]), sure.answers[first], case.evidence[first]))
     with_answer = [sure for case, sure, *_ in judged if case.question.evidence]
     without = [sure for case, sure, *_ in judged if not case.question.evidence]
-    sure, answers = (np.concatenate([it[part] for it in judged]) for part in (2, 3))
+    sure = np.concatenate([of_results for _, _, of_results, _ in judged])
+    answers = np.concatenate([evidence for *_, evidence in judged])
     cut = np.concatenate([sure < ranking.UNLIKELY * sure[0] for _, _, sure, _ in judged])
     bins = np.minimum((10 * sure).astype(int), 9)
     gaps = [abs(float(sure[bins == at].mean() - answers[bins == at].mean())) * (bins == at).mean() for at in set(bins)]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from api.agents.payloads import HOSTS
 from api.agents.recording import command_of
@@ -58,8 +58,10 @@ def histories(path: Path, run: str) -> list[History]:
     if (path / "events.jsonl").exists():
         return _recorded_by_hooks(path, run)
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
-    read = [json.loads(file.read_bytes()) for file in files]
-    groups = [group for groups in read for group in (groups if isinstance(groups, list) else [groups])]
+    groups = list[dict[str, Any]]()
+    for file in files:
+        read: Any = json.loads(file.read_bytes())
+        groups += cast("list[dict[str, Any]]", read) if isinstance(read, list) else [read]
     return [History(group["sample_id"], events_of(group, run), questions(group)) for group in groups]
 
 

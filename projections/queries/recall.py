@@ -306,9 +306,11 @@ class Recall:
         best = searched[0].answerable if searched else None
         if least is None and best is not None and best < ANSWERED_FROM:
             recalled = []
-        if least is None:
+        if least is None and question.named is None:  # a named time puts its documents first and excludes nothing
             least = UNLIKELY * max((result.hit.confidence or 0.0 for result in recalled), default=0.0)
-        recalled = [result for result in recalled if result.hit.confidence is None or result.hit.confidence >= least]
+        recalled = [
+            result for result in recalled if result.hit.confidence is None or result.hit.confidence >= (least or 0)
+        ]
         recalled = recalled[: request.limit]
         if self._on_hits is not None:
             self._on_hits(result.hit for result in recalled)

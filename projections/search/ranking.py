@@ -219,7 +219,7 @@ def score(
     idf = np.array([bm25.idf.get(term, 0.0) for term in bm25.distinct])
     idf = idf / (idf.sum() or 1.0)
     matched = _Matches.of(lexical, pool, mode, contained @ idf, near @ idf)
-    traits = dict(zip(TRAITS, having(pool.terms, *TRAITS).T, strict=True))
+    traits: dict[str, Floats] = dict(zip(TRAITS, having(pool.terms, *TRAITS).T, strict=True))
     columns = {
         **_own(matched),
         **_episodes(matched, pool, around, contained, idf),
@@ -533,7 +533,8 @@ def evidence(
     by_part = np.stack(parts)  # (parts, 3, n)
     words = by_part[(by_part[:, 0] + by_part[:, 1] - by_part[:, 2]).argmax(axis=0), :, np.arange(n)]
     own = np.where(np.isnan(cosine), EXPECTED_COSINE, cosine)
-    return np.column_stack([words, np.nan_to_num(static), np.full(n, own.max(initial=0.0)), np.ones(n)])
+    columns = [words, np.nan_to_num(static), np.full(n, own.max(initial=0.0)), np.ones(n)]
+    return np.column_stack(columns).astype(np.float64)
 
 
 class Confidence(NamedTuple):

@@ -109,7 +109,7 @@ KNOWN_TERMS = 0.5
 another language, so confidence is unknown."""
 FIRST_BY = 0.5
 """How far a document of the named time is put before the best of other times if it says as much of the question."""
-WHOLE_LIFT = 2.0
+WHOLE_LIFT = 4.0
 """In log odds, for documents that say an identifier, path, version or address in the order of its parts, if the
 question asks for nothing else."""
 LISTED = 150
@@ -168,7 +168,7 @@ def _ranked(
         "echo": echo,
         **weights,
     }
-    confidences = _confidences(candidates, question, query_terms, pool, order, measured, final)
+    confidences = _confidences(candidates, question, query_terms, pool, order, measured)
     best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
     return _to_hits(rows, documents, best, weighed, parts, confidences, query_terms)
 
@@ -315,7 +315,6 @@ def _confidences(
     pool: Pool,
     order: Sequence[int],
     measured: PoolFeatures,
-    final: Floats,
 ) -> Confidence | None:
     """How likely the question has an answer and each document of the pool is one. 0 for a question without words, such
     as punctuation.
@@ -327,7 +326,8 @@ def _confidences(
     if table is None or measured.in_table is None or question.mode != "hybrid":
         return None
     if not query_terms or not measured.idf.sum():
-        return Confidence(np.zeros(len(final)), np.zeros(len(final)))
+        none = np.zeros(len(pool.terms))
+        return Confidence(none, none)
     if measured.in_table.any() and measured.in_table.mean() < KNOWN_TERMS and not says_english(question.text):
         return None
     if not measured.in_table.any():
@@ -337,7 +337,8 @@ def _confidences(
     shares = [table.knows(hashes).mean() for hashes in first if len(hashes)]
     if shares and np.mean(shares) < KNOWN_FROM:
         return None
-    return confidence(measured.evidence, final)
+    # not with the lifts of a named time and of identifiers: what they pass would seem impossible
+    return confidence(measured.evidence, measured.scores.final)
 
 
 def pool_of(candidates: Candidates, question: Question, query_terms: Sequence[str]) -> tuple[NDArray[np.int64], Pool]:
@@ -488,7 +489,8 @@ def _by_text(candidates: Candidates, text: str, count: int) -> list[int]:
     rows, query_words = candidates.rows, list(dict.fromkeys(required_terms(" ".join(text.split()[:WORDS]))))
     documents = np.asarray(candidates.by_words(query_words, count, every=True), np.int64)
     documents = documents[best_first(rows, documents, np.zeros(len(documents)), len(documents))]
-    lexical = np.round(PoolBM25(rows.terms.rows(documents), query_words).get_scores(query_words), 9)
+    scores = np.asarray(PoolBM25(rows.terms.rows(documents), query_words).get_scores(query_words), np.float64)
+    lexical = np.round(scores, 9)
     return documents[best_first(rows, documents, lexical, count)].tolist()
 
 

@@ -91,10 +91,12 @@ def required_terms(text: str) -> list[str]:
 
 
 def wholes(text: str) -> list[list[str]]:
-    """The terms of the parts of each identifier, path, version or address of a query, in their order."""
-    parts = [
-        [_stem(word) for word in _without_whole(run, _words(run)) if word not in STOP_WORDS] for run in _runs(text)
-    ]
+    """The terms of the parts of each identifier, path, version or address of a query, in their order; of a query of
+    nothing but stop words all of them."""
+    runs = _runs(text)
+    parts = [[_stem(word) for word in _without_whole(run, _words(run)) if word not in STOP_WORDS] for run in runs]
+    if not any(parts):
+        parts = [[word for run in runs for word in _words(run)]]
     return [part for part in parts if len(part) > 1]
 
 

@@ -14,12 +14,15 @@ from ingest.platform.connections import Client
 from ingest.roles import KeyScope
 from projections.documents.access import Reader
 from projections.queries import embedding_priority as module
+from projections.queries import lessons, memories, observations, sessions
 from projections.queries.context import Compile, ContextRequest
 from projections.queries.embedding_priority import EmbeddingPriority
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import Recall, RecallAnswer, RecallRequest
 from projections.search.question import Hit
 from projections.vectors.embedder import Urgency, place
+
+VIEWS = (lessons, memories, observations, sessions)  # a result is shown as the view that its module registers
 
 NOW = datetime(2026, 11, 25, 15, 30, tzinfo=UTC)
 """A Wednesday."""
@@ -77,7 +80,9 @@ async def test_a_question_that_names_only_a_time_lists_that_time_statements_firs
 
 
 async def test_what_happened_in_the_named_time_comes_before_what_says_the_same_words(recall: Recall):
-    results = await contents(recall, "which rollout note was written on Friday", project=PROJECT, min_confidence=0)
+    results = await contents(
+        recall, "which rollout note was written on Friday", project=PROJECT, min_confidence=0, limit=20
+    )
     assert results[0] == SAID[5]
     assert len(results) > 5, "what is outside of the time is not hidden"
 

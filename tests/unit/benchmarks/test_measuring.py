@@ -148,7 +148,11 @@ def test_the_coding_life_is_what_hooks_record_of_it():
 
 def test_categories_whose_evidence_is_most_of_a_chat_are_told_apart():
     asked = [Question("w1", "?", category, frozenset({"m1"})) for category in ("fact", "fact", "summarization")]
-    shares = [dict.fromkeys(CUTS, 1.0), {1: 0.0, 5: 0.0, 10: 1.0, 20: 1.0}, dict.fromkeys(CUTS, 0.0)]
+    shares: list[dict[int, float]] = [
+        dict.fromkeys(CUTS, 1.0),
+        {1: 0.0, 5: 0.0, 10: 1.0, 20: 1.0},
+        dict.fromkeys(CUTS, 0.0),
+    ]
     figures = figures_of(asked, shares)
     recall = {"recall@1": 50.0, "recall@5": 50.0, "recall@10": 100.0, "recall@20": 100.0}
     assert figures[OVERALL] == {"questions": 2} | recall

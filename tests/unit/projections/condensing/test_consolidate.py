@@ -255,7 +255,7 @@ def test_sessions_with_the_same_request_and_commands_are_a_procedure():
     seen = [item for n in range(8) for item in nightly(n, "Run the nightly export and check the totals", *EXPORT)]
     (routine,) = routines_of(seen)
     assert routine.name == "Run the nightly export and check the totals"
-    assert routine.steps == [f"Bash `{line}`" for line in EXPORT]
+    assert routine.steps == ["Bash `make export ENV=prod`", "Bash `uv run python -m tools.totals --all`"]
     assert set(routine.sources) == {item.id for n in range(8) for item in (seen[4 * n], *seen[4 * n + 2 : 4 * n + 4])}
 
 
