@@ -9,7 +9,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -46,8 +46,12 @@ OWN = Path(__file__).parent / "data"
 KINDS = 2
 RIDGE, RIDGE_OF_KIND = 0.006, 0.01
 """On weights of standardized features, and of what tells the kind; half or twice as much gives the same recall."""
+APART_EACH = 3
+"""Of the questions, one of so many is fitted a second time, with candidates out of their sessions, and not measured."""
 AGAINST, EACH = 90, 10
 """Candidates that a fit compares the evidence with: the best by words and meaning, and every tenth of the rest."""
+AT_MOST = {"tool": 0.0}
+"""Weights that are bounded: what a tool printed never ranks higher than what somebody said because of that."""
 FOLDS = 4
 SEEDS = 4
 """Starts of the fit to everything; the best one is the start of the others."""
@@ -72,6 +76,7 @@ class _Case:
     lift: Floats
     inputs: Floats
     """What confidence is made of."""
+    apart: bool
     fold: int = 0
 
     @property
@@ -105,15 +110,23 @@ def _cases(history: History, embedder: Embedder, cache: Path) -> Iterator[_Case]
                 index.vectors.put(index.ordinal_of[turn.id], vectors[first : first + len(parts)].astype(np.float16))
             first += len(parts)
         turn_of = {turn.id: name for name, turn in turns.items()}
-        for it, vector in zip(asked, vectors[first:], strict=True):
+        for number, (it, vector) in enumerate(zip(asked, vectors[first:], strict=True)):
             if case := _case(index, it, vector, turn_of):
+                yield case
+            if number % APART_EACH == 0 and (case := _case(index, it, vector, turn_of, apart=True)):
                 yield case
 
 
 def _case(
-    index: IndexReplica, it: Question, vector: NDArray[np.float32], turn_of: Mapping[DocumentId, str]
+    index: IndexReplica,
+    it: Question,
+    vector: NDArray[np.float32],
+    turn_of: Mapping[DocumentId, str],
+    *,
+    apart: bool = False,
 ) -> _Case | None:
-    """As `search.fused` does it."""
+    """As `search.fused` does it. With `apart` a quarter of the candidates, always the same, are out of their sessions,
+    as memories are."""
     to = datetime.fromisoformat(it.to) if it.to else None
     named = None if to else named_time(it.text, datetime(2026, 1, 1, tzinfo=UTC), UTC)
     asked = Asked(text=it.text, vector=vector, model=index.model, named=named)
@@ -127,10 +140,12 @@ def _case(
         documents, pool = search.pool_of(candidates, asked, query_terms)
     if not len(documents):
         return None
+    if apart:
+        pool = replace(pool, episode=np.where(index.id_key.values[documents] % 4 == 0, -1, pool.episode))
     measured = search.features(candidates, asked, query_terms, words, documents, pool, cues_of(it.text))
     ordinals: list[int] = documents.tolist()
     names = [turn_of[DocumentId(index.ids[ordinal])] for ordinal in ordinals]
-    return _Case(it, names, measured.scores, measured.whole, measured.evidence)
+    return _Case(it, names, measured.scores, measured.whole, measured.evidence, apart)
 
 
 def _observation(event: dict[str, Any], number: int) -> Observation:
@@ -223,7 +238,7 @@ def _fit(sets: Mapping[str, Sequence[_Case]], seeds: Sequence[int] = range(SEEDS
     for seed in seeds:
         dice = np.random.default_rng(seed)  # two kinds that start alike would stay alike
         start = np.concatenate([dice.normal(0, 0.05, KINDS * len(FEATURES)), dice.normal(0, 0.3, len(KIND))])
-        flat = _minimum(rows.loss, start)
+        flat = _minimum(rows.loss, start, AT_MOST)
         fits.append((rows.loss(flat)[0], seed, flat))
     _, seed, flat = min(fits)
     features = flat[: KINDS * len(FEATURES)].reshape(KINDS, -1) / rows.scale
@@ -231,10 +246,14 @@ def _fit(sets: Mapping[str, Sequence[_Case]], seeds: Sequence[int] = range(SEEDS
     return Weights(features, kind, np.zeros(len(ANSWERABLE)), np.zeros(len(SHARE))), seed
 
 
-def _minimum(loss: Callable[[Floats], tuple[float, Floats]], start: Floats) -> Floats:
+def _minimum(
+    loss: Callable[[Floats], tuple[float, Floats]], start: Floats, at_most: Mapping[str, float] | None = None
+) -> Floats:
     from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs,reportUnknownVariableType]
 
-    result = cast(Any, minimize)(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200})
+    highest = [(at_most or {}).get(name) for name in FEATURES * KINDS] if at_most else []
+    bounds = [(None, most) for most in highest] + [(None, None)] * (len(start) - len(highest))
+    result = cast(Any, minimize)(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 200})
     return np.asarray(result.x, np.float64)
 
 
@@ -248,11 +267,11 @@ def _with_confidence(weights: Weights, sets: Mapping[str, Sequence[_Case]]) -> W
         for case, kind in zip(cases, kinds, strict=True):
             final = case.final(weights)
             first = np.argsort(-final, kind="stable")[:JUDGED]
-            if not all(kinds):
+            if not all(kinds) and not case.apart:
                 inputs.append(case.inputs[first[0]])
                 has_answer.append(kind)
                 shares.append(HARD_SETS.get(name, 1.0) / kinds.count(kind))
-            if kind:
+            if kind and not case.apart:
                 relative = final - np.logaddexp.reduce(final)
                 of_results.append(np.column_stack([relative[first], np.ones(len(first))]))
                 answers.append(case.evidence[first].astype(np.float64))
@@ -378,7 +397,7 @@ def fit_ranking(
             sets[name] += cases
         if len({case.fold for case in sets[name]}) < FOLDS:
             for number, case in enumerate(sets[name]):
-                case.fold = number // 7 % FOLDS
+                case.fold = number // 8 % FOLDS
     fitted = {name: cases for name, cases in sets.items() if name not in only_measure}
 
     def without(fold: int) -> Weights:
@@ -390,6 +409,7 @@ def fit_ranking(
     folds = [without(fold) for fold in range(FOLDS)]
     if write:
         Path(write).write_text(_toml(everything, "python -m benchmarks fit_ranking"))
+    sets = {name: [case for case in cases if not case.apart] for name, cases in sets.items()}
     return {
         name: _figures_of(cases, (lambda case: folds[case.fold]) if name in fitted else (lambda case: everything))
         | {"fitted": _recall(cases, lambda case: case.final(everything))}

@@ -131,7 +131,7 @@ GROUPS = {
     "neighbors": ("before", "after", "two_away", "coverage_before", "coverage_after", "after_question"),
     "session": (
         "episode", "episode_cosine", "episode_best", "episode_coverage", "raw_episode_coverage",
-        "first", "turn_number", "late", "spread",
+        "first", "turn_number", "late", "alone", "spread",
     ),
     "author": ("author", "other_author", "named_first_person", "user_first_person"),
     "kind": ("user", "tool", "result", "asks", "user_asks", "importance"),
@@ -313,6 +313,7 @@ def _episodes(
         "coverage_before": beside(share, -1),
         "coverage_after": beside(share, 1),
         "first": (sequence == 0) * (1.0 - outside),
+        "alone": outside.astype(np.float64),
         "turn_number": np.log1p(np.where(outside, 0.0, sequence)),
         "late": np.where(outside, 0.0, best(sequence) - sequence < 1.5),
     }
