@@ -36,6 +36,7 @@ from api.cli.rows import (
     when,
 )
 from api.cli.show import history_table
+from ingest.events.envelope import Trust
 from ingest.platform.clock import machine_zone
 
 _COLOURS = {"critical": "red", "warning": "yellow"}
@@ -378,7 +379,12 @@ def results_table(results: list[dict[str, Any]]) -> Table:
         what = Text(result["snippet"] or result["title"])
         if more := len(result.get("repeats", ())):
             what.append(f" (and {more} more like it)", style="dim")
+        for change in result.get("changed_since", ()):
+            times = f"{change['times']} times" if change["times"] > 1 else "once"
+            what.append(f" ({plain(change['file'])} changed {times} since)", style="yellow")
         what.append(f"\n{result['id']}", style="dim")
+        if trust := result.get("trust"):
+            what.append(f" {trust.replace('_', ' ')}", style="dim")
         if terms := result.get("explain"):
             what.append("\n" + "  ".join(f"{plain(name)} {value:.2f}" for name, value in terms.items()), style="dim")
         # without a confidence, the score, which is only comparable within one answer
@@ -455,6 +461,7 @@ WORK = (
             "min_confidence": option(
                 float | None, None, "Minimum confidence of a result; 0 always shows the closest matches.", min=0, max=1
             ),
+            "min_trust": option(Trust | None, None, "Lowest trust class of a result.", show_default="any"),
             "explain": option(bool, False, "Show how each score was computed.", "--explain"),
             "after": option(str, "", "Wait until this position (printed by a write) is searchable."),
         },

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.commands.decide import Caller, CondenseMemories, Remember, ReviseMemory
+from ingest.events.envelope import Trust
 from ingest.ids import DocumentId
 from ingest.log.position import Position, partition_of, project_route
 from projections.compression.accounts import account, in_time
@@ -46,7 +47,8 @@ from projections.documents.memories import (
 )
 from projections.documents.observations import Observation, timeline
 from projections.documents.rows import derived
-from projections.documents.sessions import Summary, summaries
+from projections.documents.sessions import Summary, summaries, untold
+from projections.documents.trust import is_condensed, is_stated, lowest
 from projections.operations.current import Current, Writing
 from projections.queries.profile import about, written
 from projections.search.similarity import SIMILAR_ABOVE
@@ -134,7 +136,7 @@ def facts_of(summaries: Sequence[Digest]) -> list[Fact]:
     for index in range(len(summaries) - 1, max(-1, len(summaries) - 1 - NEWEST_SESSIONS), -1):
         summary = summaries[index]
         claims += [(index, True, claim) for decision in summary.decisions for claim in _facts_in(decision)]
-        claims += [(index, False, claim) for claim in _facts_in(summary.narrative)]
+        claims += [(index, False, claim) for claim in _facts_in(untold(summary))]
     ranked: list[Fact] = []
     for group in claim_groups([text for *_, text in claims], SAME_CLAIM):
         newest_wording = claims[group[0]][2]
@@ -251,10 +253,11 @@ async def consolidate(
     await current.settle()
     documents, tenant = current.documents, reader.tenant
     observations = await newest(documents, timeline(tenant, project), Observation, PROJECT_OBSERVATIONS, reader)
-    in_time_order = (await newest(documents, summaries(tenant, project), Summary, SUMMARIES_READ, reader))[::-1]
+    past = await newest(documents, summaries(tenant, project), Summary, SUMMARIES_READ, reader)
+    in_time_order = [summary for summary in past[::-1] if is_stated(summary)]
     stored = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
-    public = [memory for memory in stored if memory.visibility == "public"]
-    important = [observation for observation in observations if observation.importance >= MIN_IMPORTANCE]
+    public = [memory for memory in stored if memory.visibility == "public" and is_stated(memory)]
+    important = [row for row in observations if row.importance >= MIN_IMPORTANCE and is_stated(row)]
     existing = await _consolidated(current, public, [*important, *in_time_order], reader, project)
     commands: dict[Part, list[Remember]] = {part: [] for part in PARTS}
     if "memories" in parts and len(important) >= fewest_observations:
@@ -303,6 +306,7 @@ async def _consolidated(
 
 def _topic_commands(observations: Sequence[Observation]) -> list[Remember]:
     """One memory a topic; a new version of the one about the same concept."""
+    trusts: dict[str, Trust] = {observation.id: observation.trust for observation in observations}
     return [
         Remember(
             event_id=f"consolidated:{fingerprint(topic.content, *sorted(topic.sources))}",
@@ -311,6 +315,7 @@ def _topic_commands(observations: Sequence[Observation]) -> list[Remember]:
             tags=[CONSOLIDATED],
             concepts=[topic.concept],
             derived_from=topic.sources,
+            trust=lowest(trusts[name] for name in topic.sources),
         )
         for topic in find_topics(observations)
     ]
@@ -324,13 +329,16 @@ def _fact_commands(in_time_order: Sequence[Summary], public: Iterable[Memory]) -
         claim, sources = Claim.of(fact.content), [str(in_time_order[index].id) for index in fact.sources]
         if not any(claim.is_within(other) for other in stated):
             event_id = f"fact:{fingerprint(fact.content, *sorted(sources))}"
-            tags = [FACT, CONSOLIDATED]
-            commands.append(Remember(event_id=event_id, content=fact.content, tags=tags, derived_from=sources))
+            tags, trust = [FACT, CONSOLIDATED], lowest(in_time_order[index].trust for index in fact.sources)
+            commands.append(
+                Remember(event_id=event_id, content=fact.content, tags=tags, derived_from=sources, trust=trust)
+            )
     return commands
 
 
 def _procedure_commands(public: Sequence[Memory]) -> list[Remember]:
     """One memory a procedure; a new version of the one of the same name."""
+    trusts: dict[str, Trust] = {memory.id: memory.trust for memory in public}
     return [
         Remember(
             event_id=f"procedure:{fingerprint(procedure.name, *procedure.steps, *sorted(procedure.sources))}",
@@ -339,6 +347,7 @@ def _procedure_commands(public: Sequence[Memory]) -> list[Remember]:
             memory_type="procedural",
             tags=[PROCEDURE, CONSOLIDATED],
             derived_from=procedure.sources,
+            trust=lowest(trusts[name] for name in procedure.sources),
         )
         for procedure in procedures_of([memory for memory in public if not is_made(memory)])
     ]
@@ -384,6 +393,7 @@ async def _write(command: Remember, existing: dict[DocumentId, Memory], writing:
         owner=old.owner,
         keep_duplicates=True,
         derived_from=command.derived_from,
+        trust=command.trust,
     )
     await writing.give(revision)
     return True
@@ -418,7 +428,7 @@ async def condense_pair(
     names = [DocumentId(member.rpartition("|")[2]) for member in oldest]
     groups: dict[Audience, list[Memory]] = {}
     for memory in await documents.get([(partition, name) for name in names]):
-        if isinstance(memory, Memory) and memory.is_latest:
+        if isinstance(memory, Memory) and memory.is_latest and is_condensed(memory):
             audience = memory.project, memory.visibility, memory.owner, tuple(sorted(memory.shared_with))
             groups.setdefault(audience, []).append(memory)
     # the largest group with the same readers, of equally large ones the oldest: a lone memory holds up no others
@@ -437,6 +447,7 @@ async def condense_pair(
         visibility=first.visibility,
         shared_with=first.shared_with,
         owner=first.owner,
+        trust=lowest(memory.trust for memory in alike),
     )
     await current.give(command, Caller(tenant, "condense", agent))
     return len(alike)

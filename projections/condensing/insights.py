@@ -12,6 +12,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ingest.commands.decide import Caller, RecordLesson, SetSlot
+from ingest.events.envelope import Trust
 from ingest.log.position import project_route
 from ingest.platform.clock import Clock
 from projections.compression.sentences import best, closed, distinct, leading, term_set
@@ -30,6 +31,7 @@ from projections.documents.lessons import Lesson, lessons, strengthened
 from projections.documents.memories import Memory, memories
 from projections.documents.sessions import Session
 from projections.documents.slots import Slot, default_slots, slot_id
+from projections.documents.trust import is_condensed, is_stated, lowest
 from projections.operations.current import Current, Writing
 from projections.queries.profile import mentions, topics_of
 from projections.search.similarity import SIMILAR_ABOVE
@@ -161,8 +163,9 @@ async def reflect(
     documents, tenant = current.documents, reader.tenant
     stored = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
     learned = await newest(documents, lessons(tenant, project), Lesson, PROJECT_MEMORIES, reader)
-    live, now = [lesson for lesson in learned if not lesson.retired_ms], clock()
-    public = [memory for memory in stored if memory.is_latest and memory.visibility == "public"]
+    live, now = [lesson for lesson in learned if not lesson.retired_ms and is_stated(lesson)], clock()
+    public = [memory for memory in stored if memory.is_latest and memory.visibility == "public" and is_stated(memory)]
+    trusts: dict[str, Trust] = {document.id: document.trust for document in (*public, *live)}
     made = [memory for memory in public if is_made(memory)]
     items = [
         Item(memory.id, [*memory.concepts, *memory.tags], memory.content, MEMORY_CONFIDENCE, memory.session_id)
@@ -186,6 +189,7 @@ async def reflect(
             tags=insight.concepts,
             origin=REFLECTION,
             derived_from=insight.sources,
+            trust=lowest(trusts[name] for name in insight.sources),
         )
         await writing.give(command)
         new += lesson is None
@@ -245,5 +249,12 @@ async def reflect_slots(
     changed = slot_rules.reflect(seen, writable, clock())
     writing = Writing(current, caller)
     for label, content in changed.items():
-        await writing.give(SetSlot(label=label, content=content, project=project, session_id=session.session_id))
+        command = SetSlot(
+            label=label,
+            content=content,
+            project=project,
+            session_id=session.session_id,
+            trust=lowest(("agent_concluded", *(row.trust for row in seen if is_condensed(row)))),
+        )
+        await writing.give(command)
     return SlotsReflected(len(changed), len(seen), writing.position)

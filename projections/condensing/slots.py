@@ -13,6 +13,7 @@ from projections.compression.sentences import shortened
 from projections.condensing.summaries import modified_first
 from projections.documents.observations import Observation
 from projections.documents.slots import Slot
+from projections.documents.trust import is_data
 
 PENDING, PATTERNS, CONTEXT = "pending_items", "session_patterns", "project_context"
 NEW_FILES = 20
@@ -78,7 +79,8 @@ def _todos(observation: Observation) -> list[str]:
     tool_input = observation.data.get("tool_input")
     listed = cast(dict[str, Any], tool_input).get("todos") if isinstance(tool_input, dict) else None
     if not isinstance(listed, list):
-        return [line for line in prose(observation).splitlines() if "todo" in line.lower()][:1]
+        told = "" if is_data(observation.trust) else prose(observation)
+        return [line for line in told.splitlines() if "todo" in line.lower()][:1]
     todos: list[str] = []
     for item in cast(list[Any], listed):
         fields = cast(dict[str, Any], item) if isinstance(item, dict) else {"content": item}

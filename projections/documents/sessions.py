@@ -2,18 +2,19 @@
 
 from datetime import datetime
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.events.envelope import Recorded, route_of
+from ingest.events.envelope import Recorded, Trust, route_of
 from ingest.events.session import ObservationRecorded, SessionCommitted, SessionEnded, SessionStarted, SessionSummarised
 from ingest.ids import COMMIT, DocumentId, content_id, document_id
 from ingest.log.position import Position, session_route
 from ingest.platform.clock import to_ms
 from projections.documents import rows
 from projections.documents.index_entry import IndexEntry, entry_for, index_terms, searchable
+from projections.documents.trust import lowest
 
 SESSION = "ses"
 FIRST_PROMPT_CHARS = 200
@@ -247,6 +248,16 @@ class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     position: str
     remaining: list[str] = []
     """What was left to do."""
+    trust: Trust = "agent_concluded"
+    """Of all it says, but for the sentences that tools told."""
+    told_by_tools: list[str] = []
+    """Those sentences of the narrative."""
+    quarantined: ClassVar[str] = ""
+
+    @property
+    def lowest_trust(self) -> Trust:
+        """The class of all it says."""
+        return lowest((self.trust, "tool_output")) if self.told_by_tools else self.trust
 
     def listing_members(self) -> set[tuple[str, str]]:
         member = rows.by_position(self.position, self.id)
@@ -260,7 +271,27 @@ class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return searchable([self.title, self.narrative, *self.decisions, *self.remaining, *self.files, *self.concepts])
 
     def index_entry(self) -> IndexEntry:
-        return entry_for(self, "summary", index_terms(self.searchable_text(), self.occurred_at), types=["summary"])
+        terms = index_terms(self.searchable_text(), self.occurred_at)
+        return entry_for(self, "summary", terms, types=["summary"], trust=self.lowest_trust)
+
+
+class Told(Protocol):
+    """What has a narrative, with sentences that tools told."""
+
+    @property
+    def narrative(self) -> str: ...
+    @property
+    def told_by_tools(self) -> list[str]: ...
+
+
+def untold(summary: Told) -> str:
+    """The narrative without the sentences that tools told; nothing where it does not have them as they are."""
+    text = summary.narrative
+    if not all(map(text.__contains__, summary.told_by_tools)):
+        return ""
+    for sentence in sorted(summary.told_by_tools, key=len, reverse=True):
+        text = text.replace(sentence, "")
+    return " ".join(text.split())
 
 
 summaries = rows.project_listing("summaries")

@@ -176,4 +176,5 @@ def _revision(memory: Memory, changes: MemoryChanges, reader: Reader) -> ReviseM
         keep_duplicates=memory.keep_duplicates,
         derived_from=memory.derived_from,
         metadata=memory.metadata,
+        trust=memory.trust if changes.content in (None, memory.content) else "",
     )

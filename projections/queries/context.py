@@ -3,20 +3,21 @@
 import asyncio
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain, zip_longest
-from typing import Annotated, Literal, get_args
+from itertools import chain, groupby, zip_longest
+from typing import Annotated, Literal, TypeAlias, get_args
 from xml.sax.saxutils import quoteattr
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ingest.commands.command import Name
+from ingest.events.envelope import Trust
 from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
 from ingest.log.position import Token
-from ingest.names import DATA_NOT_INSTRUCTIONS, inert
+from ingest.names import DATA_NOT_INSTRUCTIONS, fenced, inert
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.partial import made_of_parts
 from projections.compression.accounts import headline, prose
@@ -26,9 +27,11 @@ from projections.documents.actions import Action, is_active, open_actions
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import IMPORTANT, Observation, session_observations
-from projections.documents.sessions import Session, Summary, sessions
+from projections.documents.sessions import Session, Summary, sessions, untold
+from projections.documents.slots import Slot
+from projections.documents.trust import is_data
 from projections.queries.documents import DocumentReader, location_of
-from projections.queries.lookup import Lookup, key_scope
+from projections.queries.lookup import FileChange, Lookup, key_scope
 from projections.queries.profile import Profile
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import LeastSure, Recall, RecallRequest, TimeZone
@@ -91,6 +94,23 @@ class Context(Struct, frozen=True):
     token_budget: int
     left_out: list[str]
     notes: list[str] = []
+
+
+class Line(str):
+    """A line of a context, and where it is from if it is data; empty for what the user or an agent stated."""
+
+    origin = ""
+
+
+_ORIGINS: dict[Trust, str] = {"tool_output": "a tool", "imported": "an import", "external": "the web"}
+
+
+def line_of(text: str, trust: Trust, changed: Iterable[FileChange] = ()) -> Line:
+    """A line of a trust class, with what was changed since of the files it names."""
+    notes = ", ".join(map(str, changed))
+    line = Line(f"{text} ({notes})" if text and notes else text)
+    line.origin = _ORIGINS.get(trust, "")
+    return line
 
 
 def estimated_tokens(text: str) -> int:
@@ -158,7 +178,24 @@ def _line_by_line(offered: Sequence[ContextPart], numbers: Iterable[int]) -> Ite
 
 
 def _text(offer: ContextPart, lines: Collection[int]) -> str:
-    return inert("\n".join([f"## {offer.title}", *(offer.lines[line] for line in sorted(lines))]))
+    """The lines below the title, data in fences that say where it is from."""
+    text = [inert(f"## {offer.title}")]
+    chosen = [offer.lines[line] for line in sorted(lines)]
+    for origin, group in groupby(chosen, lambda line: getattr(line, "origin", "")):
+        told = list(group)
+        text += fenced(origin, told) if origin else map(inert, told)
+    return "\n".join(text)
+
+
+Changes: TypeAlias = Mapping[str, Sequence[FileChange]]
+"""What was changed since of the files that documents name, by document id."""
+UNCHANGED: Changes = {}
+
+
+def slot_block(slot: Slot) -> ContextPart | None:
+    """A slot; the label of an imported one may say anything, so it is not shown."""
+    title = "Imported note" if is_data(slot.trust) else slot.label
+    return part("slot", title, [line_of(slot.content.strip(), slot.trust)], [slot.id])
 
 
 def profile_block(profile: Profile | None) -> ContextPart | None:
@@ -171,23 +208,33 @@ def profile_block(profile: Profile | None) -> ContextPart | None:
         "Recent errors": profile.errors[:PROFILE_ERRORS],
         "Preferences": profile.preferences,
     }
-    lines = [f"- {name}: {', '.join(values)}" for name, values in listed.items() if values]
+    lines = [
+        line_of(f"- {name}: {', '.join(values)}", "tool_output" if values is listed["Recent errors"] else "user_stated")
+        for name, values in listed.items()
+        if values
+    ]
     return part("profile", "Project profile", lines, [], by_line=True)
 
 
-def memories_block(memories: Sequence[Memory]) -> ContextPart | None:
+def memories_block(memories: Sequence[Memory], changed: Changes = UNCHANGED) -> ContextPart | None:
     """The highest-ranked memories; original ones come before those derived from other documents."""
     ranked = sorted(memories, key=lambda memory: bool(memory.derived_from))[:MEMORIES]
-    texts = {_short(spoken(memory.content)): memory.id for memory in reversed(ranked)}
-    lines = [(f"- {text}", name) for text, name in reversed(texts.items()) if text]
-    return part("memories", "Memories", [text for text, _ in lines], [name for _, name in lines], by_line=True)
+    texts = {_short(spoken(memory.content)): memory for memory in reversed(ranked)}
+    told = [(text, memory) for text, memory in reversed(texts.items()) if text]
+    lines = [line_of(f"- {text}", memory.trust, changed.get(memory.id, ())) for text, memory in told]
+    return part("memories", "Memories", lines, [memory.id for _, memory in told], by_line=True)
 
 
-def lessons_block(lessons: Sequence[Lesson], now: datetime) -> ContextPart | None:
+def lessons_block(lessons: Sequence[Lesson], now: datetime, changed: Changes = UNCHANGED) -> ContextPart | None:
     """The most confident lessons, as ranked, with how confident they are now."""
     lines = [
-        _short(
-            f"- ({lesson.confidence_at(now):.2f}) {lesson.content}" + (f" - {lesson.context}" * bool(lesson.context))
+        line_of(
+            _short(
+                f"- ({lesson.confidence_at(now):.2f}) {lesson.content}"
+                + (f" - {lesson.context}" * bool(lesson.context))
+            ),
+            lesson.trust,
+            changed.get(lesson.id, ()),
         )
         for lesson in lessons[:LESSONS]
     ]
@@ -198,7 +245,12 @@ def actions_block(open_actions: Sequence[Action]) -> ContextPart | None:
     """What is still to be done, as listed, and who is at it."""
     first = open_actions[:ACTIONS]
     lines = [
-        _short(f"- {action.title}" + f" ({action.assigned_to or action.agent_id} is at it)" * is_active(action.status))
+        line_of(
+            _short(
+                f"- {action.title}" + f" ({action.assigned_to or action.agent_id} is at it)" * is_active(action.status)
+            ),
+            action.trust,
+        )
         for action in first
     ]
     return part("actions", "Open actions", lines, [action.id for action in first], by_line=True)
@@ -206,13 +258,17 @@ def actions_block(open_actions: Sequence[Action]) -> ContextPart | None:
 
 def summary_block(began_at: datetime, summary: Summary) -> ContextPart | None:
     """What a past session came to, what it left to do, what was decided in it."""
-    lines = [
-        "" if summary.narrative == summary.title else summary.narrative,
+    narrative = untold(summary)
+    stated = [
+        "" if narrative == summary.title else narrative,
         *(f"- remaining: {_OPENING.sub('', task)}" for task in summary.remaining),
         *(f"- decided: {decision}" for decision in summary.decisions),
     ]
-    content = [line for line in lines if line] or [summary.title]
-    return part("session", _dated(began_at, summary.title), content, [summary.id] * len(content), by_line=True)
+    lines = [line_of(text, summary.trust) for text in stated if text]
+    lines += [line_of(f"- {sentence}", "tool_output") for sentence in summary.told_by_tools]
+    content = lines or [line_of(summary.title, summary.trust)]
+    title = _dated(began_at, "" if is_data(summary.trust) else summary.title)
+    return part("session", title, content, [summary.id] * len(content), by_line=True)
 
 
 def session_block(began_at: datetime, title: str, observations: Iterable[Observation]) -> ContextPart | None:
@@ -222,8 +278,9 @@ def session_block(began_at: datetime, title: str, observations: Iterable[Observa
         key=lambda observation: (-observation.importance, observation.position),
     )[:SESSION_OBSERVATIONS]
     ordered = sorted(important, key=lambda observation: (observation.occurred_at, observation.position))
-    lines = [_short(f"- {prose(observation) or headline(observation)}") for observation in ordered]
-    return part("session", _dated(began_at, title), lines, [observation.id for observation in ordered], by_line=True)
+    lines = [line_of(_short(f"- {prose(row) or headline(row)}"), row.trust) for row in ordered]
+    title = _dated(began_at, "" if any(row.trust == "imported" for row in ordered) else title)
+    return part("session", title, lines, [observation.id for observation in ordered], by_line=True)
 
 
 def _dated(at: datetime, title: str) -> str:
@@ -231,12 +288,11 @@ def _dated(at: datetime, title: str) -> str:
 
 
 def recall_block(query: str, results: Iterable[tuple[str, str]], token_budget: int) -> ContextPart | None:
-    """What recall found for the query, `(document id, content)`, best first: as much as RECALL_SHARE of the budget."""
+    """What recall found for the query, `(document id, line)`, best first: as much as RECALL_SHARE of the budget."""
     lines: list[str] = []
     sources: list[str] = []
     room = token_budget * RECALL_SHARE
-    for name, content in results:
-        line = f"- {_short(content)}"
+    for name, line in results:
         room -= estimated_tokens(line) + 1
         if room < 0:
             break
@@ -306,7 +362,7 @@ class Compile:
                     self._profiles.of(reader, request.project, request.user_id), self._recalled(request, reader)
                 ),
             )
-            pinned = [part("slot", slot.label, [slot.content.strip()], [slot.id]) for slot in slots if slot.pinned]
+            pinned = [slot_block(slot) for slot in slots if slot.pinned]
             parts = [*pinned, memories, lessons, actions, profile_block(profile), *past, recalled]
             unsearched = any(candidate and candidate.kind in NOT_SEARCHED for candidate in parts)
             notes = await self._lookup.unknown(reader, [] if unsearched else [request.project])
@@ -319,7 +375,8 @@ class Compile:
         allowed = key_scope(reader, projects=list(dict.fromkeys([request.project, ""])))
         now_ms, count = to_ms(self._clock()), SPARE * MEMORIES
         best = await self._index.ask(lambda index: index.notable_memories(allowed, request.project, now_ms, count))
-        return memories_block(await self._documents.readable(best, reader, Memory))
+        memories = await self._documents.readable(best, reader, Memory)
+        return memories_block(memories, await self._lookup.changed_since(memories, reader))
 
     async def _lessons(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         now = self._clock()
@@ -328,7 +385,8 @@ class Compile:
             lambda index: index.lessons_by_confidence(allowed, request.project, to_ms(now), LESSONS)
         )
         locations = [(lesson.partition, DocumentId(lesson.id)) for lesson in best]
-        return lessons_block(await self._documents.readable(locations, reader, Lesson), now)
+        lessons = await self._documents.readable(locations, reader, Lesson)
+        return lessons_block(lessons, now, await self._lookup.changed_since(lessons, reader))
 
     async def _actions(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         listing = open_actions(reader.tenant, request.project)
@@ -382,5 +440,8 @@ class Compile:
             time_zone=request.time_zone,
         )
         answer = await self._recall(requested, reader)
-        lines = [(result.id, f"({result.occurred_at:%Y-%m-%d}) {result.snippet}") for result in answer.results]
+        lines = [
+            (one.id, line_of(_short(f"- ({one.occurred_at:%Y-%m-%d}) {one.snippet}"), one.trust, one.changed_since))
+            for one in answer.results
+        ]
         return recall_block(request.query, lines, request.token_budget)

@@ -206,6 +206,7 @@ def entry_facets(partition: int, entry: IndexEntry) -> tuple[str, ...]:
         ("expiring", "yes" if entry.expires_ms else ""),
         ("restricted", "yes" if entry.audience else ""),
         ("visibility", entry.visibility),
+        ("trust", entry.trust),
     ]
     several: list[tuple[str, Sequence[str]]] = [
         ("tag", entry.tags),

@@ -112,6 +112,8 @@ class Memory(Struct, frozen=True, kw_only=True):
     recorded_at: datetime
     position: str
     source: str
+    trust: str = "agent_concluded"
+    quarantined: str = ""
 
 
 class Lesson(Struct, frozen=True, kw_only=True):
@@ -313,6 +315,15 @@ class Frontier(Struct, frozen=True, kw_only=True):
     open: int
 
 
+class FileChange(Struct, frozen=True, kw_only=True):
+    """A file that a memory or lesson names and that was changed since: how often, when last, by which observation."""
+
+    file: str
+    times: int
+    at: datetime
+    by: str
+
+
 class RecallResult(Struct, frozen=True, kw_only=True):
     """A document that was found. `score` compares within one answer, `confidence` (0..1) among all."""
 
@@ -331,6 +342,8 @@ class RecallResult(Struct, frozen=True, kw_only=True):
     derived_from: list[str] = []
     confirmed: int = 0
     repeats: list[str] = []
+    trust: str = "agent_concluded"
+    changed_since: list[FileChange] = []
     explain: dict[str, float] | None = None
 
 

@@ -544,7 +544,7 @@ export interface paths {
         put?: never;
         /**
          * Find the right memories for a query.
-         * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents. `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent. Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is less confident is left out. Results of unknown confidence always stay. With `fold` a result represents those that say nearly the same, unless the question counts. A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`, unless `from` or `to` is given.
+         * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents. `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent. Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is less confident is left out. Results of unknown confidence always stay. `min_trust` is the lowest trust class of a result; from high to low: user_stated, agent_concluded, imported, tool_output, external. With `fold` a result represents those that say nearly the same, unless the question counts. A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`, unless `from` or `to` is given.
          */
         post: operations["post_v1_recall"];
         delete?: never;
@@ -945,6 +945,8 @@ export interface components {
             session_id?: string;
             /** @default  */
             trace?: string;
+            /** @default  */
+            trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
             /** @enum {unknown} */
             type: "slot_delete";
             /** @default  */
@@ -953,7 +955,8 @@ export interface components {
         /**
          * Digest
          * @description A session in short; no sentence is in it twice. `decisions` are in the order they were made, with their reasons
-         *         where those were given; `remaining` is what was left to do; files have the modified ones first.
+         *         where those were given; `remaining` is what was left to do; files have the modified ones first. `told_by_tools` are
+         *         the sentences of the narrative that tools told, `trust` is the lowest class of all others.
          */
         Digest: {
             concepts: string[];
@@ -964,6 +967,13 @@ export interface components {
             /** @default [] */
             remaining?: string[];
             title: string;
+            /** @default [] */
+            told_by_tools?: string[];
+            /**
+             * @default agent_concluded
+             * @enum {unknown}
+             */
+            trust?: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
         };
         /**
          * EventsPage
@@ -972,6 +982,16 @@ export interface components {
         EventsPage: {
             events: Record<string, unknown>[];
             next: string | null;
+        };
+        /**
+         * FileChange
+         * @description A file that a document names, which was changed since: how often, when last, and by which observation.
+         */
+        FileChange: {
+            at: string;
+            by: string;
+            file: string;
+            times: number;
         };
         /**
          * ForgetRequest
@@ -1019,6 +1039,7 @@ export interface components {
             origin: string;
             position: string;
             project: string;
+            quarantined: string;
             recorded_at: string;
             reinforced_at: string;
             reinforcements: number;
@@ -1031,6 +1052,8 @@ export interface components {
             trigger_pattern: string;
             trigger_tool: string;
             triggered_at: string | null;
+            /** @enum {unknown} */
+            trust: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
             updated_at: string;
             user_id: string;
         };
@@ -1169,6 +1192,7 @@ export interface components {
             origin: string;
             position: string;
             project: string;
+            quarantined: string;
             recorded_at: string;
             reinforced_at: string;
             reinforcements: number;
@@ -1180,6 +1204,8 @@ export interface components {
             trigger_pattern: string;
             trigger_tool: string;
             triggered_at: string | null;
+            /** @enum {unknown} */
+            trust: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
             updated_at: string;
             user_id: string;
         };
@@ -1230,6 +1256,8 @@ export interface components {
             session_id?: string;
             /** @default  */
             trace?: string;
+            /** @default  */
+            trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
             /** @enum {unknown} */
             type: "commit";
             /** @default  */
@@ -1265,6 +1293,7 @@ export interface components {
             prompt_version: string;
             /** @enum {unknown} */
             purpose: "information" | "question" | "request";
+            quarantined: string;
             recorded_at: string;
             references: string[];
             session_id: string;
@@ -1274,6 +1303,8 @@ export interface components {
             superseded_by: string;
             tags: string[];
             title: string;
+            /** @enum {unknown} */
+            trust: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
             updated_at: string;
             user_id: string;
             version: number;
@@ -1335,12 +1366,15 @@ export interface components {
             position: string;
             project: string;
             prompt_version: string;
+            quarantined: string;
             recorded_at: string;
             role: string;
             session_id: string;
             source: string;
             subtitle: string;
             title: string;
+            /** @enum {unknown} */
+            trust: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
             user_id: string;
         };
         /**
@@ -1370,6 +1404,8 @@ export interface components {
             session_id?: string;
             /** @default  */
             trace?: string;
+            /** @default  */
+            trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
             /** @enum {unknown} */
             type: "observe";
             /** @default  */
@@ -1514,8 +1550,9 @@ export interface components {
          *         exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent.
          *
          *         Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is
-         *         less confident is left out. Results of unknown confidence always stay. With `fold` a result represents those that
-         *         say nearly the same, unless the question counts.
+         *         less confident is left out. Results of unknown confidence always stay. `min_trust` is the lowest trust class of a
+         *         result; from high to low: user_stated, agent_concluded, imported, tool_output, external. With `fold` a result
+         *         represents those that say nearly the same, unless the question counts.
          *
          *         A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`,
          *         unless `from` or `to` is given.
@@ -1554,6 +1591,8 @@ export interface components {
             limit?: number;
             /** @default null */
             min_confidence?: number | null;
+            /** @default null */
+            min_trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | null;
             /**
              * @default hybrid
              * @enum {unknown}
@@ -1588,11 +1627,14 @@ export interface components {
          * RecallResult
          * @description One recalled document. `score` is comparable within one answer only, `confidence` (0..1) among all.
          *
-         *         `snippet` is the part of it that the query's words are in. `derived_from` are the documents it was made of,
-         *         `confirmed` how often it proved right, `repeats` those that say nearly the same.
+         *         `snippet` is the part of it that the query's words are in, `trust` its trust class (left out: agent_concluded).
+         *         `derived_from` are the documents it was made of, `confirmed` how often it proved right, `repeats` those that say
+         *         nearly the same. `changed_since` are files that a memory or lesson names and that were changed after it.
          */
         RecallResult: {
             agent_id: string | null;
+            /** @default [] */
+            changed_since?: components["schemas"]["FileChange"][];
             /** @default null */
             confidence?: number | null;
             /** @default 0 */
@@ -1618,6 +1660,11 @@ export interface components {
             session_id: string | null;
             snippet: string;
             title: string;
+            /**
+             * @default agent_concluded
+             * @enum {unknown}
+             */
+            trust?: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
         };
         /**
          * Receipt
@@ -1711,6 +1758,8 @@ export interface components {
             trigger_pattern?: string;
             /** @default  */
             trigger_tool?: string;
+            /** @default  */
+            trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
             /** @enum {unknown} */
             type: "lesson";
             /** @default  */
@@ -1757,6 +1806,8 @@ export interface components {
             target: string;
             /** @default  */
             trace?: string;
+            /** @default  */
+            trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
             /** @enum {unknown} */
             type: "relation";
             /** @default  */
@@ -1814,6 +1865,8 @@ export interface components {
             title?: string;
             /** @default  */
             trace?: string;
+            /** @default  */
+            trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
             /** @default null */
             ttl_days?: number | null;
             /** @enum {unknown} */
@@ -1947,6 +2000,8 @@ export interface components {
             size_limit?: number | null;
             /** @default  */
             trace?: string;
+            /** @default  */
+            trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
             /** @enum {unknown} */
             type: "slot";
             /** @default  */
@@ -2022,6 +2077,9 @@ export interface components {
             remaining: string[];
             session_id: string;
             title: string;
+            told_by_tools: string[];
+            /** @enum {unknown} */
+            trust: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
             user_id: string;
         };
         /**
@@ -2051,6 +2109,7 @@ export interface components {
             origin: string;
             position: string;
             project: string;
+            quarantined: string;
             recorded_at: string;
             reinforced_at: string;
             reinforcements: number;
@@ -2062,6 +2121,8 @@ export interface components {
             trigger_pattern: string;
             trigger_tool: string;
             triggered_at: string | null;
+            /** @enum {unknown} */
+            trust: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
             updated_at: string;
             user_id: string;
         };
@@ -2101,6 +2162,8 @@ export interface components {
             title?: string;
             /** @default  */
             trace?: string;
+            /** @default  */
+            trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
             /** @enum {unknown} */
             type: "session";
             /** @default  */
@@ -2167,6 +2230,8 @@ export interface components {
             title?: string | null;
             /** @default  */
             trace?: string;
+            /** @default  */
+            trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
             /** @enum {unknown} */
             type: "action";
             /** @default  */
@@ -2360,6 +2425,8 @@ export interface operations {
                     title?: string | null;
                     /** @default  */
                     trace?: string;
+                    /** @default  */
+                    trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
                     /** @enum {unknown} */
                     type?: "action";
                     /** @default  */
@@ -2544,6 +2611,8 @@ export interface operations {
                     title?: string | null;
                     /** @default  */
                     trace?: string;
+                    /** @default  */
+                    trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
                     /** @enum {unknown} */
                     type?: "action";
                     /** @default  */
@@ -3259,6 +3328,8 @@ export interface operations {
                     trigger_pattern?: string;
                     /** @default  */
                     trigger_tool?: string;
+                    /** @default  */
+                    trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
                     /** @enum {unknown} */
                     type?: "lesson";
                     /** @default  */
@@ -3440,6 +3511,8 @@ export interface operations {
                     trigger_pattern?: string | null;
                     /** @default null */
                     trigger_tool?: string | null;
+                    /** @default  */
+                    trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
                     /** @enum {unknown} */
                     type?: "revise_lesson";
                     /** @default  */
@@ -3903,6 +3976,8 @@ export interface operations {
                     title?: string;
                     /** @default  */
                     trace?: string;
+                    /** @default  */
+                    trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
                     /** @default null */
                     ttl_days?: number | null;
                     /** @enum {unknown} */
@@ -4231,6 +4306,8 @@ export interface operations {
                     session_id?: string;
                     /** @default  */
                     trace?: string;
+                    /** @default  */
+                    trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
                     /** @enum {unknown} */
                     type?: "observe";
                     /** @default  */
@@ -4572,6 +4649,8 @@ export interface operations {
                     title?: string;
                     /** @default  */
                     trace?: string;
+                    /** @default  */
+                    trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
                     /** @enum {unknown} */
                     type?: "session";
                     /** @default  */
@@ -5115,6 +5194,8 @@ export interface operations {
                     size_limit?: number | null;
                     /** @default  */
                     trace?: string;
+                    /** @default  */
+                    trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
                     /** @enum {unknown} */
                     type?: "slot";
                     /** @default  */

@@ -157,7 +157,7 @@ def test_the_sources_of_a_block_are_those_of_the_lines_that_are_told():
 
 
 def test_what_was_asked_for_comes_before_everything():
-    recalled = recall_block("when is it rebuilt?", [("mem_1", "On day one. " * 20)], 300)
+    recalled = recall_block("when is it rebuilt?", [("mem_1", "- On day one. " * 20)], 300)
     told = compiled(160, LESSONS, session(1), recalled)
     assert told.blocks[-1].kind == "recall"
 
