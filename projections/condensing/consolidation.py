@@ -136,7 +136,7 @@ def facts_of(summaries: Sequence[Digest]) -> list[Fact]:
     for index in range(len(summaries) - 1, max(-1, len(summaries) - 1 - NEWEST_SESSIONS), -1):
         summary = summaries[index]
         claims += [(index, True, claim) for decision in summary.decisions for claim in _facts_in(decision)]
-        claims += [(index, False, claim) for claim in _facts_in(untold(summary))]
+        claims += [(index, False, claim) for claim in _facts_in(untold(summary.narrative, summary.told_by_tools))]
     ranked: list[Fact] = []
     for group in claim_groups([text for *_, text in claims], SAME_CLAIM):
         newest_wording = claims[group[0]][2]

@@ -202,7 +202,7 @@ def continued(earlier: Digest, later: Digest, observation_count: int) -> Digest:
         narrative = " ".join(part for part in (before, after) if part)
     else:
         # cut, a sentence of a tool could not be told from the others
-        before, after = untold(earlier), untold(later)
+        before, after = untold(earlier.narrative, earlier.told_by_tools), untold(later.narrative, later.told_by_tools)
         half = NARRATIVE_CHARS // 2 - 1
         earlier_part = shortened(before, max(half, NARRATIVE_CHARS - 1 - len(after)))
         narrative = f"{earlier_part} {shortened(after, max(half, NARRATIVE_CHARS - 1 - len(before)))}"

@@ -1,8 +1,9 @@
 """Sessions: when a run of work began and ended, its summary, and the commits made in it."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -275,23 +276,13 @@ class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return entry_for(self, "summary", terms, types=["summary"], trust=self.lowest_trust)
 
 
-class Told(Protocol):
-    """What has a narrative, with sentences that tools told."""
-
-    @property
-    def narrative(self) -> str: ...
-    @property
-    def told_by_tools(self) -> list[str]: ...
-
-
-def untold(summary: Told) -> str:
-    """The narrative without the sentences that tools told; nothing where it does not have them as they are."""
-    text = summary.narrative
-    if not all(map(text.__contains__, summary.told_by_tools)):
+def untold(narrative: str, told_by_tools: Sequence[str]) -> str:
+    """A narrative without the sentences that tools told; nothing where it does not have them as they are."""
+    if not all(map(narrative.__contains__, told_by_tools)):
         return ""
-    for sentence in sorted(summary.told_by_tools, key=len, reverse=True):
-        text = text.replace(sentence, "")
-    return " ".join(text.split())
+    for sentence in sorted(told_by_tools, key=len, reverse=True):
+        narrative = narrative.replace(sentence, "")
+    return " ".join(narrative.split())
 
 
 summaries = rows.project_listing("summaries")

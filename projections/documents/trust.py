@@ -51,12 +51,7 @@ def is_condensed(document: Any) -> bool:
 
 def at_least(least: Trust | None) -> dict[str, Any]:
     """The fields of a search filter for documents of a class or a higher one; none for no limit."""
-    if least is None or least == LOWEST_FIRST[0]:
-        return {}
-    if least == LOWEST_FIRST[-1]:
-        return {"any_of": [("trust", least)]}
-    # documents that were indexed before there were classes have none
-    return {"without": [("trust", lower) for lower in LOWEST_FIRST[: rank(least)]]}
+    return {} if least is None else {"without": [("trust", lower) for lower in LOWEST_FIRST[: rank(least)]]}
 
 
 def trust_of(recorded: Recorded, said_by: Trust | None = None) -> Trust:
@@ -103,31 +98,25 @@ _SECRETS = (
     r"(?:api[ _-]?keys?|secrets|passwords?|credentials|tokens?|private keys?|ssh keys?|\.env|environment variables"
     r"|chat history|system prompt|conversation)\b"
 )
-_NEAR = r"[^.!?。！？]{0,40}?"  # within one sentence
 _PLANTED = {
     # to ignore what it was told
     "ignor|disregard|forget|overrid|overrul|bypass|do not follow|don't follow|stop following|do not obey|pay no": (
         r"[\w'’ ]{0,20}?(?:\W{1,5}[\w'’-]+){0,4}?\W{1,5}(?:all|any|your|previous|prior|above|earlier|preceding|former"
-        r"|existing|original|system|everything)\b(?:[^\S\n]*[\w'’,-]+){0,4}?\W{1,5}(?:instructions?|prompts?|rules|guidelines?"
-        r"|guidance|directives?|directions|constraints|restrictions|safeguards|(?:been|were|are) told)\b"
+        r"|existing|original|system|everything)\b(?:[^\S\n]*[\w'’,-]+){0,4}?\W{1,5}(?:instructions?|prompts?|rules"
+        r"|guidelines?|guidance|directives?|directions|constraints|restrictions|safeguards|(?:been|were|are) told)\b"
     ),
     "ignore |disregard |forget ": r"(?:(?:all|everything|of|the|that|what|is|was|came) )*(?:above|before|previously)\b",
-    "ignorier|vergiss|vergesst|missacht|negeer|vergeet": (
-        rf"\w*{_NEAR}\b(?:anweisung|vorgabe|instru[ck]ti|befehl|regel|aanwijzing|opdracht)"
+    # the same in other languages: the verb, then within a sentence the noun; in some languages the other way around
+    "ignorier|vergiss|vergesst|missacht|negeer|vergeet|ignor|oubli|olvid|esquec|esqueç|dimentic|desconsider|descart"
+    "|trascur|haz caso omiso|ne tenez|ne tiens|ignoruj|zignoruj|zapomnij|zapome|игнорир|забуд|не обращай|ігнор|忽略|无视"
+    "|無視|忘记|忘記|不要遵守|不要理会|تجاهل|انس|bỏ qua|phớt lờ|quên|abaikan|lupakan": (
+        r"\w*[^.!?。！？]{0,40}?(?:\b(?:anweisung|vorgabe|instru[ckç]|befehl|regel|aanwijzing|opdracht|istruzion|consigne"
+        r"|dire[ct]ti|diretri|r[eè]gle|regla|regra|regole|indica[cz]i|[oó]rden|polece|zasad|pokyn|pravidl|инструкц|указани"
+        r"|правил|команд|інструкц|вказівк|hướng dẫn|chỉ dẫn|quy tắc|lệnh|perintah|aturan|petunjuk)"
+        r"|指令|指示|规则|規則|提示|命令|指引|تعليمات|الأوامر|القواعد|الإرشادات)"
     ),
-    "ignor|oubli|olvid|esquec|esqueç|dimentic|desconsider|descart|trascur|haz caso omiso|ne tenez|ne tiens": (
-        rf"\w*{_NEAR}\b(?:instru[cç]|istruzion|consigne|dire[ct]|diret|r[eè]gle|regla|regra|regole|indica[cz]i|[oó]rden)"
-    ),
-    "ignoruj|zignoruj|zapomnij|zapome": rf"\w*{_NEAR}\b(?:instruk|polece|zasad|pokyn|pravidl)",
-    "игнорир|забуд|не обращай|ігнор": rf"\w*{_NEAR}(?:инструкц|указани|правил|команд|інструкц|вказівк)",
-    "talimat|kural|yönerge": rf"\w*{_NEAR}\b(?:yok say|görmezden|unut|dikkate alma)",
-    "निर्देश|नियम|आदेश": rf"{_NEAR}(?:अनदेखा|नज़रअंदाज़|नजरअंदाज|भूल)",
-    "忽略|无视|無視|忘记|忘記|不要遵守|不要理会": rf"{_NEAR}(?:指令|指示|规则|規則|提示|命令|指引)",
-    "指示|命令|ルール|プロンプト|規則|指令": rf"{_NEAR}(?:無視|忘れ|従わな)",
-    "지시|명령|규칙|지침|프롬프트": rf"{_NEAR}(?:무시|잊)",
-    "تجاهل|انس": rf"\w*{_NEAR}(?:تعليمات|الأوامر|القواعد|الإرشادات)",
-    "bỏ qua|phớt lờ|quên|abaikan|lupakan": (
-        rf"{_NEAR}\b(?:hướng dẫn|chỉ dẫn|quy tắc|lệnh|instruksi|perintah|aturan|petunjuk)"
+    "talimat|kural|yönerge|निर्देश|नियम|आदेश|指示|命令|ルール|プロンプト|規則|指令|지시|명령|규칙|지침|프롬프트": (
+        r"\w*[^.!?。！？]{0,40}?(?:\b(?:yok say|görmezden|unut|dikkate alma)|अनदेखा|नज़रअंदाज़|भूल|無視|忘れ|従わな|무시|잊)"
     ),
     # to become something else, or to take the text for orders to it
     "you are now |you are no longer ": (

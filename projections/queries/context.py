@@ -258,7 +258,7 @@ def actions_block(open_actions: Sequence[Action]) -> ContextPart | None:
 
 def summary_block(began_at: datetime, summary: Summary) -> ContextPart | None:
     """What a past session came to, what it left to do, what was decided in it."""
-    narrative = untold(summary)
+    narrative = untold(summary.narrative, summary.told_by_tools)
     stated = [
         "" if narrative == summary.title else narrative,
         *(f"- remaining: {_OPENING.sub('', task)}" for task in summary.remaining),

@@ -119,7 +119,8 @@ def test_a_summary_without_what_tools_told_has_the_class_of_the_rest():
         told_by_tools=["Bash `make`: 2 failed."],
     )
     made = summary(recorded(data, place(1), session_id="s1"), data, memories.DocumentId("ses_1"), "ada", "")
-    assert (made.trust, made.lowest_trust, untold(made)) == ("agent_concluded", "tool_output", "User: Build it. Done.")
+    assert (made.trust, made.lowest_trust) == ("agent_concluded", "tool_output")
+    assert untold(made.narrative, made.told_by_tools) == "User: Build it. Done."
     assert made.index_entry().trust == "tool_output"
     assert isinstance(made, Summary)
 
