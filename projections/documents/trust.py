@@ -108,8 +108,8 @@ _PLANTED = {
     "ignore |disregard |forget ": r"(?:(?:all|everything|of|the|that|what|is|was|came) )*(?:above|before|previously)\b",
     # the same in other languages: the verb, then within a sentence the noun; in some languages the other way around
     "ignorier|vergiss|vergesst|missacht|negeer|vergeet|ignor|oubli|olvid|esquec|esqueç|dimentic|desconsider|descart"
-    "|trascur|haz caso omiso|ne tenez|ne tiens|ignoruj|zignoruj|zapomnij|zapome|игнорир|забуд|не обращай|ігнор|忽略|无视"
-    "|無視|忘记|忘記|不要遵守|不要理会|تجاهل|انس|bỏ qua|phớt lờ|quên|abaikan|lupakan": (
+    "|trascur|haz caso omiso|ne tenez|ne tiens|ignoruj|zignoruj|zapomnij|zapome|игнорир|забуд|не обращай|ігнор|忽略"
+    "|无视|無視|忘记|忘記|不要遵守|不要理会|تجاهل|انس|bỏ qua|phớt lờ|quên|abaikan|lupakan": (
         r"\w*[^.!?。！？]{0,40}?(?:\b(?:anweisung|vorgabe|instru[ckç]|befehl|regel|aanwijzing|opdracht|istruzion|consigne"
         r"|dire[ct]ti|diretri|r[eè]gle|regla|regra|regole|indica[cz]i|[oó]rden|polece|zasad|pokyn|pravidl|инструкц|указани"
         r"|правил|команд|інструкц|вказівк|hướng dẫn|chỉ dẫn|quy tắc|lệnh|perintah|aturan|petunjuk)"
