@@ -95,6 +95,11 @@ def _revision(values: Values) -> Values:
     return values
 
 
+def _hidden_cells(document: Mapping[str, Any]) -> Iterator[Text | str]:
+    yield document["quarantined"]
+    yield cell(document["text"], 200).append(f"\n{plain(document['id'])}", style="dim")
+
+
 def _memory_cells(memory: Mapping[str, Any]) -> Iterator[Text | str]:
     yield when(memory["occurred_at"], "%Y-%m-%d %H:%M")
     yield cell(memory["agent_id"] or "-", 16)
@@ -488,7 +493,28 @@ WORK = (
     ),
 )  # fmt: skip
 
+QUARANTINED = {
+    "document_id": argument("Id of a memory, lesson or observation.", field="id", metavar="ID"),
+    "reason": option(str, "", "Why; kept in the audit log."),
+    "event_id": EVENT_ID,
+}
+QUARANTINE = (
+    Do(
+        "list", "GET /v1/admin/quarantine", "List the documents in quarantine. Exits 1 if the list is empty.",
+        {"project": ANY_PROJECT}, "quarantine list", listing(("by", "what"), _hidden_cells),
+    ),
+    Do(
+        "add", "POST /v1/admin/quarantine", "Hide a document from everybody but operators.", QUARANTINED,
+        "quarantine add mem_9e710a163bd72db5a7de --reason planted", "hidden",
+    ),
+    Do(
+        "release", "POST /v1/admin/quarantine", "Take a document out of quarantine.", QUARANTINED,
+        "quarantine release mem_9e710a163bd72db5a7de", "released", fixed={"released": True},
+    ),
+)  # fmt: skip
+
 GROUPS = {
+    "quarantine": ("Documents that only operators can see: list, add, release.", QUARANTINE),
     "memories": ("Long-term memories: list, history, revise.", MEMORIES),
     "lessons": ("Lessons: list, match, reinforce, retire; `mnemolog lesson` records one.", LESSONS),
     "slots": ("Short pinned notes in every agent's context: list, get, set, append, delete.", SLOTS),

@@ -18,7 +18,7 @@ from ingest.events.session import (
     SessionStarted,
     SessionSummarised,
 )
-from ingest.events.subject import EventErased, SubjectForgotten
+from ingest.events.subject import EventErased, ObservationQuarantined, SubjectForgotten
 from ingest.log.position import ALTERED, Position, project_route, session_route
 from ingest.platform.clock import to_ms
 
@@ -163,6 +163,7 @@ SESSION_TYPES = frozenset(
         SessionEnded,
         SessionRetired,
         SessionSummarised,
+        ObservationQuarantined,
     )
 )
 """Events of a session's stream; the others are of their project's."""

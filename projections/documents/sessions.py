@@ -175,6 +175,13 @@ def without_observation(session: Session, recorded: Recorded, *, retired: bool =
     )
 
 
+def without_summary(session: Session, recorded: Recorded) -> Session:
+    """The session after one of its observations was hidden, or shown again: its next summary is made of the others."""
+    return session.model_copy(
+        update={"summarised": 0, "forgotten_at": str(recorded.position), "told_from": recorded.envelope.event_id}
+    )
+
+
 def retired(session: Session, recorded: Recorded, observations: int, through_ms: int) -> Session:
     """The session after some of its observations were retired; with `through_ms`, all that was recorded up to then.
 

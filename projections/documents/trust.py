@@ -19,8 +19,8 @@ _READING = frozenset(("file_read", "search", "command_run"))
 """Kinds of observation whose text is what a tool read, unless it is the text of the call alone."""
 
 
-BY_RULE = "rule"
-"""Why a document is in quarantine: its text reads as an instruction. (Or an operator put it there.)"""
+BY_RULE, BY_OPERATOR = "rule", "operator"
+"""Why a document is in quarantine: its text reads as an instruction, or an operator put it there."""
 
 
 def rank(trust: Trust) -> int:

@@ -58,6 +58,11 @@ def unimportant(index: Index, allowed: Filter, now_ms: int, most: int, importanc
     return index.every(replace(allowed, importance_to=importance), now_ms, most)
 
 
+def hidden(index: Index, allowed: Filter, now_ms: int, most: int) -> list[DocumentLocation]:
+    """Documents in quarantine."""
+    return index.every(replace(allowed, retired=True, any_of=[("hidden", "yes")]), now_ms, most)
+
+
 def touching(
     index: Index, allowed: Filter, now_ms: int, files: Sequence[str], other_than: str, count: int
 ) -> Mapping[str, list[DocumentLocation]]:

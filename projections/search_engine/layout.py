@@ -41,6 +41,7 @@ INDEX_PREFIX = "mnemolog:search:index:"
 FACETS = (
     "tenant", "project", "kind", "session", "agent", "user", "retired", "expiring", "restricted", "visibility", "tag",
     "reader", "type", "file", "concept", "partition", "trust",
+    "hidden",
 )  # fmt: skip
 """The TAG fields: the facets of `entry_facets`."""
 STATED = ("retired", "expiring", "restricted")

@@ -168,3 +168,32 @@ async def test_planted_instructions_reach_no_lesson_no_derived_memory_and_no_lin
         client, "release approved by mallory", project=project, min_confidence=0, limit=200, min_trust="agent_concluded"
     )
     assert {one.get("trust") for one in high["results"]} <= {None, "user_stated"}
+
+
+async def test_an_admin_hides_a_document_and_shows_it_again_and_the_audit_log_says_why(client: Client, project: str):
+    written = await write(client, "/v1/memories", project=project, content="The vault of the orchard is open.")
+
+    async def found() -> list[str]:
+        answer = await recall(client, "is the vault open?", project=project, min_confidence=0)
+        return [one["id"] for one in answer["results"]]
+
+    async def order(**more: object) -> None:
+        sent = {"id": written["id"], "reason": "planted", **more}
+        answer = await client.post("/v1/admin/quarantine", json=sent)
+        assert answer.status_code == 202, answer.text
+        await read(client, "/v1/memories", project=project, after=answer.json()["position"])
+
+    assert await found() == [written["id"]]
+    await order()
+    assert await found() == []
+    assert (await client.get(f"/v1/memories/{written['id']}")).status_code == 404
+    (hidden,) = (await read(client, "/v1/admin/quarantine", project=project))["items"]
+    assert (hidden["id"], hidden["quarantined"]) == (written["id"], "operator")
+    assert hidden["text"].startswith("The vault")
+    await order(released=True)
+    assert await found() == [written["id"]]
+    assert (await read(client, "/v1/admin/quarantine", project=project))["items"] == []
+    audit = await read(client, "/v1/audit", project=project, limit=100)
+    assert [one["reason"] for one in audit["entries"] if written["id"] in one["targets"] and one["reason"]] == [
+        "planted"
+    ] * 2

@@ -3260,7 +3260,9 @@ export interface operations {
                      *           "reinforced_at": "2026-01-31T12:00:00Z",
                      *           "updated_at": "2026-01-31T12:00:00Z",
                      *           "retired_at": null,
-                     *           "position": "1769860800000-0"
+                     *           "position": "1769860800000-0",
+                     *           "trust": "agent_concluded",
+                     *           "quarantined": ""
                      *         }
                      *       ],
                      *       "next": null
@@ -3407,7 +3409,9 @@ export interface operations {
                      *       "reinforced_at": "2026-01-31T12:00:00Z",
                      *       "updated_at": "2026-01-31T12:00:00Z",
                      *       "retired_at": null,
-                     *       "position": "1769860800000-0"
+                     *       "position": "1769860800000-0",
+                     *       "trust": "agent_concluded",
+                     *       "quarantined": ""
                      *     }
                      */
                     "application/json": components["schemas"]["Lesson"];
@@ -3676,7 +3680,9 @@ export interface operations {
                      *           "reinforced_at": "2026-01-31T12:00:00Z",
                      *           "updated_at": "2026-01-31T12:00:00Z",
                      *           "retired_at": null,
-                     *           "position": "1769860800000-0"
+                     *           "position": "1769860800000-0",
+                     *           "trust": "agent_concluded",
+                     *           "quarantined": ""
                      *         }
                      *       ]
                      *     }
@@ -3740,6 +3746,8 @@ export interface operations {
                      *           "updated_at": "2026-01-31T12:00:00Z",
                      *           "retired_at": null,
                      *           "position": "1769860800000-0",
+                     *           "trust": "agent_concluded",
+                     *           "quarantined": "",
                      *           "score": 0.5
                      *         }
                      *       ]
@@ -3807,6 +3815,8 @@ export interface operations {
                      *           "updated_at": "2026-01-31T12:00:00Z",
                      *           "retired_at": null,
                      *           "position": "1769860800000-0",
+                     *           "trust": "agent_concluded",
+                     *           "quarantined": "",
                      *           "confidence_now": 0.5
                      *         }
                      *       ]
@@ -3898,7 +3908,9 @@ export interface operations {
                      *           "occurred_at": "2026-01-31T12:00:00Z",
                      *           "recorded_at": "2026-01-31T12:00:00Z",
                      *           "position": "1769860800000-0",
-                     *           "source": "native"
+                     *           "source": "native",
+                     *           "trust": "agent_concluded",
+                     *           "quarantined": ""
                      *         }
                      *       ],
                      *       "next": null
@@ -4083,7 +4095,9 @@ export interface operations {
                      *       "occurred_at": "2026-01-31T12:00:00Z",
                      *       "recorded_at": "2026-01-31T12:00:00Z",
                      *       "position": "1769860800000-0",
-                     *       "source": "native"
+                     *       "source": "native",
+                     *       "trust": "agent_concluded",
+                     *       "quarantined": ""
                      *     }
                      */
                     "application/json": components["schemas"]["Memory"];
@@ -4248,7 +4262,9 @@ export interface operations {
                      *           "occurred_at": "2026-01-31T12:00:00Z",
                      *           "recorded_at": "2026-01-31T12:00:00Z",
                      *           "position": "1769860800000-0",
-                     *           "source": "native"
+                     *           "source": "native",
+                     *           "trust": "agent_concluded",
+                     *           "quarantined": ""
                      *         }
                      *       ]
                      *     }
@@ -4393,6 +4409,8 @@ export interface operations {
                      *       "model": "",
                      *       "prompt_version": "",
                      *       "role": "",
+                     *       "trust": "tool_output",
+                     *       "quarantined": "",
                      *       "headline": "Checkout times out when Redis restarts; the client pool does not reconnect."
                      *     }
                      */
@@ -4923,6 +4941,8 @@ export interface operations {
                      *           "model": "",
                      *           "prompt_version": "",
                      *           "role": "",
+                     *           "trust": "tool_output",
+                     *           "quarantined": "",
                      *           "headline": "Checkout times out when Redis restarts; the client pool does not reconnect."
                      *         }
                      *       ],
@@ -5024,7 +5044,9 @@ export interface operations {
                      *       "occurred_at": "2026-01-31T12:00:00Z",
                      *       "recorded_at": "2026-01-31T12:00:00Z",
                      *       "position": "1769860800000-0",
-                     *       "remaining": []
+                     *       "remaining": [],
+                     *       "trust": "agent_concluded",
+                     *       "told_by_tools": []
                      *     }
                      */
                     "application/json": components["schemas"]["Summary"];
@@ -5389,6 +5411,8 @@ export interface operations {
                      *           "model": "",
                      *           "prompt_version": "",
                      *           "role": "",
+                     *           "trust": "tool_output",
+                     *           "quarantined": "",
                      *           "headline": "Checkout times out when Redis restarts; the client pool does not reconnect."
                      *         }
                      *       ],
