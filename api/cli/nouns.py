@@ -504,7 +504,7 @@ QUARANTINE = (
         {"project": ANY_PROJECT}, "quarantine list", listing(("by", "what"), _hidden_cells),
     ),
     Do(
-        "add", "POST /v1/admin/quarantine", "Hide a document from everybody but operators.", QUARANTINED,
+        "add", "POST /v1/admin/quarantine", "Hide a document from everyone but admins.", QUARANTINED,
         "quarantine add mem_9e710a163bd72db5a7de --reason planted", "hidden",
     ),
     Do(
@@ -514,7 +514,7 @@ QUARANTINE = (
 )  # fmt: skip
 
 GROUPS = {
-    "quarantine": ("Documents that only operators can see: list, add, release.", QUARANTINE),
+    "quarantine": ("Documents that only admins can see: list, add, release.", QUARANTINE),
     "memories": ("Long-term memories: list, history, revise.", MEMORIES),
     "lessons": ("Lessons: list, match, reinforce, retire; `mnemolog lesson` records one.", LESSONS),
     "slots": ("Short pinned notes in every agent's context: list, get, set, append, delete.", SLOTS),

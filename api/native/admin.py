@@ -79,7 +79,7 @@ class Quarantined(Struct, frozen=True, kw_only=True):
 
 @route("POST /v1/admin/quarantine", ADMIN, 202, faults={404: "There is no such memory, lesson or observation."})
 async def post_quarantine(call: NativeCall, body: QuarantineRequest) -> Accepted:
-    """Hide a document from everybody but operators, or show it again.
+    """Hide a document from everyone but admins, or show it again.
 
     The event stays in the log: `GET /v1/audit` shows who did it, when and why.
     """
@@ -90,7 +90,10 @@ async def post_quarantine(call: NativeCall, body: QuarantineRequest) -> Accepted
 
 @route("GET /v1/admin/quarantine", ADMIN)
 async def list_quarantine(call: NativeCall, query: InProject) -> Items[Quarantined]:
-    """Up to 1,000 documents that are in quarantine."""
+    """The documents in quarantine.
+
+    Up to 1,000 of them, with the beginning of each text.
+    """
     operator = operator_of(call.tenant, call.key_scope)
     documents = await call.queries.lookup.found(hidden, operator, query.project, MOST_HIDDEN)
     return Items([as_struct(Quarantined, one, text=searchable_text(one)[:SHOWN_CHARS]) for one in documents])  # pyright: ignore[reportArgumentType]
