@@ -243,7 +243,7 @@ def _new(recorded: Recorded, data: LessonRecorded) -> Lesson:
         reinforced_ms=now,
         updated_ms=now,
         trust=trust,
-        quarantined=hidden_by_rule(trust, f"{data.content}\n{data.context}"),
+        quarantined=hidden_by_rule(trust, [data.content, data.context]),
     )
 
 

@@ -236,7 +236,7 @@ def _fields(recorded: Recorded, data: MemoryRecorded | MemoryRevised | MemoryCon
         "event_id": recorded.envelope.event_id,
         "source": recorded.envelope.source,
         "updated_at": recorded.recorded_at,
-        "quarantined": hidden_by_rule(origin["trust"], data.content),
+        "quarantined": hidden_by_rule(origin["trust"], [data.content]),
     }
 
 

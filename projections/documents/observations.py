@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from ingest.platform.clock import to_ms
 from projections.compression.compression import compress
 from projections.documents import rows
 from projections.documents.index_entry import HIDDEN_MS, IndexEntry, entry_for, index_terms, searchable, texts_in
-from projections.documents.trust import BY_RULE, is_data, reads_as_instruction, said_by, trust_of
+from projections.documents.trust import hidden_by_rule, said_by, trust_of
 from projections.search.cues import PROMPT, TOOL_OUTPUT, USER_TURN
 
 IMPORTANT = 5
@@ -147,10 +148,9 @@ def observation(recorded: Recorded, data: ObservationRecorded, session: Document
     """The document of an observation event."""
     compression = asdict(compress(data.kind, data.content, data.data))
     trust = trust_of(recorded, said_by(compression["type"], compression["role"], data.content, data.data))
-    hidden = is_data(trust) and any(map(reads_as_instruction, [data.content, *texts_in(data.data)]))
     return Observation(
         **(rows.origin(recorded) | {"trust": trust}),
-        quarantined=BY_RULE if hidden else "",
+        quarantined=hidden_by_rule(trust, chain([data.content], texts_in(data.data))),
         id=observation_id(recorded),
         event_id=recorded.envelope.event_id,
         source=recorded.envelope.source,

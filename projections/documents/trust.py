@@ -143,22 +143,25 @@ _PLANTED = {
 _BEGINNINGS = [
     (sign, re.compile(follows)) for signs, follows in _PLANTED.items() for sign in re.split(r"(?<!<)\|", signs)
 ]
+_PLAIN_BEGINNINGS = [(sign, follows) for sign, follows in _BEGINNINGS if sign.isascii()]
 _INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad]")
 _WITHIN = 300
 """Characters from the beginning of an instruction to its end."""
 
 
-def hidden_by_rule(trust: Trust, text: str) -> str:
+def hidden_by_rule(trust: Trust, texts: Iterable[str]) -> str:
     """Why a new document is in quarantine: BY_RULE for data that reads as an instruction, else empty."""
-    return BY_RULE if is_data(trust) and reads_as_instruction(text) else ""
+    return BY_RULE if is_data(trust) and reads_as_instruction("\n".join(texts)) else ""
 
 
 def reads_as_instruction(text: str) -> bool:
     """Whether a text gives orders to the model that reads it, as planted instructions do: to ignore what it was told,
     to become something else, to hide something from its user, to send secrets somewhere."""
-    lowered = _INVISIBLE.sub("", text).lower()
+    plain = text.isascii()
+    lowered = (text if plain else _INVISIBLE.sub("", text)).lower()
     # as plain text first: one regular expression for all of them takes a hundred times as long
-    return any(_follows(lowered, sign, follows) for sign, follows in _BEGINNINGS if sign in lowered)
+    beginnings = _PLAIN_BEGINNINGS if plain else _BEGINNINGS
+    return any(_follows(lowered, sign, follows) for sign, follows in beginnings if sign in lowered)
 
 
 def _follows(lowered: str, sign: str, follows: re.Pattern[str]) -> bool:
