@@ -21,7 +21,7 @@ from ingest.roles import ADMIN, OPERATOR
 from projections.dead_letters.records import Outcome, State
 from projections.dead_letters.room import Done, LogLocation, Reason, Selection
 from projections.documents.access import operator_of
-from projections.documents.document import searchable_text
+from projections.documents.document import Searched, searchable_text
 from projections.embedding.live import choice_of, chosen
 from projections.maintenance.reconciling import Fault, Findings, load_report
 from projections.queries.lookup import hidden
@@ -96,7 +96,9 @@ async def list_quarantine(call: NativeCall, query: InProject) -> Items[Quarantin
     """
     operator = operator_of(call.tenant, call.key_scope)
     documents = await call.queries.lookup.found(hidden, operator, query.project, MOST_HIDDEN)
-    return Items([as_struct(Quarantined, one, text=searchable_text(one)[:SHOWN_CHARS]) for one in documents])  # pyright: ignore[reportArgumentType]
+    texts = [searchable_text(document)[:SHOWN_CHARS] for document in documents if isinstance(document, Searched)]
+    rows = zip(documents, texts, strict=True)
+    return Items([as_struct(Quarantined, document, text=text) for document, text in rows])
 
 
 @route("GET /v1/admin/projections", OPERATOR)

@@ -79,8 +79,8 @@ def _todos(observation: Observation) -> list[str]:
     tool_input = observation.data.get("tool_input")
     listed = cast(dict[str, Any], tool_input).get("todos") if isinstance(tool_input, dict) else None
     if not isinstance(listed, list):
-        told = "" if is_data(observation.trust) else prose(observation)
-        return [line for line in told.splitlines() if "todo" in line.lower()][:1]
+        lines = [] if is_data(observation.trust) else prose(observation).splitlines()
+        return [line for line in lines if "todo" in line.lower()][:1]
     todos: list[str] = []
     for item in cast(list[Any], listed):
         fields = cast(dict[str, Any], item) if isinstance(item, dict) else {"content": item}

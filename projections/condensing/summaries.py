@@ -98,18 +98,18 @@ def digest(observations: Sequence[Observation], title: str = "") -> Digest | Non
     plain = [_plainness(item, ordered[item.place]) for item in candidates]
     decisions = [candidates[index] for index in best(plain, DECISIONS) if plain[index]]
     rest = [item for item in candidates if item not in decisions]
-    told = rest or selected
+    narrated = rest or selected
     concepts = Counter(concept for item in ordered for concept in dict.fromkeys(map(str.lower, item.concepts)))
     return Digest(
         title=headline,
-        narrative=_narrative(told, ordered),
+        narrative=_narrative(narrated, ordered),
         decisions=[item.text for item in decisions],
         remaining=[item.text for item in remaining],
         files=modified_first(ordered)[:FILES],
         concepts=[concept for concept, _ in concepts.most_common(CONCEPTS)],
         observation_count=len(ordered),
         trust=lowest(_trust_of(item, ordered) for item in stated),
-        told_by_tools=[closed(item.text) for item in told if _trust_of(item, ordered) in FENCED],
+        told_by_tools=[closed(item.text) for item in narrated if _trust_of(item, ordered) in FENCED],
     )
 
 

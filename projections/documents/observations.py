@@ -129,8 +129,8 @@ class Change(NamedTuple):
     def of(cls, member: str) -> "Change":
         """The change that a member tells of."""
         _, when, rest = member.split("|", 2)
-        told, _, name = rest.rpartition("|")
-        agent, _, path = told.partition(rows.SEPARATOR)
+        author, _, name = rest.rpartition("|")
+        agent, _, path = author.partition(rows.SEPARATOR)
         return cls(int(when), agent, path, DocumentId(name))
 
 

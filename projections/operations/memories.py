@@ -57,8 +57,7 @@ class MemoryOperations:
 
     async def quarantine(self, order: Quarantine, reader: Reader, caller: Caller) -> Accepted:
         """Hide a memory, a lesson or an observation, or show it again; raises NotFound for any other id."""
-        found = await self._current.find_all([order.document], reader)
-        document = found[0] if found else None
+        document = next(iter(await self._current.find_all([order.document], reader)), None)
         if not isinstance(document, Memory | Lesson | Observation):
             raise NotFound(f"there is no memory, lesson or observation {order.document!r}")
         session = document.session_id if isinstance(document, Observation) else ""

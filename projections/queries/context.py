@@ -182,8 +182,8 @@ def _text(offer: ContextPart, lines: Collection[int]) -> str:
     text = [inert(f"## {offer.title}")]
     chosen = [offer.lines[line] for line in sorted(lines)]
     for origin, group in groupby(chosen, lambda line: getattr(line, "origin", "")):
-        told = list(group)
-        text += fenced(origin, told) if origin else map(inert, told)
+        texts = list(group)
+        text += fenced(origin, texts) if origin else map(inert, texts)
     return "\n".join(text)
 
 
@@ -220,9 +220,9 @@ def memories_block(memories: Sequence[Memory], changed: Changes = UNCHANGED) -> 
     """The highest-ranked memories; original ones come before those derived from other documents."""
     ranked = sorted(memories, key=lambda memory: bool(memory.derived_from))[:MEMORIES]
     texts = {_short(spoken(memory.content)): memory for memory in reversed(ranked)}
-    told = [(text, memory) for text, memory in reversed(texts.items()) if text]
-    lines = [line_of(f"- {text}", memory.trust, changed.get(memory.id, ())) for text, memory in told]
-    return part("memories", "Memories", lines, [memory.id for _, memory in told], by_line=True)
+    rows = [(text, memory) for text, memory in reversed(texts.items()) if text]
+    lines = [line_of(f"- {text}", memory.trust, changed.get(memory.id, ())) for text, memory in rows]
+    return part("memories", "Memories", lines, [memory.id for _, memory in rows], by_line=True)
 
 
 def lessons_block(lessons: Sequence[Lesson], now: datetime, changed: Changes = UNCHANGED) -> ContextPart | None:
@@ -441,7 +441,7 @@ class Compile:
         )
         answer = await self._recall(requested, reader)
         lines = [
-            (one.id, line_of(_short(f"- ({one.occurred_at:%Y-%m-%d}) {one.snippet}"), one.trust, one.changed_since))
-            for one in answer.results
+            (row.id, line_of(_short(f"- ({row.occurred_at:%Y-%m-%d}) {row.snippet}"), row.trust, row.changed_since))
+            for row in answer.results
         ]
         return recall_block(request.query, lines, request.token_budget)

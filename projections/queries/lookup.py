@@ -176,19 +176,19 @@ class Lookup:
                 bounds[key] = min(since_ms, bounds.get(key, since_ms))
         if not bounds:
             return {}
-        asked = [(listing, f"{name}|{since_ms + 1:014d}", f"{name}|~") for (listing, name), since_ms in bounds.items()]
-        rows = await self._documents.newest_between(asked, MOST_CHANGES)
+        ranges = [(listing, f"{name}|{since_ms + 1:014d}", f"{name}|~") for (listing, name), since_ms in bounds.items()]
+        rows = await self._documents.newest_between(ranges, MOST_CHANGES)
         visible = {
             key: [change for change in map(Change.of, row) if reader.only_agent in ("", change.agent_id)]
             for key, row in zip(bounds, rows, strict=True)
         }
-        found: dict[str, list[FileChange]] = {}
+        changed: dict[str, list[FileChange]] = {}
         for name, (document, files, since_ms) in named.items():
             listing = changes(reader.tenant, getattr(document, "project", ""))
             of_files = (_change_of(file, since_ms, visible[listing, file_name(file)]) for file in files)
             if some := [change for change in of_files if change is not None]:
-                found[name] = some
-        return found
+                changed[name] = some
+        return changed
 
     async def count(self, reader: Reader, project: str | None = None, **narrowing: Any) -> int:
         """How many documents recall can find for a reader, narrowed as a Filter can be."""

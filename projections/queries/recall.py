@@ -198,8 +198,8 @@ class Recall:
         changed = await self._lookup.changed_since([hit.document for hit in hits], reader)
 
         def make() -> list[RecallResult]:
-            made = [_result(*hit, words, explain=request.explain) for hit in hits]
-            return [replace(one, changed_since=changed[one.id]) if one.id in changed else one for one in made]
+            made = (_result(*hit, words, explain=request.explain) for hit in hits)
+            return [replace(row, changed_since=changed[row.id]) if row.id in changed else row for row in made]
 
         results = make() if len(hits) <= MADE_INLINE else await asyncio.to_thread(make)
         projects = {request.project or "", *request.projects}.difference(result.project for result in results)
