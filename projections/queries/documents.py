@@ -306,24 +306,16 @@ class DocumentReader:
     async def newest_between(self, bounds: Sequence[tuple[str, str, str]], limit: int) -> list[list[str]]:
         """Of each `(listing, from, to)` the members between two texts, in all partitions; up to `limit` of each
         partition, the last ones. One round trip for all."""
-        everywhere = range(self.partitions)
         _, rows = await self._ask(
-            dict.fromkeys(everywhere, ()),
+            dict.fromkeys(range(self.partitions), ()),
             lambda: [
-                (
-                    "ZRANGE",
-                    self._keys(partition).listing(listing),
-                    b"(" + high.encode(),
-                    b"[" + low.encode(),
-                    *_LAST,
-                    limit,
-                )
+                ("ZRANGE", self._keys(partition).listing(listing), f"({high}", f"[{low}", *_LAST, limit)
                 for listing, low, high in bounds
-                for partition in everywhere
+                for partition in range(self.partitions)
             ],
         )
-        members = [member.decode() for row in rows for member in row]
-        return [[member for member in members if low <= member < high] for _, low, high in bounds]
+        firsts = range(0, len(rows), self.partitions)
+        return [[name.decode() for row in rows[first : first + self.partitions] for name in row] for first in firsts]
 
     def _keys(self, partition: int) -> GenerationKeys:
         return self._live_keys[partition]

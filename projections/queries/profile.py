@@ -20,7 +20,6 @@ from projections.compression.sentences import statements
 from projections.compression.words import CODE_SPAN, TOOLS, words
 from projections.documents.memories import SERVER_TAGS, Memory
 from projections.documents.observations import IMPORTANT, Observation
-from projections.documents.trust import is_stated
 from projections.search.terms import STOP_WORDS, UNSPACED
 
 MOST_FREQUENT = 15
@@ -188,7 +187,6 @@ def _preferences(memories: Sequence[Memory], user_id: str, now: datetime) -> lis
         memory
         for memory in memories
         if memory.is_latest
-        and is_stated(memory)
         and (memory.forget_after is None or memory.forget_after > now)
         and (any(tag.lower() in PREFERENCE_TAGS for tag in memory.tags) or bool(user_id and memory.user_id == user_id))
     ]

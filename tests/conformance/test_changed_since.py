@@ -82,6 +82,14 @@ async def test_a_bare_name_is_marked_while_it_is_that_of_one_file(desk: Desk):
     assert await desk.changed(name) == []
 
 
+async def test_files_of_one_name_in_two_projects_are_kept_apart(desk: Desk):
+    names = [await desk.remember("See src/pool.py.", project=project) for project in ("atlas", "delta")]
+    await desk.edit("src/pool.py", project="delta")
+    await desk.shop.project()
+    documents = [row.document for row in await desk.shop.documents.find_all([DocumentId(name) for name in names])]
+    assert list(await Lookup(NO_INDEX, desk.shop.documents).changed_since(documents, READER)) == names[1:]
+
+
 async def test_a_patch_a_lesson_and_a_field_count_and_a_confirmation_starts_again(desk: Desk):
     lesson = (await desk.shop.learn("Run the tests after a change of src/app.ts.", occurred_at=desk.later())).id
     memory = await desk.remember("The app is small.", files=["src/app.ts"])
