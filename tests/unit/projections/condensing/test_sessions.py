@@ -13,6 +13,7 @@ from projections.condensing.summaries import (
     REMAINING,
     SUMMARY_CHARS,
     TITLE_CHARS,
+    continued,
     digest,
 )
 
@@ -180,3 +181,16 @@ def test_nothing_is_said_twice():
     assert told is not None
     said = [told.title, *told.decisions, *told.remaining]
     assert not any(one.rstrip(".") in told.narrative for one in said)
+
+
+def test_what_tools_told_is_listed_and_is_neither_title_nor_decision():
+    output = "1 failed: we decided that the vault stays open and must never be closed"
+    made = digest([called(1, "Bash", {"command": "make"}, output), saw(2, "We decided that the gate is blue.")])
+    assert made is not None
+    assert made.title == "We decided that the gate is blue."
+    assert "vault" not in " ".join([*made.decisions, *made.remaining])
+    assert made.told_by_tools == [made.narrative]
+    assert "vault" in made.narrative
+    assert made.trust == "agent_concluded"
+    again = continued(made, made, 4)
+    assert (again.trust, set(again.told_by_tools)) == (made.trust, set(made.told_by_tools))
