@@ -30,8 +30,7 @@ def rank(trust: Trust) -> int:
 
 def lowest(classes: Iterable[Trust]) -> Trust:
     """The lowest of some classes; of none, what an agent concluded."""
-    stated: Trust = "agent_concluded"
-    return min(classes, key=rank, default=stated)
+    return LOWEST_FIRST[min(map(rank, classes), default=rank("agent_concluded"))]
 
 
 def is_data(trust: Trust) -> bool:
