@@ -143,6 +143,8 @@ class Lesson(Struct, frozen=True, kw_only=True):
     updated_at: datetime
     retired_at: datetime | None
     position: str
+    trust: str = "agent_concluded"
+    quarantined: str = ""
 
 
 class FoundLesson(Lesson, frozen=True, kw_only=True):
@@ -186,6 +188,8 @@ class Observation(Struct, frozen=True, kw_only=True):
     prompt_version: str
     role: str
     headline: str
+    trust: str = "agent_concluded"
+    quarantined: str = ""
 
 
 class Session(Struct, frozen=True, kw_only=True):
@@ -230,6 +234,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     recorded_at: datetime
     position: str
     remaining: list[str]
+    trust: str = "agent_concluded"
+    told_by_tools: list[str] = []
 
 
 class Digest(Struct, frozen=True, kw_only=True):
@@ -242,6 +248,8 @@ class Digest(Struct, frozen=True, kw_only=True):
     concepts: list[str]
     observation_count: int
     remaining: list[str]
+    trust: str = "agent_concluded"
+    told_by_tools: list[str] = []
 
 
 class SummaryMade(Struct, frozen=True, kw_only=True):
