@@ -257,11 +257,11 @@ async def consolidate(
     in_time_order = [summary for summary in past[::-1] if is_stated(summary)]
     stored = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
     public = [memory for memory in stored if memory.visibility == "public" and is_stated(memory)]
-    important = [row for row in observations if row.importance >= MIN_IMPORTANCE and is_stated(row)]
+    important = [observation for observation in observations if observation.importance >= MIN_IMPORTANCE]
     existing = await _consolidated(current, public, [*important, *in_time_order], reader, project)
     commands: dict[Part, list[Remember]] = {part: [] for part in PARTS}
     if "memories" in parts and len(important) >= fewest_observations:
-        commands["memories"] = await asyncio.to_thread(_topic_commands, important)
+        commands["memories"] = await asyncio.to_thread(_topic_commands, list(filter(is_stated, important)))
     if "facts" in parts:
         commands["facts"] = _fact_commands(in_time_order, public)
     if "procedures" in parts:
