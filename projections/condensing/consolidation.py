@@ -243,8 +243,8 @@ def routines_of(observations: Iterable[Observation]) -> list[Procedure]:
 
 def _is_agents_call(observation: Observation) -> bool:
     """Whether a shell was called, and its `account` says nothing that a tool said."""
-    said, is_text = account(observation), not observation.data and observation.role != "tool_result"
-    is_call = is_call_alone(said) or (is_text and "\n" not in said)
+    statement, is_text = account(observation), not observation.data and observation.role != "tool_result"
+    is_call = is_call_alone(statement) or (is_text and "\n" not in statement)
     is_agents = is_stated(observation) or (observation.trust == "tool_output" and not observation.quarantined)
     return bool(shell_line(observation)) and is_call and is_agents
 

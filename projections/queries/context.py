@@ -194,8 +194,8 @@ def compile_context(
     for number, (kind, title, lines, sources) in enumerate(map(astuple, offered)):
         texts = chosen.get(number, {})
         if texts:
-            told = (fenced(origin, group) if origin else group for origin, group in _by_origin(texts.values()))
-            text = "\n".join([f"## {title}", *chain(*told)])
+            parts = (fenced(origin, group) if origin else group for origin, group in _by_origin(texts.values()))
+            text = "\n".join([f"## {title}", *chain(*parts)])
             named = dict.fromkeys(source for line, source in enumerate(sources) if line in texts and source)
             blocks.append(Block(kind, title, text, costs[number], list(named)))
         missing = len(lines) - repeated[number]

@@ -184,13 +184,13 @@ def traits(text: str, said: Sequence[str]) -> list[str]:
     """The traits of a text whose terms are `said`, as index terms."""
     # not a regular expression, which took ten times as long
     asks = text[-_END:].rstrip().endswith(_QUESTION_MARKS)
-    text, said = text[:SCANNED], said[:SCANNED_TERMS]
+    text, present_terms = text[:SCANNED], said[:SCANNED_TERMS]
     selves = sum(map(_SELF.__contains__, text.split()))
     has = {
         FIRST_PERSON: ONE_IN * selves > max(SHORTEST, len(text)),
-        TELLS_TIME: not _TIME_STEMS.isdisjoint(said),
+        TELLS_TIME: not _TIME_STEMS.isdisjoint(present_terms),
         ASKS: asks,
-        NUMBER: not _NUMBERS.isdisjoint(said),
+        NUMBER: not _NUMBERS.isdisjoint(present_terms),
     }
     return [trait for trait, present in has.items() if present]
 
