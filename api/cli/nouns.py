@@ -36,6 +36,7 @@ from api.cli.rows import (
     when,
 )
 from api.cli.show import history_table
+from ingest.events.envelope import Trust
 from ingest.platform.clock import machine_zone
 
 _COLOURS = {"critical": "red", "warning": "yellow"}
@@ -92,6 +93,11 @@ def _revision(values: Values) -> Values:
     if not any(value not in ("", None, []) for name, value in values.items() if name not in ("id", "event_id")):
         raise WrongCommand("say what to change: a text, --title, --tags, --importance, --visibility or --shared-with")
     return values
+
+
+def _hidden_cells(document: Mapping[str, Any]) -> Iterator[Text | str]:
+    yield document["quarantined"]
+    yield cell(document["text"], 200).append(f"\n{plain(document['id'])}", style="dim")
 
 
 def _memory_cells(memory: Mapping[str, Any]) -> Iterator[Text | str]:
@@ -380,7 +386,12 @@ def results_table(results: list[dict[str, Any]]) -> Table:
         what = Text(result["snippet"] or result["title"])
         if more := len(result.get("repeats", ())):
             what.append(f" (and {more} more like it)", style="dim")
+        for change in result.get("changed_since", ()):
+            times = f"{change['times']} times" if change["times"] > 1 else "once"
+            what.append(f" ({plain(change['file'])} changed {times} since)", style="yellow")
         what.append(f"\n{result['id']}", style="dim")
+        if trust := result.get("trust"):
+            what.append(f" {trust.replace('_', ' ')}", style="dim")
         if terms := result.get("explain"):
             what.append("\n" + "  ".join(f"{plain(name)} {value:.2f}" for name, value in terms.items()), style="dim")
         # without a confidence, the score, which is only comparable within one answer
@@ -458,6 +469,7 @@ WORK = (
             "min_confidence": option(
                 float | None, None, "Minimum confidence of a result; 0 always shows the closest matches.", min=0, max=1
             ),
+            "min_trust": option(Trust | None, None, "Lowest trust class of a result.", show_default="any"),
             "explain": option(bool, False, "Show how each score was computed.", "--explain"),
             "after": option(str, "", "Wait until this position (printed by a write) is searchable."),
         },
@@ -484,7 +496,28 @@ WORK = (
     ),
 )  # fmt: skip
 
+QUARANTINED = {
+    "document_id": argument("Id of a memory, lesson or observation.", field="id", metavar="ID"),
+    "reason": option(str, "", "Why; kept in the audit log."),
+    "event_id": EVENT_ID,
+}
+QUARANTINE = (
+    Do(
+        "list", "GET /v1/admin/quarantine", "List the documents in quarantine. Exits 1 if the list is empty.",
+        {"project": ANY_PROJECT}, "quarantine list", listing(("by", "what"), _hidden_cells),
+    ),
+    Do(
+        "add", "POST /v1/admin/quarantine", "Hide a document from everyone but admins.", QUARANTINED,
+        "quarantine add mem_9e710a163bd72db5a7de --reason planted", "hidden",
+    ),
+    Do(
+        "release", "POST /v1/admin/quarantine", "Take a document out of quarantine.", QUARANTINED,
+        "quarantine release mem_9e710a163bd72db5a7de", "released", fixed={"released": True},
+    ),
+)  # fmt: skip
+
 GROUPS = {
+    "quarantine": ("Documents that only admins can see: list, add, release.", QUARANTINE),
     "memories": ("Long-term memories: list, history, revise.", MEMORIES),
     "lessons": ("Lessons: list, match, reinforce, retire; `mnemolog lesson` records one.", LESSONS),
     "slots": ("Short pinned notes in every agent's context: list, get, set, append, delete.", SLOTS),

@@ -11,14 +11,21 @@ from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict
 
 from api.http.endpoint import Endpoint
-from api.native.common import Bounds, Queued, as_struct, router
+from api.native.common import Bounds, InProject, Queued, Repeatable, as_struct, router
 from api.services import NativeCall
+from ingest.commands.command import Name
+from ingest.commands.decide import Quarantine
+from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected, RebuildUnderWay
 from ingest.roles import ADMIN, OPERATOR
 from projections.dead_letters.records import Outcome, State
 from projections.dead_letters.room import Done, LogLocation, Reason, Selection
+from projections.documents.access import operator_of
+from projections.documents.document import Searched, searchable_text
 from projections.embedding.live import choice_of, chosen
 from projections.maintenance.reconciling import Fault, Findings, load_report
+from projections.queries.lookup import hidden
+from projections.queries.views import Items
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.canaries import Canaries
 from projections.rebuilding.rebuilds import Part, Rebuild, Rebuilds, Step, Switch, What, estimate
@@ -28,6 +35,8 @@ from projections.vectors.embedder import EmbeddingError
 ENDPOINTS: list[Endpoint] = []
 route = router(ENDPOINTS)
 Partition = Annotated[int, Meta(ge=0)]
+MOST_HIDDEN, SHOWN_CHARS = 1_000, 500
+"""Documents in quarantine that are listed, and characters of each."""
 
 
 class Progress(Struct, frozen=True, kw_only=True):
@@ -49,6 +58,47 @@ class Projections(Struct, frozen=True):
     """How far all partitions are."""
 
     partitions: list[Progress]
+
+
+class QuarantineRequest(Repeatable, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which memory, lesson or observation to hide, or to show again (`released`), and why."""
+
+    id: Name
+    released: bool = False
+    reason: Annotated[str, Meta(max_length=512)] = ""
+
+
+class Quarantined(Struct, frozen=True, kw_only=True):
+    """A document in quarantine, what put it there (`rule` or `operator`), and the beginning of its text."""
+
+    id: str
+    project: str
+    quarantined: str
+    text: str
+
+
+@route("POST /v1/admin/quarantine", ADMIN, 202, faults={404: "There is no such memory, lesson or observation."})
+async def post_quarantine(call: NativeCall, body: QuarantineRequest) -> Accepted:
+    """Hide a document from everyone but admins, or show it again.
+
+    The event stays in the log: `GET /v1/audit` shows who did it, when and why.
+    """
+    order = Quarantine(event_id=body.event_id, document=body.id, released=body.released, reason=body.reason)
+    operator = operator_of(call.tenant, call.key_scope)
+    return await call.operations.memories.quarantine(order, operator, call.caller())
+
+
+@route("GET /v1/admin/quarantine", ADMIN)
+async def list_quarantine(call: NativeCall, query: InProject) -> Items[Quarantined]:
+    """The documents in quarantine.
+
+    Up to 1,000 of them, with the beginning of each text.
+    """
+    operator = operator_of(call.tenant, call.key_scope)
+    documents = await call.queries.lookup.found(hidden, operator, query.project, MOST_HIDDEN)
+    texts = [searchable_text(document)[:SHOWN_CHARS] for document in documents if isinstance(document, Searched)]
+    rows = zip(documents, texts, strict=True)
+    return Items([as_struct(Quarantined, document, text=text) for document, text in rows])
 
 
 @route("GET /v1/admin/projections", OPERATOR)

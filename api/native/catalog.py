@@ -56,7 +56,7 @@ _TAG_OF = {
     "observations": "observations", "timeline": "observations", "around": "observations",
     "frontier": "actions", "related": "relations", "graph": "relations", "summaries": "sessions",
     "crystals": "condensing", "consolidate": "condensing", "reflect": "condensing",
-    "forget": "forgetting", "purge": "forgetting", "projects": "names", "agents": "names",
+    "forget": "forgetting", "purge": "forgetting", "quarantine": "forgetting", "projects": "names", "agents": "names",
     "audit": "events", "live": "events", "export": "transfer", "import": "transfer",
     "projections": "operations", "snapshots": "operations", "dead-letters": "operations", "reconcile": "operations",
     "livez": "health", "readyz": "health", "metrics": "health", "diagnose": "health",

@@ -140,6 +140,7 @@ async function provenance(known) {
       ["Said", when(known.occurred_at)],
       ["Recorded", when(known.recorded_at)],
       ["Through", known.source],
+      ["Trust", known.trust.replace("_", " ")],
       ["Confirmed", known.confirmed_at && `${count(known.confirmations, "time")}, last ${when(known.confirmed_at)}`],
       ["Expires", known.forget_after && when(known.forget_after)],
       ["Model", known.model],

@@ -6,7 +6,7 @@ import { el } from "./dom.js";
 import { empty, facts, failure, field, tag, time } from "./parts.js";
 import { change, href } from "./route.js";
 import { scoreBar, scoreTable } from "./score.js";
-import { count, headed, percent, projectName, shortened } from "./text.js";
+import { count, headed, percent, projectName, shortened, when } from "./text.js";
 
 export const title = "Search";
 const KINDS = ["observation", "memory", "lesson", "summary"];
@@ -221,6 +221,10 @@ function card(result) {
       projectName(result.project),
       result.session_id &&
         el("a", { href: href("sessions", result.session_id, { project: result.project }) }, result.session_id),
+      result.trust && tag(result.trust.replace("_", " "), "old"),
+      (result.changed_since ?? []).map((one) =>
+        el("span", { title: `last on ${when(one.at)}` }, `${one.file} changed ${count(one.times, "time")} since`),
+      ),
       result.confirmed && `proved right ${count(result.confirmed, "time")}`,
       result.derived_from && `made of ${count(result.derived_from.length, "document")}`,
     ),

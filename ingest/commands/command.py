@@ -6,13 +6,13 @@ An unknown field is an error that names it.
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
-from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Meta, Struct, msgpack
 
 from ingest.durability import Durability
 from ingest.errors import CommandRejected
-from ingest.events.envelope import Envelope, Event, route_of
+from ingest.events.envelope import Envelope, Event, Trust, route_of
 from ingest.events.registry import EventData
 from ingest.ids import EventId, document_id
 from ingest.roles import ANYWHERE, KeyScope
@@ -33,7 +33,8 @@ Status = Annotated[str, Meta(max_length=64)]
 
 
 class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What every command may carry. `event_id` makes a retry harmless; without it every call is a new event."""
+    """What every command may carry. `event_id` makes a retry harmless; without it every call is a new event. `trust`
+    lowers the trust class of what is written; a class above the one that its kind and source give changes nothing."""
 
     event_id: EventName = ""
     project: Name = ""
@@ -43,6 +44,7 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     occurred_at: datetime | None = None
     trace: Annotated[str, Meta(max_length=256)] = ""
     metadata: dict[str, str] = {}
+    trust: Trust | Literal[""] = ""
 
 
 EVERYBODY = "*"
@@ -161,6 +163,7 @@ def _event_of(command: Command, origin: Origin, data: EventData, causation: str 
         causation=causation,
         trace=command.trace,
         metadata=storable(command.metadata, "metadata") if command.metadata else {},
+        trust=command.trust,
     )
     return Event(envelope, data)
 

@@ -8,7 +8,7 @@ from typing import TypeAlias, get_args
 
 from ingest.commands.actions import WriteAction
 from ingest.commands.command import DECIDERS, KEEP_NAMES, MAX_NAME_CHARS, Caller, Command, Decision, Origin
-from ingest.commands.forgetting import ForgetSubject
+from ingest.commands.forgetting import ForgetSubject, Quarantine
 from ingest.commands.lessons import RecordLesson, ReinforceLesson, RetireLesson, ReviseLesson, TriggerLesson
 from ingest.commands.memories import ChangeVisibility, CondenseMemories, ConfirmMemory, Relate, Remember, ReviseMemory
 from ingest.commands.sessions import EndIdleSession, LinkCommit, Observe, RetireSession, SummariseSession, TrackSession
@@ -27,7 +27,7 @@ AnyCommand: TypeAlias = (
     | ReviseMemory | ChangeVisibility | ConfirmMemory | CondenseMemories
     | ReinforceLesson | ReviseLesson | TriggerLesson | RetireLesson
     | SummariseSession | EndIdleSession | RetireSession
-    | ForgetSubject
+    | ForgetSubject | Quarantine
 )  # fmt: skip
 """Every command. Those that are not a WriteCommand come from `projections.operations`, which reads first."""
 

@@ -1,4 +1,4 @@
-"""The command to forget, and the event it becomes."""
+"""The commands to forget and to hide, and the events they become."""
 
 from typing import Annotated
 
@@ -6,7 +6,14 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from ingest.commands.command import Command, Decision, Name, Origin, about, data_of, decides, need_session
-from ingest.events.subject import MAX_FORGOTTEN, SubjectForgotten, SubjectKind
+from ingest.events.subject import (
+    MAX_FORGOTTEN,
+    MemoryQuarantined,
+    ObservationQuarantined,
+    SubjectForgotten,
+    SubjectKind,
+)
+from ingest.ids import OBSERVATION
 
 _OF_A_PROJECT = ("memory", "lesson", "slot", "action", "relation", "commit")
 
@@ -35,3 +42,18 @@ def _forget(command: ForgetSubject, origin: Origin) -> Decision:
     elif not command.documents and command.kind == "observation":
         need_session(command)
     return about(command.subject, command, origin, data_of(SubjectForgotten, command), command.causation)
+
+
+class Quarantine(Command, frozen=True, kw_only=True, tag="quarantine"):
+    """Put a document that the caller has looked up into quarantine, or take it out; see MemoryQuarantined."""
+
+    document: Name
+    released: bool = False
+    reason: Annotated[str, Meta(max_length=512)] = ""
+
+
+@decides(Quarantine, keep_names=True)
+def _quarantine(command: Quarantine, origin: Origin) -> Decision:
+    of_session = command.document.startswith(f"{OBSERVATION}_")
+    data = data_of(ObservationQuarantined if of_session else MemoryQuarantined, command)
+    return about(command.document, command, origin, data)

@@ -70,6 +70,7 @@ class SummariseSession(Command, frozen=True, kw_only=True, tag="summary"):
     observation_count: int = 0
     forgotten_at: str = ""
     remaining: list[str] = []
+    told_by_tools: list[str] = []
 
 
 class LinkCommit(Command, frozen=True, kw_only=True, tag="commit"):

@@ -3,7 +3,7 @@ stream an event belongs to, the same for a command, a fold and an import.
 """
 
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
@@ -18,11 +18,13 @@ from ingest.events.session import (
     SessionStarted,
     SessionSummarised,
 )
-from ingest.events.subject import EventErased, SubjectForgotten
+from ingest.events.subject import EventErased, ObservationQuarantined, SubjectForgotten
 from ingest.log.position import ALTERED, Position, project_route, session_route
 from ingest.platform.clock import to_ms
 
 UNCLAIMED = datetime(1970, 1, 1, tzinfo=UTC)
+Trust = Literal["user_stated", "agent_concluded", "tool_output", "imported", "external"]
+"""Trust class of a text; see `projections.documents.trust`."""
 
 
 class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -44,6 +46,8 @@ class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
     trace: str = ""
     metadata: dict[str, str] = {}
     recorded_at: datetime | None = None
+    trust: Trust | Literal[""] = ""
+    """The trust class that the caller claims."""
 
 
 class _Written(Envelope, frozen=True, kw_only=True, omit_defaults=True):
@@ -159,6 +163,7 @@ SESSION_TYPES = frozenset(
         SessionEnded,
         SessionRetired,
         SessionSummarised,
+        ObservationQuarantined,
     )
 )
 """Events of a session's stream; the others are of their project's."""

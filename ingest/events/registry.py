@@ -29,7 +29,7 @@ from ingest.events.session import (
     SessionSummarised,
 )
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
-from ingest.events.subject import EventErased, SubjectForgotten
+from ingest.events.subject import EventErased, MemoryQuarantined, ObservationQuarantined, SubjectForgotten
 
 EventData: TypeAlias = (
     SessionStarted | SessionEnded | SessionCommitted | SessionSummarised | SessionRetired
@@ -39,7 +39,7 @@ EventData: TypeAlias = (
     | SlotSet | SlotAppended | SlotDeleted
     | ActionCreated | ActionUpdated
     | RelationLinked | RelationUnlinked
-    | SubjectForgotten | EventErased
+    | SubjectForgotten | EventErased | MemoryQuarantined | ObservationQuarantined
 )  # fmt: skip
 
 EVENT_TYPES: dict[str, type[EventData]] = {cls.TYPE: cls for cls in EventData.__args__}

@@ -88,6 +88,7 @@ class SessionSummarised(Struct, frozen=True, kw_only=True, omit_defaults=True):
     observation_count: int = 0
     forgotten_at: str = ""
     remaining: list[str] = []
+    told_by_tools: list[str] = []
 
 
 class ObservationRecorded(Struct, frozen=True, kw_only=True, omit_defaults=True):

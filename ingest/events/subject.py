@@ -33,6 +33,23 @@ class SubjectForgotten(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sources: list[str] = []
 
 
+class MemoryQuarantined(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An operator put a memory or a lesson into quarantine, hidden from everyone else, or (`released`) took it out."""
+
+    TYPE: ClassVar[str] = "memory.quarantined"
+    VERSION: ClassVar[int] = 1
+
+    document: str
+    released: bool = False
+    reason: str = ""
+
+
+class ObservationQuarantined(MemoryQuarantined, frozen=True, kw_only=True, omit_defaults=True):
+    """The same of an observation, in its session's stream. The summary of the session is made again without it."""
+
+    TYPE: ClassVar[str] = "observation.quarantined"
+
+
 class EventErased(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What stands at the position of an event whose payload was erased: nothing that was said, only what it led to.
 

@@ -13,6 +13,7 @@ from msgspec.structs import asdict, replace
 
 from ingest.commands.command import Name, Names
 from ingest.errors import CommandRejected
+from ingest.events.envelope import Trust
 from ingest.names import DATA_NOT_INSTRUCTIONS, marked
 from ingest.roles import READ
 from mcp_gateway.tools.tool import Arguments, Call, Deferred, Tool, ToolAnswer, without_unset
@@ -52,6 +53,8 @@ class RecalledDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     derived_from: Annotated[list[str], Meta(description="Documents it was derived from.")] = []
     confirmed: Annotated[int, Meta(description="How often it was confirmed.")] = 0
     repeats: Annotated[list[str], Meta(description="Near-duplicates.")] = []
+    trust: str = ""
+    changed_since: list[str] = []
     metadata: dict[str, str] = {}
 
 
@@ -96,6 +99,8 @@ def _document(result: "RecallResult") -> RecalledDocument:
         derived_from=result.derived_from,
         confirmed=result.confirmed,
         repeats=result.repeats,
+        trust="" if result.trust == "agent_concluded" else result.trust,
+        changed_since=list(map(str, result.changed_since)),
     )
 
 
@@ -190,6 +195,9 @@ def _facts(document: RecalledDocument) -> Iterator[str]:
         yield f"confirmed {document.confirmed}x"
     if document.derived_from:
         yield f"derived from {len(document.derived_from)} documents"
+    yield from document.changed_since
+    if document.trust:
+        yield document.trust.replace("_", " ")
     if document.repeats:
         yield f"{len(document.repeats)} near-duplicates"
     yield document.id
@@ -245,13 +253,14 @@ class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "fr
     limit: Annotated[int, Meta(ge=1, le=200, description="Maximum number of results.")] = 10
     max_tokens: MaxTokens | UnsetType = UNSET
     min_confidence: LeastSure | UnsetType = UNSET
+    min_trust: Trust | UnsetType = UNSET
     full: Annotated[bool, Meta(description="Full texts instead of snippets.")] = False
     ids: Ids | UnsetType = UNSET
 
     @property
     def narrowed(self) -> bool:
         """Whether filters limit the results."""
-        filters = (self.project, self.kinds, self.tags, self.from_, self.to)
+        filters = (self.project, self.kinds, self.tags, self.from_, self.to, self.min_trust)
         return bool(self.author or self.session_id) or any(value is not UNSET for value in filters)
 
 

@@ -76,6 +76,7 @@ _TYPED = re.compile(
     re.DOTALL,
 )
 _CALL = re.compile(r"(?:\S+: )?\S+ `[^`]*`(?:\.?\Z| failed: |: )")
+_CALL_ALONE = re.compile(r"\S+ `[^`]*`")
 
 
 def in_time(observation: Observation) -> tuple[float, Position]:
@@ -197,6 +198,11 @@ def _blame(line: str) -> int:
 def is_call(text: str) -> bool:
     """Returns whether a text is a tool call as `account` and `headline` tell it, with how it went or without."""
     return _CALL.match(text) is not None
+
+
+def is_call_alone(text: str) -> bool:
+    """Returns whether a text is a tool call as `account` tells it, without a word of how it went."""
+    return _CALL_ALONE.fullmatch(text) is not None
 
 
 def _call(observation: Observation, outcome: str = "") -> str:

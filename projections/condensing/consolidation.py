@@ -16,9 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.commands.decide import Caller, CondenseMemories, Remember, ReviseMemory
+from ingest.events.envelope import Trust
 from ingest.ids import DocumentId
 from ingest.log.position import Position, partition_of, project_route
-from projections.compression.accounts import account, in_time, user_prompt
+from projections.compression.accounts import account, in_time, is_call_alone, user_prompt
 from projections.compression.sentences import (
     ALIKE,
     alike_groups,
@@ -57,7 +58,8 @@ from projections.documents.memories import (
 )
 from projections.documents.observations import Observation, timeline
 from projections.documents.rows import derived
-from projections.documents.sessions import Summary, summaries
+from projections.documents.sessions import Summary, summaries, untold
+from projections.documents.trust import is_condensed, is_stated, lowest
 from projections.operations.current import Current, Writing
 from projections.queries.profile import about, run_of, shell_line, talks, written
 from projections.search.similarity import SIMILAR_ABOVE
@@ -136,6 +138,8 @@ def find_topics(observations: Iterable[Observation], max_topics: int = TOPICS, t
     is_case = case_check(members)
 
     def claims(observation: Observation) -> list[str]:
+        if not is_stated(observation):
+            return []
         return [claim for claim in claims_of(observation) if not is_case(observation, claim)]
 
     candidates = sorted(about(members, claims).items(), key=lambda item: (-len(item[1]), item[0]))
@@ -173,7 +177,7 @@ def facts_of(summaries: Sequence[Digest]) -> list[Fact]:
         summary = summaries[index]
         decided = [claim for decision in summary.decisions for claim in _facts_in(decision)]
         claims += [(index, bool(summary.files) or not _CASE.search(claim), claim) for claim in decided]
-        claims += [(index, False, claim) for claim in _facts_in(summary.narrative)]
+        claims += [(index, False, claim) for claim in _facts_in(untold(summary.narrative, summary.told_by_tools))]
     ranked: list[Fact] = []
     for group in claim_groups([text for *_, text in claims], SAME_CLAIM):
         newest_wording = claims[group[0]][2]
@@ -220,13 +224,13 @@ def routines_of(observations: Iterable[Observation]) -> list[Procedure]:
     begun: list[tuple[Observation, list[Observation]]] = []
     for items in of_session.values():
         requests = [item for item in items if item.role == "user" or user_prompt(item)]
-        begun += [(first, items) for first in requests[:1]]
+        begun += [(first, list(filter(_is_agents_call, items))) for first in requests[:1] if is_stated(first)]
     routines: list[tuple[int, Procedure]] = []
     for group in alike_groups([term_set(account(first)) for first, _ in begun], ALIKE):
         runs: defaultdict[tuple[str, ...], dict[int, Observation]] = defaultdict(dict)
         for index in group:
             for item in begun[index][1]:
-                if shell_line(item) and (run := run_of(0, item)) is not None and not run.reason:
+                if (run := run_of(0, item)) is not None and not run.reason:
                     runs[(*run.commands,)][index] = item
         usual = [ran for ran in runs.values() if len(ran) >= max(FEWEST_MEMBERS, _USUAL * len(group))][:STEPS]
         if usual:
@@ -235,6 +239,14 @@ def routines_of(observations: Iterable[Observation]) -> list[Procedure]:
             steps = [account(ran[max(ran)]) for ran in usual]
             routines.append((len(group), Procedure(name, steps, [item.id for item in evidence])))
     return [procedure for _, procedure in sorted(routines, key=lambda item: -item[0])]
+
+
+def _is_agents_call(observation: Observation) -> bool:
+    """Whether a shell was called, and its `account` says nothing that a tool said."""
+    said, is_text = account(observation), not observation.data and observation.role != "tool_result"
+    is_call = is_call_alone(said) or (is_text and "\n" not in said)
+    is_agents = is_stated(observation) or (observation.trust == "tool_output" and not observation.quarantined)
+    return bool(shell_line(observation)) and is_call and is_agents
 
 
 def case_check(observations: Sequence[Observation]) -> Callable[[Observation, str], bool]:
@@ -263,7 +275,8 @@ def told_by_agents(observations: Sequence[Observation]) -> list[tuple[int, str]]
     return [
         (index, claim)
         for index, item in enumerate(observations)
-        if item.role in ("", "assistant") and not item.data.get("tool_name") and item.importance >= MIN_IMPORTANCE
+        if item.role in ("", "assistant") and not item.data.get("tool_name") and is_stated(item)
+        if item.importance >= MIN_IMPORTANCE
         for claim in tellings(account(item))
         if not is_case(item, claim)
     ]
@@ -381,8 +394,9 @@ async def consolidate(
     observations = await newest(documents, timeline(tenant, project), Observation, PROJECT_OBSERVATIONS, reader)
     recent = await newest(documents, summaries(tenant, project), Summary, SUMMARIES_READ, reader)
     in_time_order = sorted(recent, key=lambda summary: (summary.occurred_at, Position.parse(summary.position)))
+    in_time_order = [summary for summary in in_time_order if is_stated(summary)]
     stored = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
-    public = [memory for memory in stored if memory.visibility == "public"]
+    public = [memory for memory in stored if memory.visibility == "public" and is_stated(memory)]
     important = [observation for observation in observations if observation.importance >= MIN_IMPORTANCE]
     existing = await _consolidated(current, public, [*important, *in_time_order], reader, project)
     commands: dict[Part, list[Remember]] = {part: [] for part in PARTS}
@@ -435,6 +449,7 @@ async def _consolidated(
 
 def _topic_commands(observations: Sequence[Observation]) -> list[Remember]:
     """One memory a topic; a new version of the one about the same concept."""
+    trusts: dict[str, Trust] = {observation.id: observation.trust for observation in observations}
     return [
         Remember(
             event_id=f"consolidated:{fingerprint(topic.content, *sorted(topic.sources))}",
@@ -443,6 +458,7 @@ def _topic_commands(observations: Sequence[Observation]) -> list[Remember]:
             tags=[CONSOLIDATED],
             concepts=[topic.concept],
             derived_from=topic.sources,
+            trust=lowest(trusts[name] for name in topic.sources),
         )
         for topic in find_topics(observations)
     ]
@@ -456,13 +472,16 @@ def _fact_commands(in_time_order: Sequence[Summary], public: Iterable[Memory]) -
         claim, sources = Claim.of(fact.content), [str(in_time_order[index].id) for index in fact.sources]
         if not any(claim.is_within(other) for other in stated):
             event_id = f"fact:{fingerprint(fact.content, *sorted(sources))}"
-            tags = [FACT, CONSOLIDATED]
-            commands.append(Remember(event_id=event_id, content=fact.content, tags=tags, derived_from=sources))
+            tags, trust = [FACT, CONSOLIDATED], lowest(in_time_order[index].trust for index in fact.sources)
+            commands.append(
+                Remember(event_id=event_id, content=fact.content, tags=tags, derived_from=sources, trust=trust)
+            )
     return commands
 
 
 def _procedure_commands(public: Sequence[Memory], routines: Sequence[Procedure]) -> list[Remember]:
     """One memory a procedure; a new version of the one of the same name."""
+    trusts: dict[str, Trust] = {memory.id: memory.trust for memory in public}
     return [
         Remember(
             event_id=f"procedure:{fingerprint(procedure.name, *procedure.steps, *sorted(procedure.sources))}",
@@ -471,6 +490,7 @@ def _procedure_commands(public: Sequence[Memory], routines: Sequence[Procedure])
             memory_type="procedural",
             tags=[PROCEDURE, CONSOLIDATED],
             derived_from=procedure.sources,
+            trust=lowest(trusts.get(name, "agent_concluded") for name in procedure.sources),
         )
         for procedure in [*procedures_of([memory for memory in public if not is_made(memory)]), *routines]
     ]
@@ -517,6 +537,7 @@ async def _write(command: Remember, existing: dict[DocumentId, Memory], writing:
         owner=old.owner,
         keep_duplicates=True,
         derived_from=command.derived_from,
+        trust=command.trust,
     )
     await writing.give(revision)
     return True
@@ -551,7 +572,7 @@ async def condense_pair(
     names = [DocumentId(member.rpartition("|")[2]) for member in oldest]
     groups: dict[Audience, list[Memory]] = {}
     for memory in await documents.get([(partition, name) for name in names]):
-        if isinstance(memory, Memory) and memory.is_latest:
+        if isinstance(memory, Memory) and memory.is_latest and is_condensed(memory):
             audience = memory.project, memory.visibility, memory.owner, tuple(sorted(memory.shared_with))
             groups.setdefault(audience, []).append(memory)
     # the largest group with the same readers, of equally large ones the oldest: a lone memory holds up no others
@@ -571,6 +592,7 @@ async def condense_pair(
         visibility=first.visibility,
         shared_with=first.shared_with,
         owner=first.owner,
+        trust=lowest(memory.trust for memory in alike),
     )
     await current.give(command, Caller(tenant, "condense", agent))
     return len(alike)

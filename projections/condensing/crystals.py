@@ -16,6 +16,7 @@ from projections.condensing.summaries import fingerprint
 from projections.documents.access import Reader
 from projections.documents.actions import FINISHED, Action, is_finished
 from projections.documents.memories import CRYSTAL
+from projections.documents.trust import is_data, lowest
 from projections.operations.current import Current, Writing
 
 LESSONS = 5
@@ -141,6 +142,9 @@ async def crystallize(
     unfinished = [action.id for action in chosen if action.is_open]
     if unfinished:
         raise CommandRejected(f"actions are not finished: {', '.join(unfinished[:5])}", "action_ids")
+    data = ", ".join(action.id for action in chosen if is_data(action.trust))
+    if data:
+        raise CommandRejected(f"neither the user nor an agent stated these actions: {data}", "action_ids")
     made = crystal_of(chosen)
     project = project or next((action.project for action in chosen if action.project), "")
     if not project and (session := session_id or chosen[0].session_id):
@@ -160,6 +164,7 @@ async def crystallize(
             references=ids,
             derived_from=quoted or ids,
             keep_duplicates=True,
+            trust=lowest(action.trust for action in chosen),
         )
     )
     for taught in made.lessons:
@@ -170,6 +175,7 @@ async def crystallize(
             confidence=CRYSTAL_CONFIDENCE,
             origin=CRYSTAL,
             derived_from=taught.sources,
+            trust=lowest(action.trust for action in chosen if action.id in taught.sources),
         )
         await writing.give(lesson)
     for action in chosen:

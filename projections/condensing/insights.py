@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 from msgspec import Struct
 
 from ingest.commands.decide import Caller, RecordLesson, SetSlot
+from ingest.events.envelope import Trust
 from ingest.log.position import project_route
 from ingest.platform.clock import Clock
 from projections.compression.accounts import in_time, prose, user_prompt
@@ -35,6 +36,7 @@ from projections.documents.memories import Memory, memories
 from projections.documents.observations import Observation, timeline
 from projections.documents.sessions import Session
 from projections.documents.slots import Slot, default_slots, slot_id
+from projections.documents.trust import is_condensed, is_stated, lowest
 from projections.operations.current import Current, Writing
 from projections.queries.profile import changes_files, failures, mentions, run_of, shell_line, topics_of
 from projections.search.similarity import SIMILAR_ABOVE
@@ -182,8 +184,9 @@ async def reflect(
     documents, tenant = current.documents, reader.tenant
     stored = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
     learned = await newest(documents, lessons(tenant, project), Lesson, PROJECT_MEMORIES, reader)
-    live, now = [lesson for lesson in learned if not lesson.retired_ms], clock()
-    public = [memory for memory in stored if memory.is_latest and memory.visibility == "public"]
+    live, now = [lesson for lesson in learned if not lesson.retired_ms and is_stated(lesson)], clock()
+    public = [memory for memory in stored if memory.is_latest and memory.visibility == "public" and is_stated(memory)]
+    trusts: dict[str, Trust] = {document.id: document.trust for document in (*public, *live)}
     made = [memory for memory in public if is_made(memory)]
     items = [
         Item(memory.id, [*memory.concepts, *memory.tags], memory.content, MEMORY_CONFIDENCE, memory.session_id)
@@ -197,6 +200,7 @@ async def reflect(
     ]
     observed = await newest(documents, timeline(tenant, project), Observation, PROJECT_OBSERVATIONS, reader)
     observed.sort(key=in_time)
+    trusts |= {observation.id: observation.trust for observation in observed}
 
     def concluded() -> list[tuple[Insight, Lesson | None]]:
         heard = ((observed[index], claim) for index, claim in told_by_agents(observed))
@@ -215,6 +219,7 @@ async def reflect(
             tags=insight.concepts,
             origin=REFLECTION,
             derived_from=insight.sources,
+            trust=lowest(trusts[name] for name in insight.sources),
         )
         await writing.give(command)
         new += lesson is None
@@ -338,7 +343,7 @@ def _troubles(observations: Sequence[Observation]) -> Iterator[Trouble]:
 def _by_agent(observation: Observation) -> list[str]:
     """The sentences of an agent's own words."""
     is_agent = observation.role in ("", "assistant") and not observation.data.get("tool_name")
-    return stated(prose(observation)) if is_agent and not user_prompt(observation) else []
+    return stated(prose(observation)) if is_agent and is_stated(observation) and not user_prompt(observation) else []
 
 
 def _is_cause(text: str) -> bool:
@@ -354,6 +359,8 @@ async def suggest(
     made = await asyncio.to_thread(suggestions, observations)
     listing = lessons(reader.tenant, project)
     learned = await newest(current.documents, listing, Lesson, PROJECT_MEMORIES, reader) if made else []
+    learned = list(filter(is_stated, learned))
+    trusts: dict[str, Trust] = {item.id: item.trust for item in observations if is_stated(item)}
     session_of = {str(observation.id): observation.session for observation in observations}
     earlier = [{*map(session_of.get, lesson.sources)} for lesson in learned if lesson.origin == SUGGESTION]
     count = Counter(session for sessions in earlier for session in sessions)
@@ -361,8 +368,8 @@ async def suggest(
         claim, session = Claim.of(suggestion.content), session_of[suggestion.sources[-1]]
         existing = next((lesson for lesson in learned if claim.is_said_by(Claim.of(lesson.content), SAME_CLAIM)), None)
         evidence = {*suggestion.sources}
-        is_stated = existing is not None and (existing.origin != SUGGESTION or evidence & {*existing.sources})
-        if is_stated or count[session] >= SUGGESTED:
+        is_known = existing is not None and (existing.origin != SUGGESTION or evidence & {*existing.sources})
+        if is_known or count[session] >= SUGGESTED:
             continue
         count[session] += 1
         content = suggestion.content if existing is None else existing.content
@@ -373,6 +380,7 @@ async def suggest(
             confidence=suggestion.confidence,
             origin=SUGGESTION,
             derived_from=suggestion.sources,
+            trust=lowest(trusts[name] for name in suggestion.sources if name in trusts),  # of those it quotes
         )
         await writing.give(command)
 
@@ -407,5 +415,12 @@ async def reflect_slots(
     changed = slot_rules.reflect(seen, writable, clock())
     writing = Writing(current, caller)
     for label, content in changed.items():
-        await writing.give(SetSlot(label=label, content=content, project=project, session_id=session.session_id))
+        command = SetSlot(
+            label=label,
+            content=content,
+            project=project,
+            session_id=session.session_id,
+            trust=lowest(("agent_concluded", slots[label].trust, *(row.trust for row in seen if is_condensed(row)))),
+        )
+        await writing.give(command)
     return SlotsReflected(len(changed), len(seen), writing.position)

@@ -16,6 +16,7 @@ from projections.condensing.claims import is_claim, stands_alone
 from projections.condensing.summaries import modified_first
 from projections.documents.observations import Observation
 from projections.documents.slots import Slot
+from projections.documents.trust import is_data, is_stated
 
 PENDING, PATTERNS, CONTEXT = "pending_items", "session_patterns", "project_context"
 _LINE_CHARS = 200
@@ -52,7 +53,7 @@ def reflect(observations: Sequence[Observation], slots: Mapping[str, Slot], now:
         written[PATTERNS] = f"{time}: {errors} error, {commands} command_run"[: patterns.size_limit]
     if context := slots.get(CONTEXT):
         worked = any(item.files or item.kind == "command_run" for item in ordered)
-        written[CONTEXT] = _context(context, ordered, _rules(ordered) if worked else [])
+        written[CONTEXT] = _context(context, ordered, _rules(filter(is_stated, ordered)) if worked else [])
     return {label: content for label, content in written.items() if content != slots[label].content}
 
 
@@ -99,7 +100,7 @@ def _todos(observation: Observation, *, printed: bool = False) -> list[str]:
     tool_input = observation.data.get("tool_input")
     listed = cast(dict[str, Any], tool_input).get("todos") if isinstance(tool_input, dict) else None
     if not isinstance(listed, list):
-        if observation.role in ("tool_call", "tool_result") and not printed:
+        if not printed and (observation.role in ("tool_call", "tool_result") or is_data(observation.trust)):
             return []
         return [line for line in prose(observation).splitlines() if "todo" in line.lower()][:1]
     todos: list[str] = []

@@ -13,10 +13,11 @@ from msgspec.structs import asdict, replace
 
 from ingest.commands.decide import Caller, Relate, SummariseSession
 from ingest.errors import NotFound
+from ingest.events.envelope import Trust
 from ingest.ids import RELATION, DocumentId, relation_id
 from ingest.log.position import Position, Token, partition_of, project_route
 from ingest.secrets.scrub import is_only_marks
-from projections.compression.accounts import MODIFYING, account, in_time
+from projections.compression.accounts import MODIFYING, account, in_time, is_call_alone
 from projections.compression.sentences import FULL_SENTENCE, best, closed, pieces, shortened
 from projections.condensing.claims import VERB_STEMS
 from projections.condensing.llm.answers import RELATION_CHARS
@@ -27,7 +28,8 @@ from projections.documents.memories import MADE_TAGS, Memory
 from projections.documents.observations import Observation, session_observations
 from projections.documents.relations import Relation
 from projections.documents.rows import derived
-from projections.documents.sessions import Session, Summary, summary_id
+from projections.documents.sessions import Session, Summary, summary_id, untold
+from projections.documents.trust import lowest
 from projections.operations.current import Current, Writing
 from projections.queries.documents import DocumentReader
 from projections.search.terms import UNSPACED, terms
@@ -56,7 +58,8 @@ _REASONED = re.compile(
 
 class Digest(Struct, frozen=True):
     """A session in short; no sentence is in it twice. `decisions` are in the order they were made, with their reasons
-    where those were given; `remaining` is what was left to do; files have the modified ones first.
+    where those were given; `remaining` is what was left to do; files have the modified ones first. `told_by_tools` are
+    the sentences of the narrative that tools told, `trust` is the lowest class of all others.
     """
 
     title: str
@@ -66,6 +69,8 @@ class Digest(Struct, frozen=True):
     concepts: list[str]
     observation_count: int
     remaining: list[str] = []
+    trust: Trust = "agent_concluded"
+    told_by_tools: list[str] = []
 
 
 TELLING = 3
@@ -103,30 +108,49 @@ def digest(observations: Sequence[Observation], title: str = "") -> Digest | Non
     ordered = sorted(observations, key=in_time)
     sentences = tellable(sentences_of(ordered))
     given = "" if is_only_marks(title) else shortened(title, TITLE_CHARS)
-    goal = [] if given else _goal([item for item in sentences if item.part == "user"])
+    # a title is shown outside of fences, so no tool's words may be in it
+    prompts = [item for item in sentences if item.part == "user" and _trust_of(item, ordered) not in FENCED]
+    goal = [] if given else _goal(prompts)
     heading = given or shortened(_joined(goal), TITLE_CHARS)
     others = [item for item in sentences if item not in goal and (item.part != "user" or _is_worded(item))]
     selected = chosen(others, SUMMARY_CHARS - len(heading))
-    first = shortened(account(ordered[0]), TITLE_CHARS)
-    headline = heading or _best(selected) or ("" if is_only_marks(first) else first) or "session"
+    stated = [item for item in selected if _trust_of(item, ordered) not in FENCED]
+    first = "" if ordered[0].trust in FENCED else shortened(account(ordered[0]), TITLE_CHARS)
+    headline = heading or _best(stated) or ("" if is_only_marks(first) else first) or "session"
     selected = [*_without(selected, headline)] or selected or goal or sentences[:1]
     # what is left to do, in the last third of a session
     late = [item for item in selected if 3 * (item.place + 1) > 2 * len(ordered) and item.part != "result"]
+    late = [item for item in late if _trust_of(item, ordered) not in FENCED]
     remaining = [item for item in late if "left" in item.features][-REMAINING:]
     candidates = [item for item in selected if item not in remaining]
     plain = [_plainness(item, ordered[item.place]) for item in candidates]
     decisions = [candidates[index] for index in best(plain, DECISIONS) if plain[index]]
     rest = [item for item in candidates if item not in decisions]
+    narrated = rest or selected
     concepts = Counter(concept for item in ordered for concept in dict.fromkeys(map(str.lower, item.concepts)))
     return Digest(
         title=headline,
-        narrative=_narrative(rest or selected, ordered),
+        narrative=_narrative(narrated, ordered),
         decisions=[item.text for item in decisions],
         remaining=[item.text for item in remaining],
         files=modified_first(ordered)[:FILES],
         concepts=[concept for concept, _ in concepts.most_common(CONCEPTS)],
         observation_count=len(ordered),
+        trust=lowest(_trust_of(item, ordered) for item in [*goal, *stated]),
+        told_by_tools=[closed(item.text) for item in narrated if _trust_of(item, ordered) in FENCED],
     )
+
+
+FENCED = ("tool_output", "external")
+"""Classes of what tools told."""
+
+
+def _trust_of(item: Sentence, ordered: Sequence[Observation]) -> Trust:
+    """The class of a sentence: its observation's; of a call that does not say how it went, the agent's who made it."""
+    observation = ordered[item.place]
+    wrote = observation.kind in MODIFYING and item.text.endswith("`")
+    only_called = item.part == "call" and (wrote or is_call_alone(item.text))
+    return "agent_concluded" if observation.trust in FENCED and only_called else observation.trust
 
 
 def tellable(sentences: Sequence[Sentence]) -> list[Sentence]:
@@ -221,7 +245,7 @@ def _without(sentences: Iterable[Sentence], headline: str) -> Iterator[Sentence]
 
 def _plainness(sentence: Sentence, observation: Observation) -> int:
     """How plainly an agent's sentence is a decision: 2 decides, 1 binds or gives a reason, 0 does neither."""
-    if sentence.part != "assistant" or "offered" in sentence.features:
+    if sentence.part != "assistant" or "offered" in sentence.features or observation.trust in FENCED:
         return 0
     if "decided" in sentence.features or observation.kind == "decision":
         return 2
@@ -254,6 +278,8 @@ def continued(earlier: Digest, later: Digest, observation_count: int) -> Digest:
     if len(before) + len(after) + 1 <= NARRATIVE_CHARS:
         narrative = " ".join(part for part in (before, after) if part)
     else:
+        # cut, a sentence of a tool could not be told from the others
+        before, after = untold(earlier.narrative, earlier.told_by_tools), untold(later.narrative, later.told_by_tools)
         half = NARRATIVE_CHARS // 2 - 1
         earlier_part = shortened(before, max(half, NARRATIVE_CHARS - 1 - len(after)))
         narrative = f"{earlier_part} {shortened(after, max(half, NARRATIVE_CHARS - 1 - len(before)))}"
@@ -265,6 +291,8 @@ def continued(earlier: Digest, later: Digest, observation_count: int) -> Digest:
         files=_newest((*earlier.files, *later.files), FILES),
         concepts=_newest((*earlier.concepts, *later.concepts), CONCEPTS),
         observation_count=observation_count,
+        trust=lowest((earlier.trust, later.trust)),
+        told_by_tools=[text for text in (*earlier.told_by_tools, *later.told_by_tools) if text in narrative],
     )
 
 
@@ -301,10 +329,11 @@ def readable(observations: Sequence[Observation], reader: Reader | None) -> list
 
 
 async def observations_of(documents: DocumentReader, session: Session) -> list[Observation]:
-    """The session's newest observations, oldest first."""
+    """The session's newest observations, oldest first, but for those in quarantine."""
     home = [partition_of(session.route, documents.partitions)]
     page = await documents.page(session_observations(session.id), home, limit=OBSERVATIONS_READ)
-    return [document.document for document in reversed(page.documents) if isinstance(document.document, Observation)]
+    observations = [row.document for row in reversed(page.documents) if isinstance(row.document, Observation)]
+    return [observation for observation in observations if not observation.quarantined]
 
 
 async def newest(documents: DocumentReader, listing: str, kind: type[T], limit: int, reader: Reader) -> list[T]:
@@ -445,7 +474,8 @@ class SessionSummaries:
         if self._assistant is not None:
             answer = await self._assistant.summarise(session.tenant, seen)
             if not isinstance(answer, Skipped):
-                fields: dict[str, Any] = {**asdict(answer), "observation_count": len(seen)}
+                trust = lowest(observation.trust for observation in seen)
+                fields: dict[str, Any] = {**asdict(answer), "observation_count": len(seen), "trust": trust}
                 model, prompt_version = fields.pop("model"), fields.pop("prompt_version")
                 return Digest(**fields), model, prompt_version, ""
             fell_back = str(answer)

@@ -2,7 +2,8 @@
 
 A reader sees its own tenant only. Every reader sees a public memory; a shared one is for its creator, its owner and
 those it is shared with, a private one for its creator and its owner. In isolated scope a reader sees only what it
-wrote. A reader whose key is for some projects sees nothing of the others, operator or not.
+wrote. A reader whose key is for some projects sees nothing of the others, operator or not. Only operators see
+documents in quarantine.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -69,6 +70,8 @@ def may_read(document: Any, reader: Reader) -> bool:
         return False
     if reader.operator:
         return True
+    if getattr(document, "quarantined", ""):
+        return False
     if reader.only_agent and getattr(document, "agent_id", "") != reader.only_agent:
         return False
     if not isinstance(document, Memory) or document.visibility == "public":

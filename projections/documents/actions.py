@@ -13,10 +13,11 @@ from typing import ClassVar
 from msgspec import Struct
 
 from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
-from ingest.events.envelope import Recorded
+from ingest.events.envelope import Recorded, Trust
 from ingest.ids import ACTION
 from ingest.platform.clock import from_ms
 from projections.documents import rows
+from projections.documents.trust import lowest, trust_of
 
 FINISHED = frozenset({"done", "completed", "complete", "finished"})
 DROPPED = frozenset({"cancelled", "canceled", "discarded", "dropped"})
@@ -221,6 +222,7 @@ class Action(rows.Row, index=True):
     created_ms: int = 0
     updated_ms: int = 0
     position: str = ""
+    trust: Trust = "agent_concluded"
 
     @property
     def tag_list(self) -> list[str]:
@@ -288,6 +290,7 @@ def created(_: Action | None, recorded: Recorded, data: ActionCreated) -> Action
         session_id=recorded.envelope.session_id,
         created_ms=recorded.recorded_ms,
         updated_ms=recorded.recorded_ms,
+        trust=trust_of(recorded),
     )
 
 
@@ -297,7 +300,8 @@ def updated(action: Action | None, recorded: Recorded, data: ActionUpdated) -> A
         return None
     edges = _joined([*action.edge_list, *data.edges]) if data.edges else None
     changes = rows.row_fields(data, action=None, session=None, session_id=data.session, edges=edges)
-    return action.model_copy(update={**changes, "updated_ms": recorded.recorded_ms})
+    trust = lowest((action.trust, trust_of(recorded)))
+    return action.model_copy(update={**changes, "updated_ms": recorded.recorded_ms, "trust": trust})
 
 
 def _joined(edges: list[ActionEdge]) -> str:

@@ -12,6 +12,8 @@ from projections.search.cues import FIRST_PERSON, traits
 from projections.search.dates import resolved_terms
 from projections.search.terms import STOP_WORDS, date_terms, leading_stop_words, terms
 
+HIDDEN_MS = 1
+"""`retired_ms` of a document in quarantine: it was in use at no time."""
 MAX_DATA_CHARS = 100_000
 """Of a hook payload; a tool's output beyond that is bulk, not something to find."""
 
@@ -47,6 +49,7 @@ class IndexEntry(Struct, frozen=True, kw_only=True, array_like=True):
     concepts: list[str] = []
     renewed_ms: int = 0
     visibility: str = ""
+    trust: str = ""
 
 
 def entry_for(document: Any, kind: str, terms: str, **fields: Any) -> IndexEntry:
@@ -63,7 +66,7 @@ def entry_for(document: Any, kind: str, terms: str, **fields: Any) -> IndexEntry
         occurred_ms=to_ms(document.occurred_at),
         recorded_ms=to_ms(document.recorded_at),
         files=list(document.files),
-        **fields,
+        **({"trust": document.trust} | fields),
     )
 
 

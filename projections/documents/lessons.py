@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
-from ingest.events.envelope import Recorded, route_of
+from ingest.events.envelope import Recorded, Trust, route_of
 from ingest.events.lesson import (
     LessonRecorded,
     LessonReinforced,
@@ -16,7 +16,8 @@ from ingest.ids import LESSON, DocumentId, content_id
 from ingest.patterns import found_in
 from ingest.platform.clock import from_ms, to_ms
 from projections.documents import rows
-from projections.documents.index_entry import IndexEntry, index_terms, searchable
+from projections.documents.index_entry import HIDDEN_MS, IndexEntry, index_terms, searchable
+from projections.documents.trust import hidden_by_rule, trust_of
 
 WEEK = timedelta(weeks=1)
 REINFORCEMENT_GAIN = 0.1
@@ -125,6 +126,8 @@ class Lesson(rows.Row, index=True):
     triggered_ms: int = 0
     retired_ms: int = 0
     position: str = ""
+    trust: Trust = "agent_concluded"
+    quarantined: str = ""
 
     @property
     def tag_list(self) -> list[str]:
@@ -147,7 +150,7 @@ class Lesson(rows.Row, index=True):
             *((rows.derived(source), self.id) for source in self.sources),
             *rows.in_user_listing(self.tenant, self.user_id, member),
         }
-        if self.retired_ms or not self.active:
+        if self.retired_ms or not self.active or self.quarantined:
             return members
         if not self.reinforcements:
             members.add(
@@ -177,10 +180,11 @@ class Lesson(rows.Row, index=True):
             tags=self.tag_list,
             occurred_ms=self.occurred_ms,
             recorded_ms=self.recorded_ms,
-            retired_ms=self.retired_ms or (0 if self.active else self.updated_ms),
+            retired_ms=HIDDEN_MS if self.quarantined else self.retired_ms or (0 if self.active else self.updated_ms),
             confidence=self.confidence,
             types=[self.severity or SEVERITIES[-1]],
             renewed_ms=self.reinforced_ms,
+            trust=self.trust,
         )
 
 
@@ -230,7 +234,7 @@ def evolve(lesson: Lesson | None, recorded: Recorded, data: LessonEvent) -> Less
 
 
 def _new(recorded: Recorded, data: LessonRecorded) -> Lesson:
-    now = recorded.recorded_ms
+    now, trust = recorded.recorded_ms, trust_of(recorded)
     return Lesson(
         **rows.row_origin(recorded),
         **rows.row_fields(data),
@@ -238,6 +242,8 @@ def _new(recorded: Recorded, data: LessonRecorded) -> Lesson:
         recorded_ms=now,
         reinforced_ms=now,
         updated_ms=now,
+        trust=trust,
+        quarantined=hidden_by_rule(trust, [data.content, data.context]),
     )
 
 

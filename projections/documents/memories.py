@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.events.envelope import Recorded
+from ingest.events.envelope import Recorded, Trust
 from ingest.events.memory import (
     MemoryCondensed,
     MemoryConfirmed,
@@ -26,7 +26,8 @@ from ingest.platform.clock import to_ms
 from ingest.secrets.scrub import is_only_marks
 from projections.compression.payloads import named
 from projections.documents import rows
-from projections.documents.index_entry import IndexEntry, entry_for, index_terms, searchable
+from projections.documents.index_entry import HIDDEN_MS, IndexEntry, entry_for, index_terms, searchable
+from projections.documents.trust import hidden_by_rule
 from projections.search.similarity import (
     SUPERSEDE_ABOVE,
     differ_in_facts,
@@ -101,6 +102,8 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     recorded_at: datetime
     position: str
     source: str = "native"
+    trust: Trust = "agent_concluded"
+    quarantined: str = ""
 
     @property
     def author(self) -> str:
@@ -145,7 +148,7 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
             "memory",
             index_terms(self.searchable_text(), self.occurred_at, stated=True),
             tags=self.tags,
-            retired_ms=to_ms(self.superseded_at) if self.superseded_at else 0,
+            retired_ms=HIDDEN_MS if self.quarantined else to_ms(self.superseded_at) if self.superseded_at else 0,
             expires_ms=to_ms(self.forget_after) if self.forget_after else 0,
             importance=confirmed_importance(float(self.importance), self.confirmations),
             audience=self.audience,
@@ -225,13 +228,15 @@ def condensed(recorded: Recorded, data: MemoryCondensed) -> Memory:
 
 def _fields(recorded: Recorded, data: MemoryRecorded | MemoryRevised | MemoryCondensed) -> dict[str, Any]:
     """What a memory takes unchanged from its event."""
+    origin = rows.origin(recorded)
     return {
-        **rows.origin(recorded),
+        **origin,
         **rows.same_fields(data, Memory),
         "id": memory_id(recorded),
         "event_id": recorded.envelope.event_id,
         "source": recorded.envelope.source,
         "updated_at": recorded.recorded_at,
+        "quarantined": hidden_by_rule(origin["trust"], [data.content]),
     }
 
 

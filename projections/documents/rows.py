@@ -17,6 +17,7 @@ from ingest.log.keys import row_key
 from ingest.log.position import project_route, session_route
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Transaction
+from projections.documents.trust import trust_of
 
 if TYPE_CHECKING:  # what of redis-om is used here; its own annotations leave type checkers guessing
     from pydantic import BaseModel
@@ -98,6 +99,7 @@ def origin(recorded: Recorded) -> dict[str, Any]:
         "occurred_at": envelope.occurred_at,
         "recorded_at": recorded.recorded_at,
         "position": str(recorded.position),
+        "trust": trust_of(recorded),
     }
 
 

@@ -1,5 +1,6 @@
 """Sessions: when a run of work began and ended, its summary, and the commits made in it."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -7,13 +8,14 @@ from typing import Any, ClassVar, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.events.envelope import Recorded, route_of
+from ingest.events.envelope import Recorded, Trust, route_of
 from ingest.events.session import ObservationRecorded, SessionCommitted, SessionEnded, SessionStarted, SessionSummarised
 from ingest.ids import COMMIT, DocumentId, content_id, document_id
 from ingest.log.position import Position, session_route
 from ingest.platform.clock import to_ms
 from projections.documents import rows
 from projections.documents.index_entry import IndexEntry, entry_for, index_terms, searchable
+from projections.documents.trust import lowest, trust_of
 
 SESSION = "ses"
 FIRST_PROMPT_CHARS = 200
@@ -29,7 +31,7 @@ class Session(rows.Row, index=True):
     old one. `told_from` is that event's id, which an import keeps, unlike its position.
 
     `retired` is how many of its observations are in the log alone, since `retired_ms`; all that was recorded up to
-    `retired_through_ms` is retired.
+    `retired_through_ms` is retired. `trust` is the lowest class of its title and its first prompt.
     """
 
     PREFIX: ClassVar[str] = SESSION
@@ -56,6 +58,7 @@ class Session(rows.Row, index=True):
     retired: int = 0
     retired_ms: int = 0
     retired_through_ms: int = 0
+    trust: Trust = "agent_concluded"
 
     @property
     def route(self) -> str:
@@ -138,6 +141,7 @@ def evolve(session: Session | None, recorded: Recorded, data: SessionStarted | S
     if isinstance(data, SessionStarted):
         stated = {"cwd": data.cwd, "title": data.title, "agent_type": data.agent_type}
         changes |= {"status": "active", "ended_ms": 0, **{name: value for name, value in stated.items() if value}}
+        changes["trust"] = lowest((current.trust, trust_of(recorded)))
     else:
         failed = data.outcome == "failed" and not idle_since_ms
         changes |= {"status": "failed" if failed else "ended", "ended_ms": to_ms(recorded.envelope.occurred_at)}
@@ -153,6 +157,7 @@ def observed(session: Session | None, recorded: Recorded) -> Session:
         prompt = recorded.data.data.get("prompt")
         if not current.first_prompt and isinstance(prompt, str):
             changes["first_prompt"] = " ".join(prompt.split())[:FIRST_PROMPT_CHARS]
+            changes["trust"] = lowest((current.trust, trust_of(recorded)))
         changes["user_id"] = current.user_id or recorded.envelope.user_id
     changes["agent_id"] = current.agent_id or recorded.envelope.agent_id
     return current.model_copy(update=changes)
@@ -170,6 +175,13 @@ def without_observation(session: Session, recorded: Recorded, *, retired: bool =
             "forgotten_at": str(recorded.position),
             "told_from": recorded.envelope.event_id,
         }
+    )
+
+
+def without_summary(session: Session, recorded: Recorded) -> Session:
+    """The session after one of its observations was hidden, or shown again: its next summary is made of the others."""
+    return session.model_copy(
+        update={"summarised": 0, "forgotten_at": str(recorded.position), "told_from": recorded.envelope.event_id}
     )
 
 
@@ -250,6 +262,16 @@ class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     position: str
     remaining: list[str] = []
     """What was left to do."""
+    trust: Trust = "agent_concluded"
+    """Of all it says, but for the sentences that tools told."""
+    told_by_tools: list[str] = []
+    """Those sentences of the narrative."""
+    quarantined: ClassVar[str] = ""
+
+    @property
+    def lowest_trust(self) -> Trust:
+        """The class of all it says."""
+        return lowest((self.trust, "tool_output")) if self.told_by_tools else self.trust
 
     def listing_members(self) -> set[tuple[str, str]]:
         member = rows.by_position(self.position, self.id)
@@ -263,7 +285,17 @@ class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return searchable([self.title, self.narrative, *self.decisions, *self.remaining, *self.files, *self.concepts])
 
     def index_entry(self) -> IndexEntry:
-        return entry_for(self, "summary", index_terms(self.searchable_text(), self.occurred_at), types=["summary"])
+        terms = index_terms(self.searchable_text(), self.occurred_at)
+        return entry_for(self, "summary", terms, types=["summary"], trust=self.lowest_trust)
+
+
+def untold(narrative: str, told_by_tools: Sequence[str]) -> str:
+    """A narrative without the sentences that tools told; nothing where it does not have them as they are."""
+    if not all(map(narrative.__contains__, told_by_tools)):
+        return ""
+    for sentence in sorted(told_by_tools, key=len, reverse=True):
+        narrative = narrative.replace(sentence, "")
+    return " ".join(narrative.split())
 
 
 summaries = rows.project_listing("summaries")

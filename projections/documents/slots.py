@@ -2,12 +2,13 @@
 
 from typing import ClassVar
 
-from ingest.events.envelope import Recorded
+from ingest.events.envelope import Recorded, Trust
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotScope, SlotSet
 from ingest.ids import SLOT, DocumentId, content_id
 from ingest.log.position import project_route
 from ingest.platform.clock import to_ms
 from projections.documents import rows
+from projections.documents.trust import lowest, trust_of
 
 SIZE_LIMIT = 2000
 """Characters of a slot that does not say otherwise (agentmemory's default)."""
@@ -39,6 +40,7 @@ class Slot(rows.Row, index=True):
     updated_ms: int = 0
     occurred_ms: int = 0
     position: str = ""
+    trust: Trust = "agent_concluded"
 
     def listing_members(self) -> set[tuple[str, str]]:
         return {
@@ -68,6 +70,7 @@ def evolve(slot: Slot | None, recorded: Recorded, data: SlotSet | SlotAppended |
     envelope = recorded.envelope
     existing = slot or _new(recorded, data)
     is_line = isinstance(data, SlotAppended)
+    trust = trust_of(recorded)
     changes: dict[str, object] = {
         **rows.row_fields(
             data, scope=None, content=appended(existing.content, data.content) if is_line else data.content
@@ -76,6 +79,7 @@ def evolve(slot: Slot | None, recorded: Recorded, data: SlotSet | SlotAppended |
         "user_id": existing.user_id or envelope.user_id,
         "updated_ms": recorded.recorded_ms,
         "occurred_ms": to_ms(envelope.occurred_at),
+        "trust": lowest((trust, existing.trust)) if is_line and existing.content else trust,
     }
     return existing.model_copy(update=changes)
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ingest.events.envelope import SESSION_TYPES, Envelope, Recorded
 from ingest.events.memory import MemoryRecorded
 from ingest.events.session import ObservationRecorded, SessionSummarised
-from ingest.events.subject import EventErased, SubjectForgotten
+from ingest.events.subject import EventErased, MemoryQuarantined, ObservationQuarantined, SubjectForgotten
 from ingest.ids import MEMORY, OBSERVATION, DocumentId
 from ingest.log.position import Position
 from projections.documents import memories, sessions
@@ -30,15 +30,44 @@ from projections.documents.rows import joined
 from projections.documents.sessions import SESSION, Commit, Session, Summary, summary_id
 from projections.documents.slots import Slot
 from projections.documents.tombstones import Ledger, LedgerEntry, SupersededEvent, Tombstone, entries
+from projections.documents.trust import BY_OPERATOR
 from projections.folds.batch import (
     FoldBatch,
     Loaded,
     erased_envelope,
     folds,
     further_parts,
+    mark_of,
     session_and_ledger,
     session_of,
 )
+
+
+@folds(
+    MemoryQuarantined,
+    ObservationQuarantined,
+    reads=lambda event, data: {
+        mark_of(event),
+        data.document,
+        *((summary_id(session_of(event)), *session_and_ledger(event)) if event.envelope.session_id else ()),
+    },
+    follows=further_parts,
+)
+def _quarantined(batch: FoldBatch, event: Recorded, data: MemoryQuarantined) -> None:
+    if not batch.mark(event, data.document):
+        return
+    hidden = "" if data.released else BY_OPERATOR
+    match document := batch.get(data.document):
+        case Observation() if session := batch.session(event):
+            batch.put(replace(document, quarantined=hidden))
+            batch.put(sessions.without_summary(session, event))
+            batch.drop(summary_id(DocumentId(session.id)))
+        case Memory():
+            batch.put(replace(document, quarantined=hidden))
+        case Lesson():
+            batch.put(document.model_copy(update={"quarantined": hidden}))
+        case _:
+            batch.void(event)
 
 
 def forgotten_ids(data: SubjectForgotten) -> list[str]:

@@ -160,11 +160,11 @@ class Forgetting:
 
 _OF_MEMORY = (
     "project", "session_id", "agent_id", "user_id", "occurred_at", "memory_type", "purpose", "tags", "concepts",
-    "importance", "visibility", "shared_with", "owner",
+    "importance", "visibility", "shared_with", "owner", "trust",
 )  # fmt: skip
 """Fields that what is left of a memory has from it."""
 _OF_SLOT = (
-    "label", "scope", "project", "agent_id", "user_id", "size_limit", "description", "pinned", "read_only"
+    "label", "scope", "project", "agent_id", "user_id", "size_limit", "description", "pinned", "read_only", "trust",
 )  # fmt: skip
 
 

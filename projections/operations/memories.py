@@ -6,13 +6,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.commands.command import EventName, Importance, Name, Names, Title
-from ingest.commands.decide import Caller, ChangeVisibility, ReviseMemory
+from ingest.commands.decide import Caller, ChangeVisibility, Quarantine, ReviseMemory
 from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected, Forbidden, NotFound
 from ingest.events.memory import MemoryType, Purpose, Visibility
 from ingest.log.position import Position, Token
 from projections.documents.access import Reader, may_change, may_read
+from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
+from projections.documents.observations import Observation
 from projections.operations.current import Current
 
 
@@ -43,7 +45,7 @@ _OF_A_VERSION = ("content", "title", "memory_type", "purpose", "tags", "concepts
 
 
 class MemoryOperations:
-    """Commands about memories that exist."""
+    """Commands about memories that exist; and quarantine, also of lessons and observations."""
 
     def __init__(self, current: Current) -> None:
         self._current = current
@@ -52,6 +54,14 @@ class MemoryOperations:
         """A memory as it stands after everything acknowledged; raises NotFound."""
         _, memory = await self._current.find(name, Memory, reader)
         return memory
+
+    async def quarantine(self, order: Quarantine, reader: Reader, caller: Caller) -> Accepted:
+        """Hide a memory, a lesson or an observation, or show it again; raises NotFound for any other id."""
+        document = next(iter(await self._current.find_all([order.document], reader)), None)
+        if not isinstance(document, Memory | Lesson | Observation):
+            raise NotFound(f"there is no memory, lesson or observation {order.document!r}")
+        session = document.session_id if isinstance(document, Observation) else ""
+        return await self._current.give(replace(order, project=document.project, session_id=session), caller)
 
     async def change(self, name: str, changes: MemoryChanges, reader: Reader, caller: Caller) -> Accepted:
         """Change a memory, as a new version or in who can read it.
@@ -176,4 +186,5 @@ def _revision(memory: Memory, changes: MemoryChanges, reader: Reader) -> ReviseM
         keep_duplicates=memory.keep_duplicates,
         derived_from=memory.derived_from,
         metadata=memory.metadata,
+        trust=memory.trust if changes.content in (None, memory.content) else "",
     )

@@ -30,7 +30,7 @@ from ingest.errors import (
     UnknownEventType,
     UnreadableEvent,
 )
-from ingest.events.envelope import UNCLAIMED, Envelope, Event, Recorded, decode, encode, route_of
+from ingest.events.envelope import UNCLAIMED, Envelope, Event, Recorded, Trust, decode, encode, route_of
 from ingest.events.memory import MemoryRecorded
 from ingest.events.registry import EVENT_TYPES, EventData, upcast
 from ingest.events.subject import EventErased, SubjectForgotten
@@ -95,6 +95,7 @@ class ExportLine(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     causation: str = ""
     trace: str = ""
     metadata: dict[str, str] = {}
+    trust: Trust | Literal[""] = ""
     data: Any
 
 

@@ -3,20 +3,21 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
-from itertools import chain, zip_longest
-from typing import Annotated, Literal, get_args
+from itertools import chain, groupby, zip_longest
+from typing import Annotated, Literal, TypeAlias, get_args
 from xml.sax.saxutils import quoteattr
 
 from msgspec import Meta, Struct
 from msgspec.structs import astuple, replace
 
 from ingest.commands.command import Name
+from ingest.events.envelope import Trust
 from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
 from ingest.log.position import Token
-from ingest.names import DATA_NOT_INSTRUCTIONS, inert
+from ingest.names import DATA_NOT_INSTRUCTIONS, fenced, inert
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.partial import made_of_parts
 from projections.compression.accounts import headline, prose
@@ -27,10 +28,11 @@ from projections.documents.actions import Action, is_active, open_actions
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import IMPORTANT, Observation, session_observations
-from projections.documents.sessions import Session, Summary, sessions
+from projections.documents.sessions import Session, Summary, sessions, untold
 from projections.documents.slots import Slot
+from projections.documents.trust import is_data
 from projections.queries.documents import DocumentReader, location_of
-from projections.queries.lookup import Lookup, key_scope
+from projections.queries.lookup import FileChange, Lookup, key_scope
 from projections.queries.profile import Profile
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import (
@@ -98,7 +100,7 @@ class ContextPart(Struct, frozen=True):
 
     kind: BlockKind
     title: str
-    lines: list[str]
+    lines: "list[Line]"
     sources: list[str]
 
 
@@ -114,9 +116,31 @@ class Context(Struct, frozen=True):
     notes: list[str] = []
 
 
+class Line(str):
+    """A line of a context; where it is from if it is data, else empty; and what changed since of the files it names."""
+
+    origin = note = ""
+
+
+_ORIGINS: dict[Trust, str] = {"tool_output": "a tool", "imported": "an import", "external": "the web"}
+
+
+def line_of(text: str, trust: Trust, changed: Iterable[FileChange] = ()) -> Line:
+    """A line of a trust class, with what was changed since of the files it names."""
+    notes, line = ", ".join(map(str, changed)), Line(text)
+    line.origin, line.note = _ORIGINS.get(trust, ""), f" ({notes})" if notes else ""
+    return line
+
+
+def _by_origin(lines: Iterable[Line]) -> Iterator[tuple[str, list[Line]]]:
+    """Consecutive lines of one origin, with it."""
+    for origin, group in groupby(lines, lambda line: line.origin):
+        yield origin, list(group)
+
+
 def part(kind: BlockKind, title: str, lines: Iterable[str], sources: Iterable[str]) -> ContextPart | None:
     """A part of the lines that say something, in the order given; None for none."""
-    content = [line for line in lines if line]
+    content = [line if isinstance(line, Line) else Line(line) for line in lines if line]
     return ContextPart(kind, _inert(title), content, list(sources)) if content else None
 
 
@@ -130,37 +154,48 @@ def compile_context(
 ) -> Context:
     """The lines that fit, in order, in an envelope that names the project; never over the budget.
 
-    A sentence is shown once, where it is needed most. `count` gives the tokens of a text.
+    A sentence is shown once, where it is needed most; again outside of a fence if it stood only in one. Data is in
+    fences that say where it is from. `count` gives the tokens of a text.
     """
     header, footer = f"<mnemolog-context project={quoteattr(project)}>", "</mnemolog-context>"
     if token_budget >= MORE_FROM:
         footer = f"\n{MORE}\n{footer}"
     offered = [candidate for candidate in parts if candidate is not None]
-    chosen: dict[int, dict[int, str]] = {}
+    chosen: dict[int, dict[int, Line]] = {}
     costs, repeated = Counter[int](), Counter[int]()
-    seen: set[str] = set()
+    seen, stated = set[str](), set[str]()
+    fence = {origin: count("\n".join([*fenced(origin, []), ""])) for origin in _ORIGINS.values()}
+
+    def fences(lines: Iterable[Line]) -> int:
+        return sum(fence[origin] for origin, _ in _by_origin(lines) if origin)
+
     room = token_budget - count("\n".join([header, DATA_NOT_INSTRUCTIONS, footer]))
     misses = 0
     for number, line in _by_need(offered):
         if misses == MISSES:
             break
-        title, text = offered[number].title, _inert(_news(offered[number].lines[line], seen))
-        heading = "" if number in chosen else f"\n## {title}\n"
-        cost = count(f"{heading}{text}\n") if text else 0
+        title, whole, before = offered[number].title, offered[number].lines[line], chosen.get(number, {})
+        text = _news(whole, seen if whole.origin else stated)
+        after = dict(sorted({**before, line: text}.items()))
+        heading = "" if before else f"\n## {title}\n"
+        cost = count(f"{heading}{text}\n") + fences(after.values()) - fences(before.values()) if text else 0
         repeated[number] += not text
         if text and cost <= room:
             room -= cost
             costs[number] += cost
-            chosen.setdefault(number, {})[line] = text
-            seen.update(key for key, _ in chain(_sentences(title), _sentences(text)))
+            chosen[number] = after
+            keys = [key for key, _ in chain(_sentences(title), _sentences(whole))]
+            seen.update(keys)
+            stated.update(() if whole.origin else keys)
         elif text:
             misses += 1
     blocks: list[Block] = []
     left_out: list[str] = []
     for number, (kind, title, lines, sources) in enumerate(map(astuple, offered)):
-        texts = dict(sorted(chosen.get(number, {}).items()))
+        texts = chosen.get(number, {})
         if texts:
-            text = "\n".join([f"## {title}", *texts.values()])
+            told = (fenced(origin, group) if origin else group for origin, group in _by_origin(texts.values()))
+            text = "\n".join([f"## {title}", *chain(*told)])
             named = dict.fromkeys(source for line, source in enumerate(sources) if line in texts and source)
             blocks.append(Block(kind, title, text, costs[number], list(named)))
         missing = len(lines) - repeated[number]
@@ -189,12 +224,20 @@ def _sentences(line: str) -> list[tuple[str, str]]:
     return [(" ".join(re.findall(r"\w+", sentence.casefold())), sentence) for sentence in sentences]
 
 
-def _news(line: str, seen: Set[str]) -> str:
-    """A line without the sentences that are shown already or say nothing; empty if none remains."""
+def _news(line: Line, seen: Set[str]) -> Line:
+    """A line with its note, without the sentences that are shown already or say nothing; empty if none remains."""
     sentences = _sentences(line)
     new = [sentence for key, sentence in sentences if key and key not in seen and not is_courtesy(sentence)]
     lead = line.removesuffix(_LEAD.sub("", line))
-    return line if len(new) == len(sentences) else lead + " ".join(new) if new else ""
+    text = line if len(new) == len(sentences) else lead + " ".join(new)
+    news = Line(_inert(text + line.note) if new else "")
+    news.origin = line.origin
+    return news
+
+
+Changes: TypeAlias = Mapping[str, Sequence[FileChange]]
+"""What was changed since of the files that documents name, by document id."""
+UNCHANGED: Changes = {}
 
 
 def profile_block(profile: Profile | None) -> ContextPart | None:
@@ -207,33 +250,49 @@ def profile_block(profile: Profile | None) -> ContextPart | None:
         "Recent errors": profile.errors[:PROFILE_ERRORS],
         "Preferences": profile.preferences,
     }
-    lines = [f"- {name}: {', '.join(values)}" for name, values in listed.items() if values]
+    lines = [
+        line_of(f"- {name}: {', '.join(values)}", "tool_output" if values is listed["Recent errors"] else "user_stated")
+        for name, values in listed.items()
+        if values
+    ]
     return part("profile", "Project profile", lines, [])
 
 
 def slot_block(slot: Slot) -> ContextPart | None:
-    """A pinned slot as it was written, but without a long list of files: names alone say nothing to act on."""
+    """A pinned slot as it was written, but without a long list of files: names alone say nothing to act on.
+
+    The label of an imported one may say anything, so it is not shown.
+    """
     lines = slot.content.strip().splitlines()
     listed = sum(map(bool, map(_PATH.fullmatch, lines)))
     text = "\n".join(line for line in lines if listed <= FILES_LISTED or not _PATH.fullmatch(line))
+    label = "Imported note" if is_data(slot.trust) else slot.label
     changed = f" ({from_ms(slot.occurred_ms):%Y-%m-%d})" if slot.occurred_ms else ""
-    return part("slot", f"{slot.label}{changed}", [text.strip()], [slot.id])
+    return part("slot", f"{label}{changed}", [line_of(text.strip(), slot.trust)], [slot.id])
 
 
-def memories_block(memories: Sequence[Memory]) -> ContextPart | None:
+def memories_block(memories: Sequence[Memory], changed: Changes = UNCHANGED) -> ContextPart | None:
     """The highest-ranked memories; original ones come before those derived from other documents."""
     ranked = sorted(memories, key=lambda memory: bool(memory.derived_from))[:MEMORIES]
     texts = {_short(spoken(memory.content)): memory for memory in reversed(ranked)}
-    lines = {memory.id: f"- ({memory.occurred_at:%Y-%m-%d}) {text}" for text, memory in reversed(texts.items()) if text}
-    return part("memories", "Memories", lines.values(), list(lines))
+    rows = [(text, memory) for text, memory in reversed(texts.items()) if text]
+    lines = [
+        line_of(f"- ({memory.occurred_at:%Y-%m-%d}) {text}", memory.trust, changed.get(memory.id, ()))
+        for text, memory in rows
+    ]
+    return part("memories", "Memories", lines, [memory.id for _, memory in rows])
 
 
-def lessons_block(lessons: Sequence[Lesson], now: datetime) -> ContextPart | None:
+def lessons_block(lessons: Sequence[Lesson], now: datetime, changed: Changes = UNCHANGED) -> ContextPart | None:
     """The most confident lessons, as ranked, with how confident they are now, and when they last proved right."""
     lines = [
-        _short(
-            f"- ({lesson.confidence_at(now):.2f}, {from_ms(lesson.reinforced_ms):%Y-%m-%d}) {lesson.content}"
-            + (f" - {lesson.context}" * bool(lesson.context))
+        line_of(
+            _short(
+                f"- ({lesson.confidence_at(now):.2f}, {from_ms(lesson.reinforced_ms):%Y-%m-%d}) {lesson.content}"
+                + (f" - {lesson.context}" * bool(lesson.context))
+            ),
+            lesson.trust,
+            changed.get(lesson.id, ()),
         )
         for lesson in lessons[:LESSONS]
     ]
@@ -244,9 +303,12 @@ def actions_block(open_actions: Sequence[Action]) -> ContextPart | None:
     """What is still to be done, as listed, and who is at it."""
     first = open_actions[:ACTIONS]
     lines = [
-        _short(
-            f"- ({from_ms(action.occurred_ms):%Y-%m-%d}) {action.title}"
-            + f" ({action.assigned_to or action.agent_id} is at it)" * is_active(action.status)
+        line_of(
+            _short(
+                f"- ({from_ms(action.occurred_ms):%Y-%m-%d}) {action.title}"
+                + f" ({action.assigned_to or action.agent_id} is at it)" * is_active(action.status)
+            ),
+            action.trust,
         )
         for action in first
     ]
@@ -255,13 +317,17 @@ def actions_block(open_actions: Sequence[Action]) -> ContextPart | None:
 
 def summary_block(session: Session, summary: Summary) -> ContextPart | None:
     """What a past session came to, what it left to do, what was decided in it."""
-    lines = [
-        "" if summary.narrative == summary.title else summary.narrative,
+    narrative = untold(summary.narrative, summary.told_by_tools)
+    stated = [
+        "" if narrative == summary.title else narrative,
         *(f"- remaining: {_OPENING.sub('', task)}" for task in summary.remaining),
         *(f"- decided: {decision}" for decision in summary.decisions),
     ]
-    content = [line for line in lines if line] or [summary.title]
-    return part("session", _dated(session, summary.title), content, [summary.id] * len(content))
+    lines = [line_of(text, summary.trust) for text in stated if text]
+    lines += [line_of(f"- {sentence}", "tool_output") for sentence in summary.told_by_tools]
+    content = lines or [line_of(summary.title, summary.trust)]
+    title = "" if is_data(summary.trust) else summary.title
+    return part("session", _dated(session, title), content, [summary.id] * len(content))
 
 
 def session_block(session: Session, observations: Iterable[Observation]) -> ContextPart | None:
@@ -271,8 +337,9 @@ def session_block(session: Session, observations: Iterable[Observation]) -> Cont
         key=lambda observation: (-observation.importance, observation.position),
     )[:SESSION_OBSERVATIONS]
     ordered = sorted(important, key=lambda observation: (observation.occurred_at, observation.position))
-    lines = [_short(f"- {prose(observation) or headline(observation)}") for observation in ordered]
-    return part("session", _dated(session, session.title), lines, [item.id for item in ordered])
+    lines = [line_of(_short(f"- {prose(item) or headline(item)}"), item.trust) for item in ordered]
+    title = "" if is_data(session.trust) else session.title
+    return part("session", _dated(session, title), lines, [item.id for item in ordered])
 
 
 def words_block(
@@ -290,20 +357,24 @@ def words_block(
         ]
         turns.append([*requests[:1], *replies[:REPLIES]])
     ordered = [turn for turn in chain(*zip_longest(*turns)) if turn]
-    lines = [f"- ({item.occurred_at:%Y-%m-%d}, {who}) {shortened(prose(item), WORDS_CHARS)}" for who, item in ordered]
+    lines = [
+        line_of(f"- ({item.occurred_at:%Y-%m-%d}, {who}) {shortened(prose(item), WORDS_CHARS)}", item.trust)
+        for who, item in ordered
+    ]
     return part("session", "Requests and last replies", lines, [item.id for _, item in ordered])
 
 
 def earlier_block(past: Iterable[tuple[Session, Summary | None]]) -> ContextPart | None:
-    """A line for each session: what was wanted, and the end of its summary, but for what the user said."""
+    """A line for each session: what was wanted, and the end of its summary, but for what the user or a tool said."""
     lines: list[str] = []
     sources: list[str] = []
     for session, summary in past:
         title = summary.title if summary else session.title or session.first_prompt
-        narrative = _SENTENCE_GAP.split(summary.narrative) if summary and summary.narrative != title else []
-        outcome = " ".join([sentence for sentence in narrative if not sentence.startswith("User: ")][-2:])
+        narrative = untold(summary.narrative, summary.told_by_tools) if summary and summary.narrative != title else ""
+        outcome = " ".join([text for text in _SENTENCE_GAP.split(narrative) if not text.startswith("User: ")][-2:])
         if title:
-            lines.append(f"- ({_date(session)}) {closed(title)} {shortened(outcome, OUTCOME_CHARS)}".rstrip())
+            text = f"- ({_date(session)}) {closed(title)} {shortened(outcome, OUTCOME_CHARS)}".rstrip()
+            lines.append(line_of(text, (summary or session).trust))
             sources.append(summary.id if summary else "")
     return part("session", "Earlier sessions", lines, sources)
 
@@ -325,9 +396,9 @@ def recall_block(title: str, answer: RecallAnswer) -> ContextPart | None:
         return first is None or sure is None or ANSWER_ODDS * sure * (1 - first) >= first * (1 - sure)
 
     lines = {
-        result.id: f"- ({result.occurred_at:%Y-%m-%d}) {_short(result.snippet)}"
-        for result in answer.results
-        if is_likely(result)
+        row.id: line_of(f"- ({row.occurred_at:%Y-%m-%d}) {_short(row.snippet)}", row.trust, row.changed_since)
+        for row in answer.results
+        if is_likely(row)
     }
     return part("recall", title, lines.values(), lines)
 
@@ -413,7 +484,8 @@ class Compile:
         allowed = key_scope(reader, projects=list(dict.fromkeys([request.project, ""])))
         now_ms, count = to_ms(self._clock()), SPARE * MEMORIES
         best = await self._index.ask(lambda index: index.notable_memories(allowed, request.project, now_ms, count))
-        return memories_block(await self._documents.readable(best, reader, Memory))
+        memories = await self._documents.readable(best, reader, Memory)
+        return memories_block(memories, await self._lookup.changed_since(memories, reader))
 
     async def _lessons(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         now = self._clock()
@@ -422,7 +494,8 @@ class Compile:
             lambda index: index.lessons_by_confidence(allowed, request.project, to_ms(now), LESSONS)
         )
         locations = [(lesson.partition, DocumentId(lesson.id)) for lesson in best]
-        return lessons_block(await self._documents.readable(locations, reader, Lesson), now)
+        lessons = await self._documents.readable(locations, reader, Lesson)
+        return lessons_block(lessons, now, await self._lookup.changed_since(lessons, reader))
 
     async def _actions(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         listing = open_actions(reader.tenant, request.project)

@@ -24,6 +24,7 @@ PAGE = 100
 MAX_SCANNED = 2_000
 """Documents of a listing that one filtered request reads; it then answers what it has and where to continue."""
 SCANNED_AT_ONCE = 200
+_LAST = ("BYLEX", "REV", "LIMIT", 0)
 _GREATEST = "\U0010ffff"
 """Behind every other character."""
 MANY = 1_000
@@ -311,6 +312,20 @@ class DocumentReader:
             ],
         )
         return [member.decode() for row in rows for member in row]
+
+    async def newest_between(self, bounds: Sequence[tuple[str, str, str]], limit: int) -> list[list[str]]:
+        """Of each `(listing, from, to)` the members between two texts, in all partitions; up to `limit` of each
+        partition, the last ones. One round trip for all."""
+        _, rows = await self._ask(
+            dict.fromkeys(range(self.partitions), ()),
+            lambda: [
+                ("ZRANGE", self._keys(partition).listing(listing), f"({high}", f"[{low}", *_LAST, limit)
+                for listing, low, high in bounds
+                for partition in range(self.partitions)
+            ],
+        )
+        firsts = range(0, len(rows), self.partitions)
+        return [[name.decode() for row in rows[first : first + self.partitions] for name in row] for first in firsts]
 
     def _keys(self, partition: int) -> GenerationKeys:
         return self._live_keys[partition]

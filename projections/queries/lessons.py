@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ingest.events.envelope import Trust
 from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
 from ingest.platform.clock import from_ms, to_ms
@@ -69,6 +70,8 @@ class LessonView(Struct, frozen=True, kw_only=True):
     updated_at: datetime
     retired_at: datetime | None
     position: str
+    trust: Trust
+    quarantined: str
 
 
 class Lessons:

@@ -30,7 +30,7 @@ from ingest.events.session import (
     SessionSummarised,
 )
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
-from ingest.events.subject import EventErased, SubjectForgotten
+from ingest.events.subject import EventErased, MemoryQuarantined, ObservationQuarantined, SubjectForgotten
 from ingest.ids import MEMORY, DocumentId, document_id
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.position import START, Position, Token, project_route
@@ -389,7 +389,7 @@ def _entry(partition: int, stored: Stored, event: Mapping[str, Any], operation: 
         project=event["project"],
         session_id=event["session_id"],
         targets=[] if recorded is None else list(_TARGETS[type(recorded.data)](recorded, data)),
-        reason=data.reason if isinstance(data, SubjectForgotten | SessionEnded) else "",
+        reason=data.reason if isinstance(data, SubjectForgotten | SessionEnded | MemoryQuarantined) else "",
         source=event.get("source", "native"),
         erased=isinstance(data, EventErased),
     )
@@ -402,7 +402,7 @@ def _session(recorded: Recorded) -> DocumentId:
 
 _TARGETS: dict[type, Callable[[Recorded, Any], Sequence[str]]] = {
     SubjectForgotten: lambda _, data: data.documents or data.kept or [data.subject],
-    EventErased: lambda _, data: [data.document],
+    **dict.fromkeys((EventErased, MemoryQuarantined, ObservationQuarantined), lambda _, data: [data.document]),
     ObservationRecorded: lambda recorded, _: [observations.observation_id(recorded)],
     ObservationCompressed: lambda _, data: [data.observation],
     MemoryRecorded: lambda recorded, _: [memories.memory_id(recorded)],

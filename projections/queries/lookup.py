@@ -1,17 +1,23 @@
 """What the index finds for a reader, whatever its kind; documents by id."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.errors import NotFound
 from ingest.ids import DocumentId
-from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.compression.words import same_file
+from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
+from projections.compression.words import TOOLS, files_in, same_file
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document, SupersededEvent
+from projections.documents.lessons import Lesson
+from projections.documents.memories import Memory
+from projections.documents.observations import Change, changes, file_name
 from projections.documents.sessions import Session
 from projections.documents.tombstones import Ledger
 from projections.queries.documents import DocumentReader, Located
@@ -52,6 +58,11 @@ def unimportant(index: Index, allowed: Filter, now_ms: int, most: int, importanc
     return index.every(replace(allowed, importance_to=importance), now_ms, most)
 
 
+def hidden(index: Index, allowed: Filter, now_ms: int, most: int) -> list[DocumentLocation]:
+    """Documents in quarantine."""
+    return index.every(replace(allowed, retired=True, any_of=[("hidden", "yes")]), now_ms, most)
+
+
 def touching(
     index: Index, allowed: Filter, now_ms: int, files: Sequence[str], other_than: str, count: int
 ) -> Mapping[str, list[DocumentLocation]]:
@@ -77,6 +88,49 @@ def touching(
                 paths[file][path] = None
     locations = {file: index.recorded_last(replace(allowed, files=[*paths[file]]), now_ms, count) for file in files}
     return {file: places for file, places in locations.items() if places}
+
+
+MOST_CHANGES = 100
+"""Of a file in each partition that are counted."""
+FILES_OF_A_DOCUMENT = 5
+_NAMES_FILES = re.compile(r"\w\.[A-Za-z]|/")
+"""What a text says that names a file: most say neither, and are not searched for names."""
+
+
+class FileChange(Struct, frozen=True):
+    """A file that a document names, which was changed since: how often, when last, and by which observation."""
+
+    file: str
+    times: int
+    at: datetime
+    by: str
+
+    def __str__(self) -> str:
+        return f"{self.file} changed {f'{self.times} times' if self.times > 1 else 'once'} since"
+
+
+def _named_files(document: Document) -> tuple[list[str], int]:
+    """The files that a memory or a lesson names, and when it was last stated or confirmed, in ms."""
+    match document:
+        case Memory():
+            files, text = document.files, document.content
+            since_ms = to_ms(max(filter(None, (document.occurred_at, document.confirmed_at))))
+        case Lesson():
+            files, text = [], f"{document.content}\n{document.context}"
+            since_ms = document.reinforced_ms if document.reinforcements else document.occurred_ms
+        case _:
+            return [], 0
+    named = files_in([text], TOOLS) if _NAMES_FILES.search(text) else ()
+    return list(dict.fromkeys((*files, *named)))[:FILES_OF_A_DOCUMENT], since_ms
+
+
+def _change_of(file: str, since_ms: int, changes: Iterable[Change]) -> FileChange | None:
+    """What changed of a file; None for nothing, or where its bare name is that of several files."""
+    later = [change for change in changes if change.ms > since_ms and same_file(change.path, file)]
+    if not later or not all(same_file(change.path, later[0].path) for change in later):
+        return None
+    last = max(later)
+    return FileChange(file, len({change.id for change in later}), from_ms(last.ms), last.id)
 
 
 def _base(path: str) -> str:
@@ -108,6 +162,33 @@ class Lookup:
             for located in documents
             if may_read(located.document, reader) and not isinstance(located.document, SupersededEvent | Ledger)
         ]
+
+    async def changed_since(self, documents: Iterable[Document], reader: Reader) -> dict[str, list[FileChange]]:
+        """What was changed of the files that memories and lessons name, since they were stated, by document id.
+
+        Of what the reader can see, in the project of each document: one round trip, and none if no file is named.
+        """
+        named = {document.id: (document, *_named_files(document)) for document in documents}
+        bounds: dict[tuple[str, str], int] = {}
+        for document, files, since_ms in named.values():
+            for file in files:
+                key = changes(reader.tenant, getattr(document, "project", "")), file_name(file)
+                bounds[key] = min(since_ms, bounds.get(key, since_ms))
+        if not bounds:
+            return {}
+        ranges = [(listing, f"{name}|{since_ms + 1:014d}", f"{name}|~") for (listing, name), since_ms in bounds.items()]
+        rows = await self._documents.newest_between(ranges, MOST_CHANGES)
+        visible = {
+            key: [change for change in map(Change.of, row) if reader.only_agent in ("", change.agent_id)]
+            for key, row in zip(bounds, rows, strict=True)
+        }
+        changed: dict[str, list[FileChange]] = {}
+        for name, (document, files, since_ms) in named.items():
+            listing = changes(reader.tenant, getattr(document, "project", ""))
+            of_files = (_change_of(file, since_ms, visible[listing, file_name(file)]) for file in files)
+            if some := [change for change in of_files if change is not None]:
+                changed[name] = some
+        return changed
 
     async def count(self, reader: Reader, project: str | None = None, **narrowing: Any) -> int:
         """How many documents recall can find for a reader, narrowed as a Filter can be."""

@@ -12,6 +12,7 @@ from projections.documents.access import Reader, may_read
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation, session_observations, timeline
 from projections.documents.sessions import Session, sessions
+from projections.documents.trust import is_stated
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.lookup import key_scope
 from projections.queries.profile import PREFERENCE_TAGS, Profile, profile
@@ -127,4 +128,6 @@ class ProjectProfiles:
 
 
 def _is_public(document: object) -> bool:
-    return isinstance(document, Memory) and document.visibility == "public" and document.is_latest
+    return (
+        isinstance(document, Memory) and document.visibility == "public" and document.is_latest and is_stated(document)
+    )

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ingest.commands.command import Name, Names
 from ingest.errors import CommandRejected, MnemologError
+from ingest.events.envelope import Trust
 from ingest.ids import DocumentId
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock, time_zone, to_ms
@@ -33,8 +34,9 @@ from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.sessions import Summary
+from projections.documents.trust import at_least
 from projections.queries.documents import DocumentReader
-from projections.queries.lookup import Lookup, key_scope
+from projections.queries.lookup import FileChange, Lookup, key_scope
 from projections.queries.views import in_view
 from projections.search.dates import NamedTime, named_time
 from projections.search.index import EmbedderMismatch, IndexService
@@ -77,8 +79,9 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     Without `min_confidence` nothing is returned if the query probably has no answer (`ANSWERED_FROM`), and no result
     that is much less likely one than the best (`UNLIKELY`); with it, what is less confident is left out. Results of
-    unknown confidence always stay. With `fold` a result represents those that
-    say nearly the same, unless the question counts.
+    unknown confidence always stay. `min_trust` is the lowest trust class of a result; from high to low: user_stated,
+    agent_concluded, imported, tool_output, external. With `fold` a result represents those that say nearly the same,
+    unless the question counts.
 
     With `max_tokens` the titles and contents of all results have at most so many tokens, and `content` is the snippet;
     a result that does not fit is left out, and counted in `omitted`.
@@ -110,6 +113,7 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     concepts: Names = []
     explain: bool = False
     min_confidence: LeastSure = None
+    min_trust: Trust | None = None
     fold: bool = True
     max_tokens: Annotated[int, Meta(ge=1, le=200_000)] | None = None
     time_zone: TimeZone = ""
@@ -120,8 +124,9 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One recalled document. `score` is comparable within one answer only, `confidence` (0..1) among all.
 
-    `snippet` is the part of it that the query's words are in. `derived_from` are the documents it was made of,
-    `confirmed` how often it proved right, `repeats` those that say nearly the same.
+    `snippet` is the part of it that the query's words are in, `trust` its trust class (left out: agent_concluded).
+    `derived_from` are the documents it was made of, `confirmed` how often it proved right, `repeats` those that say
+    nearly the same. `changed_since` are files that a memory or lesson names and that were changed after it.
     """
 
     id: str
@@ -139,6 +144,8 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     derived_from: list[str] = []
     confirmed: int = 0
     repeats: list[str] = []
+    trust: Trust = "agent_concluded"
+    changed_since: list[FileChange] = []
     explain: dict[str, float] | None = None
 
 
@@ -214,9 +221,11 @@ class Recall:
         started = time.perf_counter()
         hits, degraded, confidence = await self.found(request, reader)
         words = terms(request.query)
+        changed = await self._lookup.changed_since([hit.document for hit in hits], reader)
 
         def make() -> list[RecallResult]:
-            return [_result(*hit, words, explain=request.explain) for hit in hits]
+            made = (_result(*hit, words, explain=request.explain) for hit in hits)
+            return [replace(row, changed_since=changed[row.id]) if row.id in changed else row for row in made]
 
         results = make() if len(hits) <= MADE_INLINE else await asyncio.to_thread(make)
         omitted = None
@@ -289,6 +298,7 @@ class Recall:
             to_ms=request.to and to_ms(request.to),
             as_of_ms=request.as_of and to_ms(request.as_of),
             **{name: getattr(request, name) for name in _FILTERED},
+            **at_least(request.min_trust),
         )
         searched, degraded = await self.vectors.search(question, allowed)
         hits = [match for hit in searched for match in (hit, *hit.repeats)]
@@ -370,6 +380,7 @@ def _result(hit: Hit, document: Document, repeats: list[str], words: Sequence[st
         derived_from=derived_from or [],
         confirmed=confirmed,
         repeats=repeats,
+        trust=document.lowest_trust if isinstance(document, Summary) else getattr(document, "trust", "agent_concluded"),
         explain=hit.explain if explain else None,
     )
 

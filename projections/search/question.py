@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from ingest.names import nfc
-from projections.documents.index_entry import IndexEntry
+from projections.documents.index_entry import HIDDEN_MS, IndexEntry
 from projections.search.dates import NamedTime
 from projections.search.ranking import Mode
 
@@ -209,6 +209,8 @@ def entry_facets(partition: int, entry: IndexEntry) -> tuple[str, ...]:
         ("expiring", "yes" if entry.expires_ms else ""),
         ("restricted", "yes" if entry.audience else ""),
         ("visibility", entry.visibility),
+        ("trust", entry.trust),
+        ("hidden", "yes" if entry.retired_ms == HIDDEN_MS else ""),
     ]
     several: list[tuple[str, Sequence[str]]] = [
         ("tag", entry.tags),

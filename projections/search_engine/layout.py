@@ -31,7 +31,7 @@ from projections.search.replica import FeedPosition
 from projections.vectors.embedder import Embedder
 from projections.vectors.static import table_of
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of this layout. An index of another schema is replaced by a new one."""
 CATALOGUE = "mnemolog:search"
 ALIAS = "mnemolog:search:live"
@@ -40,7 +40,8 @@ INDEX_PREFIX = "mnemolog:search:index:"
 
 FACETS = (
     "tenant", "project", "kind", "session", "agent", "user", "retired", "expiring", "restricted", "visibility", "tag",
-    "reader", "type", "file", "concept", "partition",
+    "reader", "type", "file", "concept", "partition", "trust",
+    "hidden",
 )  # fmt: skip
 """The TAG fields: the facets of `entry_facets`."""
 STATED = ("retired", "expiring", "restricted")

@@ -214,3 +214,17 @@ async def test_a_session_is_forgotten_without_a_receipt_by_a_key_that_is_no_admi
     assert "forgotten session short (1 observation, 1 session)" in agent("forget", "session", "short", "--yes")
     refused = agent("forget", "user", "ada", "--yes", code=1)
     assert "admin" in refused
+
+
+async def test_a_document_is_put_into_quarantine_and_taken_out(cli: Cli):
+    kept = cli.json("remember", "the vault is open on Mondays", "-p", cli.project)
+    asked = ("recall", "when is the vault open?", "-p", cli.project, "--min-confidence", "0")
+    await cli.seen(*asked)
+    assert f"hidden {kept['id']}" in cli("quarantine", "add", kept["id"], "--reason", "planted")
+    await cli.seen("quarantine", "list", "-p", cli.project)
+    assert "the vault is open" in cli("quarantine", "list", "-p", cli.project)
+    cli(*asked, code=1)
+    assert f"released {kept['id']}" in cli("quarantine", "release", kept["id"])
+    await cli.seen(*asked, "--min-trust", "user_stated")
+    cli("quarantine", "list", "-p", cli.project, code=1)
+    assert "there is no memory" in cli("quarantine", "add", "mem_0", code=1)

@@ -155,6 +155,8 @@ CANNOT_SHOW: dict[str, str] = {
     "POST /v1/admin/rebuilds/{id}/cancel": "operator: counts, and ids of documents that differ",
     "POST /v1/admin/snapshots": "operator: whether one was queued",
     "POST /v1/admin/purge": "operator: whether one was queued",
+    "POST /v1/admin/quarantine": "operator: acknowledges a write",
+    "GET /v1/admin/quarantine": "operator: what is in quarantine, on purpose",
     # writes acknowledge with ids
     **dict.fromkeys(
         (

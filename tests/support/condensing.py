@@ -7,6 +7,7 @@ from ingest.ids import DocumentId
 from ingest.log.position import Position
 from projections.compression.compression import compress
 from projections.documents.observations import Observation
+from projections.documents.trust import said_by
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
@@ -18,7 +19,8 @@ def saw(n: int, content: str = "", kind: str = "", data: dict[str, Any] | None =
     derived: dict[str, Any] = {
         "title": short.title, "subtitle": short.subtitle or "", "facts": short.facts, "narrative": short.narrative,
         "concepts": short.concepts, "files": short.files, "importance": short.importance,
-        "confidence": short.confidence, "kind": short.type,
+        "confidence": short.confidence, "kind": short.type, "role": short.role,
+        "trust": said_by(short.type, short.role, content, data or {}),
     }  # fmt: skip
     return Observation(
         id=DocumentId(f"obs_{n}"), event_id=f"e{n}", tenant="default", session=DocumentId("ses_1"), content=content,

@@ -129,6 +129,7 @@ WORDS: Mapping[str, str] = {
     "slot.set": "slot_replace", "slot.appended": "slot_append", "slot.deleted": "slot_delete",
     "action.created": "action_create", "action.updated": "action_update", "relation.linked": "relate",
     "relation.unlinked": "unrelate", "subject.forgotten": "forget",
+    "memory.quarantined": "quarantine", "observation.quarantined": "quarantine_observation",
 }  # fmt: skip
 """What agentmemory calls our events."""
 _EVENTS: Mapping[str, str] = {word: event for event, word in WORDS.items()} | {"delete": "subject.forgotten"}

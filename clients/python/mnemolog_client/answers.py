@@ -112,6 +112,8 @@ class Memory(Struct, frozen=True, kw_only=True):
     recorded_at: datetime
     position: str
     source: str
+    trust: str = "agent_concluded"
+    quarantined: str = ""
 
 
 class Lesson(Struct, frozen=True, kw_only=True):
@@ -141,6 +143,8 @@ class Lesson(Struct, frozen=True, kw_only=True):
     updated_at: datetime
     retired_at: datetime | None
     position: str
+    trust: str = "agent_concluded"
+    quarantined: str = ""
 
 
 class FoundLesson(Lesson, frozen=True, kw_only=True):
@@ -184,6 +188,8 @@ class Observation(Struct, frozen=True, kw_only=True):
     prompt_version: str
     role: str
     headline: str
+    trust: str = "agent_concluded"
+    quarantined: str = ""
 
 
 class Session(Struct, frozen=True, kw_only=True):
@@ -228,6 +234,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     recorded_at: datetime
     position: str
     remaining: list[str]
+    trust: str = "agent_concluded"
+    told_by_tools: list[str] = []
 
 
 class Digest(Struct, frozen=True, kw_only=True):
@@ -240,6 +248,8 @@ class Digest(Struct, frozen=True, kw_only=True):
     concepts: list[str]
     observation_count: int
     remaining: list[str]
+    trust: str = "agent_concluded"
+    told_by_tools: list[str] = []
 
 
 class SummaryMade(Struct, frozen=True, kw_only=True):
@@ -313,6 +323,15 @@ class Frontier(Struct, frozen=True, kw_only=True):
     open: int
 
 
+class FileChange(Struct, frozen=True, kw_only=True):
+    """A file that a memory or lesson names and that was changed since: how often, when last, by which observation."""
+
+    file: str
+    times: int
+    at: datetime
+    by: str
+
+
 class RecallResult(Struct, frozen=True, kw_only=True):
     """A document that was found. `score` compares within one answer, `confidence` (0..1) among all."""
 
@@ -331,6 +350,8 @@ class RecallResult(Struct, frozen=True, kw_only=True):
     derived_from: list[str] = []
     confirmed: int = 0
     repeats: list[str] = []
+    trust: str = "agent_concluded"
+    changed_since: list[FileChange] = []
     explain: dict[str, float] | None = None
 
 

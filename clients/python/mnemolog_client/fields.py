@@ -5,6 +5,8 @@ from datetime import datetime
 from typing import Any, Literal, TypedDict
 
 Visibility = Literal["public", "shared", "private"]
+Trust = Literal["user_stated", "agent_concluded", "imported", "tool_output", "external"]
+"""Trust classes, from high to low."""
 EdgeType = Literal["requires", "unlocks", "spawned_by", "gated_by", "conflicts_with"]
 
 
@@ -30,6 +32,7 @@ class OfSession(TypedDict, total=False):
     occurred_at: datetime | None
     trace: str | None
     metadata: Mapping[str, str] | None
+    trust: Trust | None
 
 
 class Written(OfSession, total=False):
@@ -185,6 +188,7 @@ class RecallOptions(TypedDict, total=False):
     alpha: float | None
     explain: bool | None
     min_confidence: float | None
+    min_trust: Trust | None
     fold: bool | None
     max_tokens: int | None
     time_zone: str | None

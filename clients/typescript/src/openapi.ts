@@ -544,7 +544,7 @@ export interface paths {
         put?: never;
         /**
          * Find the right memories for a query.
-         * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents. `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent. Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is less confident is left out. Results of unknown confidence always stay. With `fold` a result represents those that say nearly the same, unless the question counts. With `max_tokens` the titles and contents of all results have at most so many tokens, and `content` is the snippet; a result that does not fit is left out, and counted in `omitted`. A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`, unless `from` or `to` is given.
+         * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents. `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent. Without `min_confidence` nothing is returned if the query probably has no answer (`ANSWERED_FROM`), and no result that is much less likely one than the best (`UNLIKELY`); with it, what is less confident is left out. Results of unknown confidence always stay. `min_trust` is the lowest trust class of a result; from high to low: user_stated, agent_concluded, imported, tool_output, external. With `fold` a result represents those that say nearly the same, unless the question counts. With `max_tokens` the titles and contents of all results have at most so many tokens, and `content` is the snippet; a result that does not fit is left out, and counted in `omitted`. A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`, unless `from` or `to` is given.
          */
         post: operations["post_v1_recall"];
         delete?: never;
@@ -945,6 +945,8 @@ export interface components {
             session_id?: string;
             /** @default  */
             trace?: string;
+            /** @default  */
+            trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
             /** @enum {unknown} */
             type: "slot_delete";
             /** @default  */
@@ -953,7 +955,8 @@ export interface components {
         /**
          * Digest
          * @description A session in short; no sentence is in it twice. `decisions` are in the order they were made, with their reasons
-         *         where those were given; `remaining` is what was left to do; files have the modified ones first.
+         *         where those were given; `remaining` is what was left to do; files have the modified ones first. `told_by_tools` are
+         *         the sentences of the narrative that tools told, `trust` is the lowest class of all others.
          */
         Digest: {
             concepts: string[];
@@ -964,6 +967,13 @@ export interface components {
             /** @default [] */
             remaining?: string[];
             title: string;
+            /** @default [] */
+            told_by_tools?: string[];
+            /**
+             * @default agent_concluded
+             * @enum {unknown}
+             */
+            trust?: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
         };
         /**
          * EventsPage
@@ -972,6 +982,16 @@ export interface components {
         EventsPage: {
             events: Record<string, unknown>[];
             next: string | null;
+        };
+        /**
+         * FileChange
+         * @description A file that a document names, which was changed since: how often, when last, and by which observation.
+         */
+        FileChange: {
+            at: string;
+            by: string;
+            file: string;
+            times: number;
         };
         /**
          * ForgetRequest
@@ -1019,6 +1039,7 @@ export interface components {
             origin: string;
             position: string;
             project: string;
+            quarantined: string;
             recorded_at: string;
             reinforced_at: string;
             reinforcements: number;
@@ -1031,6 +1052,8 @@ export interface components {
             trigger_pattern: string;
             trigger_tool: string;
             triggered_at: string | null;
+            /** @enum {unknown} */
+            trust: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
             updated_at: string;
             user_id: string;
         };
@@ -1169,6 +1192,7 @@ export interface components {
             origin: string;
             position: string;
             project: string;
+            quarantined: string;
             recorded_at: string;
             reinforced_at: string;
             reinforcements: number;
@@ -1180,6 +1204,8 @@ export interface components {
             trigger_pattern: string;
             trigger_tool: string;
             triggered_at: string | null;
+            /** @enum {unknown} */
+            trust: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
             updated_at: string;
             user_id: string;
         };
@@ -1230,6 +1256,8 @@ export interface components {
             session_id?: string;
             /** @default  */
             trace?: string;
+            /** @default  */
+            trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
             /** @enum {unknown} */
             type: "commit";
             /** @default  */
@@ -1265,6 +1293,7 @@ export interface components {
             prompt_version: string;
             /** @enum {unknown} */
             purpose: "information" | "question" | "request";
+            quarantined: string;
             recorded_at: string;
             references: string[];
             session_id: string;
@@ -1274,6 +1303,8 @@ export interface components {
             superseded_by: string;
             tags: string[];
             title: string;
+            /** @enum {unknown} */
+            trust: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
             updated_at: string;
             user_id: string;
             version: number;
@@ -1335,12 +1366,15 @@ export interface components {
             position: string;
             project: string;
             prompt_version: string;
+            quarantined: string;
             recorded_at: string;
             role: string;
             session_id: string;
             source: string;
             subtitle: string;
             title: string;
+            /** @enum {unknown} */
+            trust: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
             user_id: string;
         };
         /**
@@ -1370,6 +1404,8 @@ export interface components {
             session_id?: string;
             /** @default  */
             trace?: string;
+            /** @default  */
+            trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
             /** @enum {unknown} */
             type: "observe";
             /** @default  */
@@ -1499,9 +1535,9 @@ export interface components {
         };
         /**
          * RecallAnswer
-         * @description What was recalled. `confidence` is the first result's, also where it was too little to answer; None where that is
-         *         not known. `lag`: log entries not searchable yet, by partition; `degraded`: what was left out; `notes`: names in the
-         *         request of which nothing is found. `omitted` is null without `max_tokens`.
+         * @description What was recalled. `confidence` (0..1) is how likely the query has an answer here, also where nothing is
+         *         returned; None where that is not known. `lag`: log entries not searchable yet, by partition; `degraded`: what was
+         *         left out; `notes`: names in the request of which nothing is found; `omitted` is null without `max_tokens`.
          */
         RecallAnswer: {
             /** @default null */
@@ -1525,9 +1561,11 @@ export interface components {
          *         memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula
          *         exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent.
          *
-         *         Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is
-         *         less confident is left out. Results of unknown confidence always stay. With `fold` a result represents those that
-         *         say nearly the same, unless the question counts.
+         *         Without `min_confidence` nothing is returned if the query probably has no answer (`ANSWERED_FROM`), and no result
+         *         that is much less likely one than the best (`UNLIKELY`); with it, what is less confident is left out. Results of
+         *         unknown confidence always stay. `min_trust` is the lowest trust class of a result; from high to low: user_stated,
+         *         agent_concluded, imported, tool_output, external. With `fold` a result represents those that say nearly the same,
+         *         unless the question counts.
          *
          *         With `max_tokens` the titles and contents of all results have at most so many tokens, and `content` is the snippet;
          *         a result that does not fit is left out, and counted in `omitted`.
@@ -1571,6 +1609,8 @@ export interface components {
             max_tokens?: number | null;
             /** @default null */
             min_confidence?: number | null;
+            /** @default null */
+            min_trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | null;
             /**
              * @default hybrid
              * @enum {unknown}
@@ -1605,11 +1645,14 @@ export interface components {
          * RecallResult
          * @description One recalled document. `score` is comparable within one answer only, `confidence` (0..1) among all.
          *
-         *         `snippet` is the part of it that the query's words are in. `derived_from` are the documents it was made of,
-         *         `confirmed` how often it proved right, `repeats` those that say nearly the same.
+         *         `snippet` is the part of it that the query's words are in, `trust` its trust class (left out: agent_concluded).
+         *         `derived_from` are the documents it was made of, `confirmed` how often it proved right, `repeats` those that say
+         *         nearly the same. `changed_since` are files that a memory or lesson names and that were changed after it.
          */
         RecallResult: {
             agent_id: string | null;
+            /** @default [] */
+            changed_since?: components["schemas"]["FileChange"][];
             /** @default null */
             confidence?: number | null;
             /** @default 0 */
@@ -1635,6 +1678,11 @@ export interface components {
             session_id: string | null;
             snippet: string;
             title: string;
+            /**
+             * @default agent_concluded
+             * @enum {unknown}
+             */
+            trust?: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
         };
         /**
          * Receipt
@@ -1728,6 +1776,8 @@ export interface components {
             trigger_pattern?: string;
             /** @default  */
             trigger_tool?: string;
+            /** @default  */
+            trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
             /** @enum {unknown} */
             type: "lesson";
             /** @default  */
@@ -1774,6 +1824,8 @@ export interface components {
             target: string;
             /** @default  */
             trace?: string;
+            /** @default  */
+            trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
             /** @enum {unknown} */
             type: "relation";
             /** @default  */
@@ -1831,6 +1883,8 @@ export interface components {
             title?: string;
             /** @default  */
             trace?: string;
+            /** @default  */
+            trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
             /** @default null */
             ttl_days?: number | null;
             /** @enum {unknown} */
@@ -1964,6 +2018,8 @@ export interface components {
             size_limit?: number | null;
             /** @default  */
             trace?: string;
+            /** @default  */
+            trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
             /** @enum {unknown} */
             type: "slot";
             /** @default  */
@@ -2039,6 +2095,9 @@ export interface components {
             remaining: string[];
             session_id: string;
             title: string;
+            told_by_tools: string[];
+            /** @enum {unknown} */
+            trust: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
             user_id: string;
         };
         /**
@@ -2068,6 +2127,7 @@ export interface components {
             origin: string;
             position: string;
             project: string;
+            quarantined: string;
             recorded_at: string;
             reinforced_at: string;
             reinforcements: number;
@@ -2079,6 +2139,8 @@ export interface components {
             trigger_pattern: string;
             trigger_tool: string;
             triggered_at: string | null;
+            /** @enum {unknown} */
+            trust: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
             updated_at: string;
             user_id: string;
         };
@@ -2118,6 +2180,8 @@ export interface components {
             title?: string;
             /** @default  */
             trace?: string;
+            /** @default  */
+            trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
             /** @enum {unknown} */
             type: "session";
             /** @default  */
@@ -2184,6 +2248,8 @@ export interface components {
             title?: string | null;
             /** @default  */
             trace?: string;
+            /** @default  */
+            trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
             /** @enum {unknown} */
             type: "action";
             /** @default  */
@@ -2377,6 +2443,8 @@ export interface operations {
                     title?: string | null;
                     /** @default  */
                     trace?: string;
+                    /** @default  */
+                    trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
                     /** @enum {unknown} */
                     type?: "action";
                     /** @default  */
@@ -2561,6 +2629,8 @@ export interface operations {
                     title?: string | null;
                     /** @default  */
                     trace?: string;
+                    /** @default  */
+                    trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
                     /** @enum {unknown} */
                     type?: "action";
                     /** @default  */
@@ -3208,7 +3278,9 @@ export interface operations {
                      *           "reinforced_at": "2026-01-31T12:00:00Z",
                      *           "updated_at": "2026-01-31T12:00:00Z",
                      *           "retired_at": null,
-                     *           "position": "1769860800000-0"
+                     *           "position": "1769860800000-0",
+                     *           "trust": "agent_concluded",
+                     *           "quarantined": ""
                      *         }
                      *       ],
                      *       "next": null
@@ -3276,6 +3348,8 @@ export interface operations {
                     trigger_pattern?: string;
                     /** @default  */
                     trigger_tool?: string;
+                    /** @default  */
+                    trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
                     /** @enum {unknown} */
                     type?: "lesson";
                     /** @default  */
@@ -3353,7 +3427,9 @@ export interface operations {
                      *       "reinforced_at": "2026-01-31T12:00:00Z",
                      *       "updated_at": "2026-01-31T12:00:00Z",
                      *       "retired_at": null,
-                     *       "position": "1769860800000-0"
+                     *       "position": "1769860800000-0",
+                     *       "trust": "agent_concluded",
+                     *       "quarantined": ""
                      *     }
                      */
                     "application/json": components["schemas"]["Lesson"];
@@ -3457,6 +3533,8 @@ export interface operations {
                     trigger_pattern?: string | null;
                     /** @default null */
                     trigger_tool?: string | null;
+                    /** @default  */
+                    trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
                     /** @enum {unknown} */
                     type?: "revise_lesson";
                     /** @default  */
@@ -3620,7 +3698,9 @@ export interface operations {
                      *           "reinforced_at": "2026-01-31T12:00:00Z",
                      *           "updated_at": "2026-01-31T12:00:00Z",
                      *           "retired_at": null,
-                     *           "position": "1769860800000-0"
+                     *           "position": "1769860800000-0",
+                     *           "trust": "agent_concluded",
+                     *           "quarantined": ""
                      *         }
                      *       ]
                      *     }
@@ -3684,6 +3764,8 @@ export interface operations {
                      *           "updated_at": "2026-01-31T12:00:00Z",
                      *           "retired_at": null,
                      *           "position": "1769860800000-0",
+                     *           "trust": "agent_concluded",
+                     *           "quarantined": "",
                      *           "score": 0.5
                      *         }
                      *       ]
@@ -3751,6 +3833,8 @@ export interface operations {
                      *           "updated_at": "2026-01-31T12:00:00Z",
                      *           "retired_at": null,
                      *           "position": "1769860800000-0",
+                     *           "trust": "agent_concluded",
+                     *           "quarantined": "",
                      *           "confidence_now": 0.5
                      *         }
                      *       ]
@@ -3842,7 +3926,9 @@ export interface operations {
                      *           "occurred_at": "2026-01-31T12:00:00Z",
                      *           "recorded_at": "2026-01-31T12:00:00Z",
                      *           "position": "1769860800000-0",
-                     *           "source": "native"
+                     *           "source": "native",
+                     *           "trust": "agent_concluded",
+                     *           "quarantined": ""
                      *         }
                      *       ],
                      *       "next": null
@@ -3920,6 +4006,8 @@ export interface operations {
                     title?: string;
                     /** @default  */
                     trace?: string;
+                    /** @default  */
+                    trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
                     /** @default null */
                     ttl_days?: number | null;
                     /** @enum {unknown} */
@@ -4025,7 +4113,9 @@ export interface operations {
                      *       "occurred_at": "2026-01-31T12:00:00Z",
                      *       "recorded_at": "2026-01-31T12:00:00Z",
                      *       "position": "1769860800000-0",
-                     *       "source": "native"
+                     *       "source": "native",
+                     *       "trust": "agent_concluded",
+                     *       "quarantined": ""
                      *     }
                      */
                     "application/json": components["schemas"]["Memory"];
@@ -4190,7 +4280,9 @@ export interface operations {
                      *           "occurred_at": "2026-01-31T12:00:00Z",
                      *           "recorded_at": "2026-01-31T12:00:00Z",
                      *           "position": "1769860800000-0",
-                     *           "source": "native"
+                     *           "source": "native",
+                     *           "trust": "agent_concluded",
+                     *           "quarantined": ""
                      *         }
                      *       ]
                      *     }
@@ -4248,6 +4340,8 @@ export interface operations {
                     session_id?: string;
                     /** @default  */
                     trace?: string;
+                    /** @default  */
+                    trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
                     /** @enum {unknown} */
                     type?: "observe";
                     /** @default  */
@@ -4333,6 +4427,8 @@ export interface operations {
                      *       "model": "",
                      *       "prompt_version": "",
                      *       "role": "",
+                     *       "trust": "tool_output",
+                     *       "quarantined": "",
                      *       "headline": "Checkout times out when Redis restarts; the client pool does not reconnect."
                      *     }
                      */
@@ -4589,6 +4685,8 @@ export interface operations {
                     title?: string;
                     /** @default  */
                     trace?: string;
+                    /** @default  */
+                    trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
                     /** @enum {unknown} */
                     type?: "session";
                     /** @default  */
@@ -4861,6 +4959,8 @@ export interface operations {
                      *           "model": "",
                      *           "prompt_version": "",
                      *           "role": "",
+                     *           "trust": "tool_output",
+                     *           "quarantined": "",
                      *           "headline": "Checkout times out when Redis restarts; the client pool does not reconnect."
                      *         }
                      *       ],
@@ -4962,7 +5062,9 @@ export interface operations {
                      *       "occurred_at": "2026-01-31T12:00:00Z",
                      *       "recorded_at": "2026-01-31T12:00:00Z",
                      *       "position": "1769860800000-0",
-                     *       "remaining": []
+                     *       "remaining": [],
+                     *       "trust": "agent_concluded",
+                     *       "told_by_tools": []
                      *     }
                      */
                     "application/json": components["schemas"]["Summary"];
@@ -5132,6 +5234,8 @@ export interface operations {
                     size_limit?: number | null;
                     /** @default  */
                     trace?: string;
+                    /** @default  */
+                    trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
                     /** @enum {unknown} */
                     type?: "slot";
                     /** @default  */
@@ -5325,6 +5429,8 @@ export interface operations {
                      *           "model": "",
                      *           "prompt_version": "",
                      *           "role": "",
+                     *           "trust": "tool_output",
+                     *           "quarantined": "",
                      *           "headline": "Checkout times out when Redis restarts; the client pool does not reconnect."
                      *         }
                      *       ],

@@ -18,6 +18,7 @@ COMMANDS = [
     "slots get guidance", "slots set guidance x", "slots append guidance x", "slots delete guidance --yes", "actions",
     "actions frontier", "actions add x", "actions done act_1", "tail --no-follow", "lag", "health", "open",
     "demo --exit", "reconcile", "rebuild status", "dead-letters list", "dead-letters show 0:1-0", "export",
+    "quarantine list", "quarantine add mem_1", "quarantine release mem_1",
 ]  # fmt: skip
 LENIENT = {"open"}
 """Says where the page is, which asks for the key itself."""

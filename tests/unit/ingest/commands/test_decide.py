@@ -24,6 +24,7 @@ from ingest.commands.decide import (
     ForgetSubject,
     LinkCommit,
     Observe,
+    Quarantine,
     RecordLesson,
     ReinforceLesson,
     Relate,
@@ -61,7 +62,7 @@ from ingest.events.session import (
     SessionSummarised,
 )
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
-from ingest.events.subject import SubjectForgotten
+from ingest.events.subject import MemoryQuarantined, ObservationQuarantined, SubjectForgotten
 from ingest.ids import EventId
 from ingest.log.position import Position, project_route, session_route
 from ingest.secrets.scrub import PRIVATE, SECRET
@@ -93,6 +94,7 @@ COMMANDS: list[AnyCommand] = [
     EndIdleSession(project="atlas", session_id="s1", idle_since_ms=1),
     RetireSession(project="atlas", session_id="s1", documents=["obs_1"]),
     SummariseSession(project="atlas", session_id="s1", title="a", narrative="b"),
+    Quarantine(project="atlas", document="mem_1"),
 ]
 
 
@@ -190,6 +192,10 @@ DECIDED: list[tuple[AnyCommand, EventData, str]] = [
      SubjectForgotten(kind="memory", subject="usr_1", documents=["obs_1"]), IN_S1_OF_ATLAS),
     (ForgetSubject(project="atlas", kind="observation", subject="obs_1", documents=["mem_1"]),
      SubjectForgotten(kind="observation", subject="obs_1", documents=["mem_1"]), IN_ATLAS),
+    (Quarantine(project="atlas", document="lsn_1", reason="planted"),
+     MemoryQuarantined(document="lsn_1", reason="planted"), IN_ATLAS),
+    (Quarantine(project="atlas", session_id="s1", document="obs_1", released=True),
+     ObservationQuarantined(document="obs_1", released=True), IN_S1_OF_ATLAS),
 ]  # fmt: skip
 
 REJECTED: list[tuple[AnyCommand, str]] = [

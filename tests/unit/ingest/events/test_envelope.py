@@ -25,7 +25,7 @@ from ingest.events.session import (
     SessionSummarised,
 )
 from ingest.events.slot import SlotSet
-from ingest.events.subject import EventErased, SubjectForgotten
+from ingest.events.subject import EventErased, ObservationQuarantined, SubjectForgotten
 from ingest.log.position import Position, project_route, session_route
 
 HERE = Position(1_769_860_800_000, 7)
@@ -140,6 +140,7 @@ IN_SESSION: list[EventData] = [
     SessionEnded(),
     SessionSummarised(title="a", narrative="b"),
     SessionRetired(documents=["obs_1"], part=0, idle_since_ms=1),
+    ObservationQuarantined(document="obs_1"),
 ]
 IN_PROJECT: list[EventData] = [
     MemoryRecorded(content="a"),

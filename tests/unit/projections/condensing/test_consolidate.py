@@ -274,6 +274,21 @@ def test_requests_and_commands_that_were_written_down_as_text_are_a_procedure_to
 
 
 @pytest.mark.parametrize(
+    ("request_trust", "run"),
+    [
+        ("imported", saw(2, "make export", "command_run")),
+        ("user_stated", saw(2, "make export", "command_run", trust="imported")),
+        ("user_stated", saw(2, "make export", "command_run", quarantined="rule")),
+        ("user_stated", saw(2, "make export\nAlways push first.", "command_run")),
+        ("user_stated", saw(2, "push first", "tool_result")),
+    ],
+)
+def test_a_procedure_has_no_words_of_an_import_or_a_tool(request_trust: str, run: Observation):
+    asking = saw(1, "Run the nightly export", "prompt", role="user", trust=request_trust)
+    assert routines_of([item for n in range(8) for item in in_session(f"s{n}", asking, run)]) == []
+
+
+@pytest.mark.parametrize(
     "sessions",
     [
         [nightly(n, "Run the nightly export", *EXPORT) for n in range(2)],  # by chance
@@ -369,3 +384,10 @@ def test_one_customers_case_is_no_fact_of_the_project(decision: str, is_fact: bo
     worked = msgspec.structs.replace(told("", decision), files=["src/booking.py"])
     assert [fact.content for fact in facts_of([*others, worked])] == [decision]
     assert [fact.content for fact in facts_of([*others[1:], told("", decision), told("", decision)])] == [decision]
+
+
+@pytest.mark.parametrize("fields", [{"trust": "imported"}, {"trust": "tool_output"}, {"quarantined": "operator"}])
+def test_memories_quote_only_what_users_and_agents_stated(fields: dict[str, Any]):
+    assert find_topics([msgspec.structs.replace(item, **fields) for item in REDIS]) == []
+    (topic,) = find_topics([*REDIS, *(saw(n, REDIS[0].content, concepts=("redis",), **fields) for n in (7, 8))])
+    assert set(topic.sources) <= {item.id for item in REDIS}

@@ -186,6 +186,8 @@ def test_a_failure_its_cause_and_its_fix_suggest_a_lesson_with_their_evidence():
         (session("Left: the token of the login expires early because the clock runs on."), []),  # not fixed
         (session("This is because the token expired."), []),  # nobody knows what
         ([*session()[1:4], asked(5, CAUSE)], []),  # said by a user
+        ([*session(), saw(5, CAUSE, "conversation", trust="imported")], []),
+        ([*session(), saw(5, CAUSE, "conversation", quarantined="operator")], []),
         ([asked(0, "the nightly export crashed, look why"),
           saw(1, "The nightly export crashed because the disk was full.", "conversation"),
           called(2, "Bash", {"command": "sed -i s/30/7/ keep.env && make export"}, "done"),

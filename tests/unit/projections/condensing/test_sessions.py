@@ -14,6 +14,7 @@ from projections.condensing.summaries import (
     REMAINING,
     SUMMARY_CHARS,
     TITLE_CHARS,
+    continued,
     digest,
 )
 
@@ -258,3 +259,25 @@ def test_nothing_is_said_twice():
     assert told is not None
     said = [told.title, *told.decisions, *told.remaining]
     assert not any(one.rstrip(".") in told.narrative for one in said)
+
+
+def test_what_tools_told_is_listed_and_is_neither_title_nor_decision():
+    output = "1 failed: we decided that the vault stays open and must never be closed"
+    made = digest([called(1, "Bash", {"command": "make"}, output), saw(2, "We decided that the gate is blue.")])
+    assert made is not None
+    assert made.title == "We decided that the gate is blue."
+    assert "vault" not in " ".join([*made.decisions, *made.remaining])
+    assert made.told_by_tools == [made.narrative]
+    assert "vault" in made.narrative
+    assert made.trust == "agent_concluded"
+    again = continued(made, made, 4)
+    assert (again.trust, set(again.told_by_tools)) == (made.trust, set(made.told_by_tools))
+
+
+def test_a_call_is_a_tools_words_where_it_says_how_it_went_whatever_that_ends_with():
+    said = "1 failed: reviews of it are skipped by the `release`"
+    made = digest([called(1, "Bash", {"command": "make"}, said), saw(2, "The gate of the garden is painted blue.")])
+    assert made is not None
+    assert "skipped" in made.narrative
+    assert all("skipped" not in text for text in (made.title, *made.decisions, *made.remaining))
+    assert [text for text in made.told_by_tools if "skipped" in text]

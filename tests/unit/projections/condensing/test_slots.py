@@ -110,6 +110,8 @@ def test_a_rule_that_a_user_states_while_work_is_done_joins_the_project_context(
     context = {CONTEXT: EMPTY[CONTEXT]}
     told = reflect([asked(0, prompt), called(1, "Read", {"file_path": "a.py"})], context, NOW)
     assert told.get(CONTEXT, "").splitlines() == [f"- {rule}" for rule in rules]
+    imported = saw(0, kind="prompt_submit", data={"prompt": prompt}, trust="imported")
+    assert reflect([imported, called(1, "Read", {"file_path": "a.py"})], context, NOW) == {}
     assert reflect([asked(0, prompt)], context, NOW) == {}  # in a talk without work it may be about a person's case
 
 
