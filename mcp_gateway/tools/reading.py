@@ -253,7 +253,7 @@ class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "fr
     limit: Annotated[int, Meta(ge=1, le=200, description="Maximum number of results.")] = 10
     max_tokens: MaxTokens | UnsetType = UNSET
     min_confidence: LeastSure | UnsetType = UNSET
-    min_trust: Annotated[Trust, Meta(description="Lowest trust class.")] | UnsetType = UNSET
+    min_trust: Trust | UnsetType = UNSET
     full: Annotated[bool, Meta(description="Full texts instead of snippets.")] = False
     ids: Ids | UnsetType = UNSET
 
