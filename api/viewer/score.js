@@ -16,6 +16,7 @@ const PARTS = {
 };
 const WEIGHTS = {
   relevance: ["relevance", "the combined score, normalized to 0–100% across all candidates"],
+  tool: ["output of tools", "what a tool printed weighs less than what somebody said"],
   echo: ["asks the same", "a question is no answer to itself"],
   confidence: ["confidence", "the remaining confidence of a lesson; half of the score depends on it"],
   recency: ["recency", "mixed in because a half-life was asked for"],

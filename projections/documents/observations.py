@@ -16,7 +16,7 @@ from projections.compression.compression import compress
 from projections.documents import rows
 from projections.documents.index_entry import HIDDEN_MS, IndexEntry, entry_for, index_terms, searchable, texts_in
 from projections.documents.trust import hidden_by_rule, said_by, trust_of
-from projections.search.cues import PROMPT, RESULT, TOOL_OUTPUT, USER_TURN
+from projections.search.cues import CALL, PROMPT, RESULT, TOOL_OUTPUT, USER_TURN
 
 IMPORTANT = 5
 """Importance from which an observation is listed in contexts and profiles."""
@@ -102,10 +102,9 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def index_entry(self) -> IndexEntry:
         is_prompt = self.data.get("prompt") and not self.data.get("tool_name")
-        stated = not self.data  # a client that says only the kind of a turn
-        is_tool = self.is_tool_output or (stated and self.role in ("tool_call", "tool_result"))
-        of_role = [RESULT] * (self.role == "tool_result") + [USER_TURN] * (self.role == "user")
-        other_traits = [TOOL_OUTPUT] * is_tool + of_role
+        other_traits = [TOOL_OUTPUT] * self.is_tool_output + [USER_TURN] * (self.role == "user")
+        if not self.data and self.role in ("tool_call", "tool_result"):  # a client that only says so of the turn
+            other_traits = [CALL] + [RESULT] * (self.role == "tool_result")
         traits = [PROMPT] if is_prompt else other_traits
         terms = index_terms(self.searchable_text(), self.occurred_at, also=traits)
         return entry_for(

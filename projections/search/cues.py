@@ -25,18 +25,23 @@ PROMPT = "+prompt"
 """Trait: a user's request to an agent, as a hook reports it."""
 USER_TURN = "+user"
 """Trait: any other turn of a user in a dialog, which may state something or ask."""
+CALL = "+call"
+"""Trait: a tool call or what it returned, by a client that only says so of the turn."""
 RESULT = "+result"
-"""Trait: what a tool returned, without the call."""
+"""Trait: of these, what a tool returned."""
 ASKS = "+ask"
 """Trait: it ends with a question mark."""
 NUMBER = "+num"
 """Trait: it has a number up to 999, or a year, in digits or in words."""
-TRAITS = (FIRST_PERSON, TELLS_TIME, TOOL_OUTPUT, PROMPT, USER_TURN, RESULT, ASKS, NUMBER)
+TRAITS = (FIRST_PERSON, TELLS_TIME, TOOL_OUTPUT, PROMPT, USER_TURN, CALL, RESULT, ASKS, NUMBER)
 """All of them: of one document at most seven, in front of its date's terms."""
 
 SPREAD_OVER = 10
 """Better documents of the same episode that count, at most, when a question counts."""
 
+TOOL_WEIGHT = 0.8
+"""Of the relevance of tool output, unless the question is exact: what was said about it comes first. Of the coding life
+recall@5 is 83.2 without it, 85.7 with it; on other sets it changes nothing."""
 TOOL_OUTPUT_WEIGHT = 0.2
 """Of the importance of tool output in the list of a time: what people and agents said comes first."""
 
@@ -198,6 +203,11 @@ def traits(text: str, said: Sequence[str]) -> list[str]:
 def months(terms: Sequence[str]) -> list[str]:
     """The months among the terms of a question."""
     return [term for term in terms if term in _MONTHS]
+
+
+def tool_weight(cues: Cues, documents: TermRows) -> Floats:
+    """(n,), TOOL_WEIGHT for tool output unless the question is exact, 1 for all else."""
+    return np.where(having(documents, TOOL_OUTPUT) * (not cues.exact), TOOL_WEIGHT, 1.0)
 
 
 def echo_weight(cues: Cues, said: Floats, documents: TermRows) -> Floats:

@@ -27,6 +27,7 @@ from rank_bm25 import BM25Okapi
 from projections.search.columns import TermRows
 from projections.search.cues import (
     ASKS,
+    CALL,
     FIRST_PERSON,
     NO_CUES,
     NUMBER,
@@ -336,7 +337,7 @@ def _texts(
         "named_first_person": traits[FIRST_PERSON] * named,
         "user_first_person": user * cues.first_person,
         "user": user,
-        "tool": traits[TOOL_OUTPUT],
+        "tool": np.maximum(traits[TOOL_OUTPUT], traits[CALL]),
         "result": traits[RESULT],
         "asks": asks,
         "after_question": around.take(asks, -1),

@@ -24,6 +24,7 @@ from projections.search.cues import (
     echo_weight,
     having,
     is_lookup,
+    tool_weight,
 )
 from projections.search.dates import NamedTime
 from projections.search.index import decayed_confidence
@@ -153,8 +154,9 @@ def _ranked(
     scores = measured.scores
     final = scores.final + measured.first_of_time + measured.whole
     # weights
-    relevance, echo = stretched(final), echo_weight(cues, scores.said, pool.terms)
-    weighed, weights = _weigh(rows, question, relevance * echo, documents)
+    relevance = stretched(final)
+    tool, echo = tool_weight(cues, pool.terms), echo_weight(cues, scores.said, pool.terms)
+    weighed, weights = _weigh(rows, question, relevance * tool * echo, documents)
     # order
     fold = question.fold and not cues.several  # a question that counts needs each of them
     order = best_first(rows, documents, np.round(weighed, DIGITS), len(documents) if fold else question.limit)
@@ -165,6 +167,7 @@ def _ranked(
         **(scores.groups() if question.explain else {}),
         **{name: lift for name, lift in lifts.items() if lift.any()},
         "relevance": relevance,
+        "tool": tool,
         "echo": echo,
         **weights,
     }

@@ -17,10 +17,13 @@ from projections.search.cues import (
     SCANNED,
     SPREAD_OVER,
     TELLS_TIME,
+    TOOL_OUTPUT,
+    TOOL_WEIGHT,
     USER_TURN,
     cues_of,
     echo_weight,
     says_only,
+    tool_weight,
     traits,
 )
 from projections.search.ranking import FEATURES, Pool, Scores, score
@@ -228,6 +231,12 @@ def test_a_prompt_that_asks_the_same_weighs_less_than_what_answers_it():
     said = documents.counts(asks)
     assert echo_weight(cues_of(question), said, documents).tolist() == [ECHO_WEIGHT, 1.0, 1.0]
     assert echo_weight(cues_of("checkout times"), said, documents).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_the_output_of_tools_weighs_less_unless_something_exact_is_asked_for():
+    documents = TermRows.of([index_terms("the retry", NOON), index_terms("the retry", NOON, also=[TOOL_OUTPUT])])
+    assert tool_weight(cues_of("Why the retry?"), documents).tolist() == [1.0, TOOL_WEIGHT]
+    assert tool_weight(cues_of("Where is retry_all used?"), documents).tolist() == [1.0, 1.0]
 
 
 WHEN = datetime(2026, 11, 24, tzinfo=UTC)
