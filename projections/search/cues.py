@@ -40,7 +40,7 @@ SPREAD_OVER = 10
 """Better documents of the same episode that count, at most, when a question counts."""
 
 TOOL_WEIGHT = 0.8
-"""Of the relevance of tool output, unless the question is exact: what was said about it comes first. Of the coding life
+"""Of the relevance of tool output, unless the question is exact: statements about it come first. On the coding life
 recall@5 is 83.2 without it, 85.7 with it; on other sets it changes nothing."""
 TOOL_OUTPUT_WEIGHT = 0.2
 """Of the importance of tool output in the list of a time: what people and agents said comes first."""

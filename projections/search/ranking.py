@@ -262,8 +262,10 @@ class _Matches(NamedTuple):
         has_vector, embedded = ~np.isnan(meaning), ~np.isnan(own)
         # without any vector a document counts by its words, or is last if there are none
         vector = np.where(has_vector, meaning, bm25 if bm25.any() else meaning[has_vector].min(initial=0.0))
-        least = own[embedded].min() if embedded.any() else 0.0
-        raw = np.where(embedded, own, np.where(has_vector, EXPECTED_COSINE, least))
+        # a document that the model has not embedded yet: as far from the mean of the others as its static vector is
+        present = own[embedded]
+        expected = present.mean() + present.std() * meaning if len(present) else np.full(len(own), EXPECTED_COSINE)
+        raw = np.where(embedded, own, np.where(has_vector, expected, present.min(initial=1.0) if len(present) else 0.0))
         return cls(bm25, vector, raw, static, (bm25 + vector) / 2, coverage, near_coverage)
 
 
