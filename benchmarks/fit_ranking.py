@@ -50,8 +50,9 @@ APART_EACH = 3
 """Of the questions, one of so many is fitted a second time, with candidates out of their sessions, and not measured."""
 AGAINST, EACH = 90, 10
 """Candidates that a fit compares the evidence with: the best by words and meaning, and every tenth of the rest."""
-AT_MOST = {"tool": 0.0}
-"""Weights that are bounded: what a tool printed never ranks higher than what somebody said because of that."""
+BOUNDS = {"tool": (None, 0.0), "new": (0.0, None), "new_present": (0.0, None)}
+"""Lowest and highest weights: what a tool printed never ranks higher for that, and of two statements that match alike
+the newer one is first unless the question is about the past."""
 FOLDS = 4
 SEEDS = 4
 """Starts of the fit to everything; the best one is the start of the others."""
@@ -238,7 +239,7 @@ def _fit(sets: Mapping[str, Sequence[_Case]], seeds: Sequence[int] = range(SEEDS
     for seed in seeds:
         dice = np.random.default_rng(seed)  # two kinds that start alike would stay alike
         start = np.concatenate([dice.normal(0, 0.05, KINDS * len(FEATURES)), dice.normal(0, 0.3, len(KIND))])
-        flat = _minimum(rows.loss, start, AT_MOST)
+        flat = _minimum(rows.loss, start, BOUNDS)
         fits.append((rows.loss(flat)[0], seed, flat))
     _, seed, flat = min(fits)
     features = flat[: KINDS * len(FEATURES)].reshape(KINDS, -1) / rows.scale
@@ -247,12 +248,14 @@ def _fit(sets: Mapping[str, Sequence[_Case]], seeds: Sequence[int] = range(SEEDS
 
 
 def _minimum(
-    loss: Callable[[Floats], tuple[float, Floats]], start: Floats, at_most: Mapping[str, float] | None = None
+    loss: Callable[[Floats], tuple[float, Floats]],
+    start: Floats,
+    bounded: Mapping[str, tuple[float | None, float | None]] | None = None,
 ) -> Floats:
     from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs,reportUnknownVariableType]
 
-    highest = [(at_most or {}).get(name) for name in FEATURES * KINDS] if at_most else []
-    bounds = [(None, most) for most in highest] + [(None, None)] * (len(start) - len(highest))
+    of_features = [(bounded or {}).get(name, (None, None)) for name in FEATURES * KINDS]
+    bounds = (of_features + [(None, None)] * len(start))[: len(start)]
     result = cast(Any, minimize)(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 200})
     return np.asarray(result.x, np.float64)
 
@@ -282,14 +285,15 @@ def _with_confidence(weights: Weights, sets: Mapping[str, Sequence[_Case]]) -> W
 
 
 def _logistic(columns: Floats, answer: Floats, share: Floats) -> Floats:
-    scale = np.maximum(columns.std(axis=0), 1e-6)
+    scale: Floats = np.maximum(columns.std(axis=0), 1e-6)
     scale[-1] = 1.0
-    share, scaled = share / share.sum(), columns / scale
+    share, scaled = share / share.sum(), np.asarray(columns / scale, np.float64)
 
     def loss(flat: Floats) -> tuple[float, Floats]:
         odds = np.asarray(scaled @ flat, np.float64)
         total = float((share * (np.logaddexp(0, odds) - answer * odds)).sum())
-        slope = np.asarray(scaled.T @ (share * (1 / (1 + np.exp(-odds)) - answer)), np.float64)
+        error: Floats = share * (1 / (1 + np.exp(-odds)) - answer)
+        slope = np.asarray(error @ scaled, np.float64)
         return total + RIDGE_OF_CONFIDENCE * float(np.square(flat).sum()), slope + 2 * RIDGE_OF_CONFIDENCE * flat
 
     return _minimum(loss, np.zeros(columns.shape[1])) / scale

@@ -194,8 +194,8 @@ def compile_context(
     for number, (kind, title, lines, sources) in enumerate(map(astuple, offered)):
         texts = chosen.get(number, {})
         if texts:
-            parts = (fenced(origin, group) if origin else group for origin, group in _by_origin(texts.values()))
-            text = "\n".join([f"## {title}", *chain(*parts)])
+            rendered = (fenced(origin, group) if origin else group for origin, group in _by_origin(texts.values()))
+            text = "\n".join([f"## {title}", *chain(*rendered)])
             named = dict.fromkeys(source for line, source in enumerate(sources) if line in texts and source)
             blocks.append(Block(kind, title, text, costs[number], list(named)))
         missing = len(lines) - repeated[number]

@@ -172,10 +172,10 @@ class MemoryPages:
         """
         allowed, now_ms = key_scope(reader, project, kinds=["memory"], **narrowing), to_ms(system_clock())
         window = await self._index.ask(lambda index: index.window(allowed, now_ms, offset, limit))
-        documents = await self._documents.get([location for _, location in window.found])
+        documents = await self._documents.get([location for _, location in window.located])
         dated = [
             ((at_ms, "" if at_ms in window.crowded else name(memory)), memory)
-            for (at_ms, _), memory in zip(window.found, documents, strict=True)
+            for (at_ms, _), memory in zip(window.located, documents, strict=True)
             if isinstance(memory, Memory) and may_read(memory, reader)
         ]
         ordered = [memory for _, memory in sorted(dated, key=lambda pair: pair[0], reverse=True)]

@@ -58,7 +58,7 @@ class Window(NamedTuple):
     moment of too many is in `crowded`, and not completed. `total` counts what matches.
     """
 
-    found: list[tuple[int, DocumentLocation]]
+    located: list[tuple[int, DocumentLocation]]
     skipped: int
     crowded: frozenset[int]
     total: int

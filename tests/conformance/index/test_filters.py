@@ -32,7 +32,7 @@ def matching(index: Index, now_ms: int = T0, **allowed: Any) -> set[str]:
     assert {name for _, name in index.most_recent(item, now_ms, 100)} == names
     assert {name for _, name in index.saying(item, now_ms, "tea", everywhere=True)} == names
     window = index.window(item, now_ms, 0, 100)
-    assert ({name for _, (_, name) in window.found}, window.total) == (names, len(names))
+    assert ({name for _, (_, name) in window.located}, window.total) == (names, len(names))
     assert sum(index.counts(item, now_ms, "project").values()) == len(names)
     assert bool(index.nearest(item, now_ms, T0)) == bool(names)
     for ranking in ("fused", "similarity", "rrf"):

@@ -163,8 +163,8 @@ async def test_a_page_has_all_of_the_moments_at_its_ends_and_no_others(filled: F
     for name, at in (("mem_1", 9), ("mem_2", 5), ("mem_3", 5), ("mem_4", 5), ("mem_5", 3), ("mem_6", 3), ("mem_7", 1)):
         await filled.put(name, "tea", occurred_ms=T0 + at)
     window = (await filled.settle()).window(ANYTHING, T0, 2, 3)
-    assert ids([place for _, place in window.found]) == ["mem_4", "mem_3", "mem_2", "mem_6", "mem_5"]
-    assert [at_ms - T0 for at_ms, _ in window.found] == [5, 5, 5, 3, 3]
+    assert ids([place for _, place in window.located]) == ["mem_4", "mem_3", "mem_2", "mem_6", "mem_5"]
+    assert [at_ms - T0 for at_ms, _ in window.located] == [5, 5, 5, 3, 3]
     assert page(window, 3) == ["mem_3", "mem_2", "mem_6"]
     assert (window.total, window.crowded) == (7, frozenset())
 
@@ -533,7 +533,7 @@ def assert_lists(index: Index, allowed: Filter, now_ms: int, options: Asked, mod
     assert index.recorded_last(allowed, now_ms, count) == placed(document.id for document in newest[:count])
     assert same_times(index.most_recent(allowed, now_ms, count, offset), by_time[offset : offset + count], model)
     window = index.window(allowed, now_ms, offset, count)
-    page = [place for _, place in window.found][window.skipped : window.skipped + count]
+    page = [place for _, place in window.located][window.skipped : window.skipped + count]
     assert page == placed(document.id for document in by_time[offset : offset + count])
     assert window.total == len(by_time)
     closest = sorted((abs(document.occurred_ms - at), document.id) for document in by_time)
