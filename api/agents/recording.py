@@ -536,7 +536,7 @@ def answers(recalled: dict[str, Any], event: Mapping[str, Any]) -> list[dict[str
     It compares odds, because confidences of one query share a factor: the words that any result has.
     """
     prompt, session = _text(event.get("prompt")).strip(), _text(event.get("session_id"))
-    first: float | None = recalled["confidence"]
+    first: float | None = recalled["results"][0].get("confidence") if recalled["results"] else None
 
     def is_worth(result: dict[str, Any]) -> bool:
         sure: float | None = result.get("confidence")
