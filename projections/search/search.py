@@ -308,6 +308,8 @@ def features(
         familiar = no_table if in_table is None else in_table
         speaks = evidence(said, near, idf, static, pool.cosine, familiar, trust)
     named, whole = _time_lift(inside, scores, counted), _whole_lift(question, pool.terms)
+    if is_lookup(question.text) and scores.lexical.any():  # a word or two: who has them comes first
+        whole = whole + WHOLE_LIFT * scores.lexical / scores.lexical.max()
     return PoolFeatures(scores, named, whole, idf, near, in_table, speaks)
 
 
