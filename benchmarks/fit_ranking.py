@@ -291,7 +291,8 @@ def _logistic(columns: Floats, answer: Floats, share: Floats) -> Floats:
 
     def loss(flat: Floats) -> tuple[float, Floats]:
         odds = np.asarray(scaled @ flat, np.float64)
-        total = float((share * (np.logaddexp(0, odds) - answer * odds)).sum())
+        losses: Floats = np.logaddexp(0.0, odds) - answer * odds
+        total = float(np.vdot(share, losses))
         error: Floats = share * (1 / (1 + np.exp(-odds)) - answer)
         slope = np.asarray(error @ scaled, np.float64)
         return total + RIDGE_OF_CONFIDENCE * float(np.square(flat).sum()), slope + 2 * RIDGE_OF_CONFIDENCE * flat

@@ -299,13 +299,12 @@ def features(
     elif not inside.any():
         idf = idf * counted
     in_table = None if table is None else table.knows(hashed(term.encode() for term in distinct_terms))
+    familiar = np.zeros(len(distinct_terms), np.bool_) if in_table is None else in_table
     trust = np.array([1.0 if term in query_words else CORRECTED for term in distinct_terms])
     static = np.full(n, np.nan) if pool.static is None else pool.static
 
     speaks = np.zeros((n, len(ANSWERABLE)))
     if question.mode == "hybrid":
-        no_table = np.zeros(len(distinct_terms), np.bool_)
-        familiar = no_table if in_table is None else in_table
         speaks = evidence(said, near, idf, static, pool.cosine, familiar, trust)
     named, whole = _time_lift(inside, scores, counted), _whole_lift(question, pool.terms)
     if is_lookup(question.text) and scores.lexical.any():  # a word or two: who has them comes first

@@ -32,7 +32,7 @@ def ids(places: Sequence[DocumentLocation]) -> list[str]:
 
 def page(expected: Window, limit: int) -> list[str]:
     """The ids of the page itself."""
-    return ids([place for _, place in expected.found])[expected.skipped : expected.skipped + limit]
+    return ids([place for _, place in expected.located])[expected.skipped : expected.skipped + limit]
 
 
 async def test_an_empty_index_has_empty_lists(filled: Filled):
@@ -195,14 +195,14 @@ async def test_pages_of_crowded_moments_have_each_document_once_in_the_order_of_
         names = [name for row in pages for name in page(row, size)]
         assert len({*names}) == len(names) == 60
         assert [time_of[name] for name in names] == whole
-        assert all(len(row.found) <= size + 2 * most and row.total == 60 for row in pages)
+        assert all(len(row.located) <= size + 2 * most and row.total == 60 for row in pages)
         for row in pages:
             assert row.crowded == {at_ms for at_ms in ends(row, size) if whole.count(at_ms) > most}
 
 
 def ends(expected: Window, size: int) -> set[int]:
     """The moments at the ends of a page."""
-    times = [at_ms for at_ms, _ in expected.found][expected.skipped : expected.skipped + size]
+    times = [at_ms for at_ms, _ in expected.located][expected.skipped : expected.skipped + size]
     return {times[0], times[-1]}
 
 
