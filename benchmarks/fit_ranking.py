@@ -292,12 +292,12 @@ def _logistic(columns: Floats, answer: Floats, share: Floats) -> Floats:
     def loss(flat: Floats) -> tuple[float, Floats]:
         odds = np.asarray(scaled @ flat, np.float64)
         losses: Floats = np.logaddexp(0.0, odds) - answer * odds
-        total = float(np.vdot(share, losses))
+        total: float = (share * losses).sum().item()
         error: Floats = share * (1 / (1 + np.exp(-odds)) - answer)
         slope = np.asarray(error @ scaled, np.float64)
         return total + RIDGE_OF_CONFIDENCE * float(np.square(flat).sum()), slope + 2 * RIDGE_OF_CONFIDENCE * flat
 
-    return _minimum(loss, np.zeros(columns.shape[1])) / scale
+    return _minimum(loss, np.zeros(len(scale))) / scale
 
 
 def _recall(cases: Sequence[_Case], score: Callable[[_Case], Floats]) -> str:
