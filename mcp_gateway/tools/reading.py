@@ -231,8 +231,9 @@ MAX_READ = 20
 
 OneProject = Annotated[Name, Meta(description="Omit for all projects.")]
 Kinds = Annotated[list[Kind], Meta(max_length=4, description="Omit for all.")]
-AllTags = Annotated[Names, Meta(description="Must have all of these.")]
+AllTags = Annotated[Names, Meta(description="Must have all.")]
 LeastSure = Annotated[float, Meta(ge=0, le=1, description="0 shows everything.")]
+LeastTrust = Annotated[Trust, Meta(description="Lowest class.")]
 MaxTokens = Annotated[int, Meta(ge=1, le=200_000, description="Maximum length of the text.")]
 Time = Annotated[datetime, Meta(description="ISO 8601, e.g. 2026-01-31.")]
 Ids = Annotated[list[Name], Meta(max_length=MAX_READ, description="Read these instead of searching.")]
@@ -253,7 +254,7 @@ class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "fr
     limit: Annotated[int, Meta(ge=1, le=200, description="Maximum number of results.")] = 10
     max_tokens: MaxTokens | UnsetType = UNSET
     min_confidence: LeastSure | UnsetType = UNSET
-    min_trust: Trust | UnsetType = UNSET
+    min_trust: LeastTrust | UnsetType = UNSET
     full: Annotated[bool, Meta(description="Full texts instead of snippets.")] = False
     ids: Ids | UnsetType = UNSET
 

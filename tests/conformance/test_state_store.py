@@ -79,24 +79,24 @@ ROWS: list[AnyRow] = [
         confidence=0.1 + 0.2, reinforcements=3, origin="None", severity="critical", trigger_tool="bash",
         trigger_pattern="git\\s+push", trigger_count=2, active=False, derived_from="obs_1\x1fobs_2", updated_ms=7,
         triggered_ms=8, retired_ms=9, recorded_ms=1_769_860_800_001, occurred_ms=-5, reinforced_ms=2**53 + 1,
-        position="17-9",
+        position="17-9", trust="external", quarantined="rule",
     ),
     Session(
         id=f"ses_{1:020x}", tenant="default", project="atlas", session_id="0012", agent_id="true", user_id="0",
         agent_type="null", title="1e5", first_prompt="fix it", cwd="/src", status="ended", started_ms=1, updated_ms=2,
         seen_ms=5, ended_ms=3, observation_count=4, summarised=3, forgotten_at="17-9", told_from="e1", retired=2,
-        retired_ms=7, retired_through_ms=5,
+        retired_ms=7, retired_through_ms=5, trust="imported",
     ),
     Slot(
         id=f"slot_{1:020x}", tenant="default", project="atlas", scope="global", label="notes", content="a\nb",
         size_limit=50, description="scratch", pinned=False, read_only=True, agent_id="ada", user_id="u1", created_ms=1,
-        occurred_ms=4, updated_ms=2, position="17-9",
+        occurred_ms=4, updated_ms=2, position="17-9", trust="tool_output",
     ),
     Action(
         id=f"act_{1:020x}", tenant="default", project="atlas", title="ship it", description="all of it",
         status="blocked", priority=1.5, tags="a\x1fb", edges="requires\x1eact_2\x1fgated_by\x1eact_3", parent="act_4",
         session_id="s1", agent_id="ada", user_id="u1", assigned_to="bob", result="shipped", crystallized_into="cry_1",
-        created_ms=1, occurred_ms=4, updated_ms=2, position="17-9",
+        created_ms=1, occurred_ms=4, updated_ms=2, position="17-9", trust="user_stated",
     ),
     Relation(
         id=f"rel_{1:020x}", tenant="default", project="atlas", source="mem_a", target="mem_b", relation="causes",

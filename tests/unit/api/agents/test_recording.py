@@ -454,7 +454,8 @@ def test_what_the_session_or_the_prompt_says_itself_is_no_answer():
 def test_a_result_with_far_smaller_odds_than_the_first_is_no_answer(
     first: float | None, confidence: float | None, kept: bool
 ):
-    assert answered(first, recalled(confidence=confidence)) == (["mem_1"] if kept else [])
+    best = recalled(id="mem_0", confidence=first)
+    assert answered(0.9, best, recalled(confidence=confidence)) == ["mem_0", *(["mem_1"] if kept else [])]
 
 
 def test_a_memory_is_told_with_its_date_kind_author_and_id():

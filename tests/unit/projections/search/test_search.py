@@ -291,7 +291,7 @@ def test_scores_fall_and_say_how_they_came_about(index: IndexReplica, put: Put, 
     hits = search(index, ask(vector=TEA, half_life_days=30.0, explain=True), ANYTHING)
     scores = [hit.score for hit in hits]
     assert scores == sorted(scores, reverse=True)
-    keys = {*GROUPS, "cosine", "relevance", "tool", "echo", "confidence", "importance", "recency"}
+    keys = {*GROUPS, "cosine", "whole", "relevance", "tool", "echo", "confidence", "importance", "recency"}
     assert all(hit.explain.keys() == keys for hit in hits)
     assert "recency" not in search(index, ask(vector=TEA), ANYTHING)[0].explain
 
