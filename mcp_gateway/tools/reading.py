@@ -235,7 +235,7 @@ AllTags = Annotated[Names, Meta(description="Must have all.")]
 LeastSure = Annotated[float, Meta(ge=0, le=1, description="0 shows everything.")]
 LeastTrust = Annotated[Trust, Meta(description="Lowest class.")]
 MaxTokens = Annotated[int, Meta(ge=1, le=200_000, description="Maximum length of the text.")]
-Time = Annotated[datetime, Meta(description="ISO 8601, e.g. 2026-01-31.")]
+Time = Annotated[datetime, Meta(description="ISO 8601.")]
 Ids = Annotated[list[Name], Meta(max_length=MAX_READ, description="Read these instead of searching.")]
 
 
@@ -251,7 +251,7 @@ class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "fr
     from_: Time | UnsetType = UNSET
     to: Time | UnsetType = UNSET
     time_zone: Annotated[str, Meta(max_length=64, description="IANA name; default: UTC.")] = ""
-    limit: Annotated[int, Meta(ge=1, le=200, description="Maximum number of results.")] = 10
+    limit: Annotated[int, Meta(ge=1, le=200, description="Maximum results.")] = 10
     max_tokens: MaxTokens | UnsetType = UNSET
     min_confidence: LeastSure | UnsetType = UNSET
     min_trust: LeastTrust | UnsetType = UNSET

@@ -100,7 +100,8 @@ def _todos(observation: Observation, *, printed: bool = False) -> list[str]:
     tool_input = observation.data.get("tool_input")
     listed = cast(dict[str, Any], tool_input).get("todos") if isinstance(tool_input, dict) else None
     if not isinstance(listed, list):
-        if not printed and (observation.role in ("tool_call", "tool_result") or is_data(observation.trust)):
+        is_text_of_call = not observation.data and observation.role in ("tool_call", "tool_result")
+        if not printed and (is_text_of_call or is_data(observation.trust)):
             return []
         return [line for line in prose(observation).splitlines() if "todo" in line.lower()][:1]
     todos: list[str] = []

@@ -38,6 +38,7 @@ from projections.documents.trust import at_least
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import FileChange, Lookup, key_scope
 from projections.queries.views import in_view
+from projections.search.cues import is_lookup
 from projections.search.dates import NamedTime, named_time
 from projections.search.index import EmbedderMismatch, IndexService
 from projections.search.question import Filter, Hit, Question, Ranking
@@ -316,7 +317,8 @@ class Recall:
         best = searched[0].answerable if searched else None
         if least is None and best is not None and best < ANSWERED_FROM:
             recalled = []
-        if least is None and question.named is None:  # a named time puts its documents first and excludes nothing
+        # a named time puts its documents first and excludes nothing; a word or two asks for all that have them
+        if least is None and question.named is None and not is_lookup(request.query):
             least = UNLIKELY * max((result.hit.confidence or 0.0 for result in recalled), default=0.0)
         recalled = [
             result for result in recalled if result.hit.confidence is None or result.hit.confidence >= (least or 0)

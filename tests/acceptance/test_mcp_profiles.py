@@ -149,7 +149,7 @@ async def _memories(agent: Agent) -> None:
 async def _sessions(agent: Agent) -> None:
     seen: dict[str, Any] = {}
     for number in range(12):
-        told = f"todo: the `Cart Total` of step {number} is off, see src/cart.py"
+        told = f"The `Cart Total` is off since step {number}, see src/cart.py.\ntodo: round step {number}"
         seen = await agent(
             "agent_observe",
             sessionId="s1",

@@ -267,17 +267,16 @@ test("closing without an end to it sends all", async (context) => {
 });
 
 test("what is left stays in the spool and is sent first by the next", async (context) => {
-  const { stub, emitter } = await scene(context);
+  const { stub: cutting, emitter } = await scene(context);
+  const { stub, emitter: later } = await scene(context); // a request that was cut off may still reach the first
   const folder = await folderOf(context);
-  stub.otherwise = CUT;
+  cutting.otherwise = CUT;
   const first = await emitter({ batchEvents: 2 }, folder);
   const ids: string[] = [];
   for (const n of numbers(0, 5)) ids.push(await first.observe("s1", n));
   await first.close({ timeoutS: 0.2 });
   await assert.rejects(first.observe("s1", "late"), EmitterClosed);
-  stub.received.length = 0;
-  stub.otherwise = batchAnswer;
-  const second = await emitter({ flushEveryS: NEVER_S }, folder);
+  const second = await later({ flushEveryS: NEVER_S }, folder);
   await second.observe("s1", "5");
   await second.flush();
   assert.deepEqual(contents(stub).flat(), numbers(0, 6));

@@ -44,6 +44,11 @@ def test_the_open_items_of_a_todo_tool_are_pending():
     }
 
 
+def test_a_todo_of_a_turn_that_was_reported_as_a_call_is_pending():
+    seen = [called(0, "conversation", "todo: rotate the token", output="Rotated.")]
+    assert reflect(seen, {PENDING: EMPTY[PENDING]}, NOW) == {PENDING: "- todo: rotate the token"}
+
+
 def test_a_todo_in_what_a_tool_read_is_not_pending():
     seen = [called(0, "Read", {"file_path": "src/a.py"}, output="1: # TODO rename this")]
     assert reflect(seen, {PENDING: EMPTY[PENDING]}, NOW) == {}
