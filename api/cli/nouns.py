@@ -389,6 +389,8 @@ def results_table(results: list[dict[str, Any]]) -> Table:
         for change in result.get("changed_since", ()):
             times = f"{change['times']} times" if change["times"] > 1 else "once"
             what.append(f" ({plain(change['file'])} changed {times} since)", style="yellow")
+        if newer := result.get("superseded_by"):
+            what.append(f" (probably replaced by {newer})", style="yellow")
         what.append(f"\n{result['id']}", style="dim")
         if trust := result.get("trust"):
             what.append(f" {trust.replace('_', ' ')}", style="dim")

@@ -225,6 +225,7 @@ function card(result) {
       (result.changed_since ?? []).map((one) =>
         el("span", { title: `last on ${when(one.at)}` }, `${one.file} changed ${count(one.times, "time")} since`),
       ),
+      result.superseded_by && el("span", { title: result.superseded_by }, "probably replaced by a newer result above"),
       result.confirmed && `proved right ${count(result.confirmed, "time")}`,
       result.derived_from && `made of ${count(result.derived_from.length, "document")}`,
     ),

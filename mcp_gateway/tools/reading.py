@@ -55,6 +55,7 @@ class RecalledDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     repeats: Annotated[list[str], Meta(description="Near-duplicates.")] = []
     trust: str = ""
     changed_since: list[str] = []
+    superseded_by: Annotated[str, Meta(description="Newer, and probably replaces it.")] = ""
     metadata: dict[str, str] = {}
 
 
@@ -101,6 +102,7 @@ def _document(result: "RecallResult") -> RecalledDocument:
         repeats=result.repeats,
         trust="" if result.trust == "agent_concluded" else result.trust,
         changed_since=list(map(str, result.changed_since)),
+        superseded_by=result.superseded_by,
     )
 
 
@@ -196,6 +198,8 @@ def _facts(document: RecalledDocument) -> Iterator[str]:
     if document.derived_from:
         yield f"derived from {len(document.derived_from)} documents"
     yield from document.changed_since
+    if document.superseded_by:
+        yield f"probably replaced by {document.superseded_by}"
     if document.trust:
         yield document.trust.replace("_", " ")
     if document.repeats:

@@ -396,7 +396,11 @@ def recall_block(title: str, answer: RecallAnswer) -> ContextPart | None:
         return first is None or sure is None or ANSWER_ODDS * sure * (1 - first) >= first * (1 - sure)
 
     lines = {
-        row.id: line_of(f"- ({row.occurred_at:%Y-%m-%d}) {_short(row.snippet)}", row.trust, row.changed_since)
+        row.id: line_of(
+            f"- ({row.occurred_at:%Y-%m-%d}{', replaced' * bool(row.superseded_by)}) {_short(row.snippet)}",
+            row.trust,
+            row.changed_since,
+        )
         for row in answer.results
         if is_likely(row)
     }

@@ -6,6 +6,7 @@ One thread makes the vectors of queries, with the model of the index, and a cach
 import asyncio
 import logging
 import math
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +39,7 @@ from projections.documents.trust import at_least
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import FileChange, Lookup, key_scope
 from projections.queries.views import in_view
-from projections.search.cues import is_lookup
+from projections.search.cues import cues_of, is_lookup
 from projections.search.dates import NamedTime, named_time
 from projections.search.index import EmbedderMismatch, IndexService
 from projections.search.question import Filter, Hit, Question, Ranking
@@ -128,6 +129,7 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `snippet` is the part of it that the query's words are in, `trust` its trust class (left out: agent_concluded).
     `derived_from` are the documents it was made of, `confirmed` how often it proved right, `repeats` those that say
     nearly the same. `changed_since` are files that a memory or lesson names and that were changed after it.
+    `superseded_by` is a newer result that probably replaces this one.
     """
 
     id: str
@@ -147,6 +149,7 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     repeats: list[str] = []
     trust: Trust = "agent_concluded"
     changed_since: list[FileChange] = []
+    superseded_by: str = ""
     explain: dict[str, float] | None = None
 
 
@@ -173,11 +176,14 @@ class RecallAnswer(Struct, frozen=True, kw_only=True):
 
 
 class Recalled(NamedTuple):
-    """One result, its document, and the ids of those that say the same."""
+    """One result, its document, the ids of those that say the same, and of the one that probably replaces it."""
 
     hit: Hit
     document: Document
     repeats: list[str]
+    superseded_by: str = ""
+    snippet: str | None = None
+    """None until it is made."""
 
 
 class RecalledDocuments(NamedTuple):
@@ -225,7 +231,7 @@ class Recall:
         changed = await self._lookup.changed_since([hit.document for hit in hits], reader)
 
         def make() -> list[RecallResult]:
-            made = (_result(*hit, words, explain=request.explain) for hit in hits)
+            made = (_result(hit, words, explain=request.explain) for hit in hits)
             return [replace(row, changed_since=changed[row.id]) if row.id in changed else row for row in made]
 
         results = make() if len(hits) <= MADE_INLINE else await asyncio.to_thread(make)
@@ -324,6 +330,8 @@ class Recall:
             result for result in recalled if result.hit.confidence is None or result.hit.confidence >= (least or 0)
         ]
         recalled = recalled[: request.limit]
+        if request.mode == "hybrid" and request.ranking == "fused" and question.named is None:
+            recalled = newest_first(recalled, request.query)
         if self._on_hits is not None:
             self._on_hits(result.hit for result in recalled)
         return RecalledDocuments(recalled, degraded, best)
@@ -363,7 +371,75 @@ def folded(searched: Sequence[Hit], existing: Mapping[str, Document]) -> list[Re
     return sorted(results, key=lambda result: result.hit.score, reverse=True)
 
 
-def _result(hit: Hit, document: Document, repeats: list[str], words: Sequence[str], *, explain: bool) -> RecallResult:
+NEWEST_AMONG = 5
+"""First results that `newest_first` orders. Of the questions for a present value in the coding life, 44 % had a
+replaced value first, 11 % have with 5 results, 6 % with 8, which costs a point of recall at 5 on BEAM."""
+SAME_SUBJECT, SAYS_OF_QUESTION = 0.6, 0.3
+"""Share of the question's words in the older statement that the newer has too, and of all words of the question."""
+_NUMBER = re.compile(r"\w*\d(?:[\w.,:/-]*\w)?%?")
+
+
+def newest_first(results: Sequence[Recalled], query: str) -> list[Recalled]:
+    """The results; among the first, a newer one comes before an older one that it probably replaces, which names it.
+
+    It does if the question is in the present tense, both say the same of it, each with other numbers, and they are not
+    of the same session. Scores and confidences stay in order: the newer result gets those of the place it takes.
+    """
+    if not results or not cues_of(query).present:
+        return list(results)
+    words = results[0].hit.terms or terms(query)
+    first = [result._replace(snippet=snippet(_text(result.document), words)) for result in results[:NEWEST_AMONG]]
+    statements = {result.hit.id: _Statement.of(result, frozenset(words)) for result in first}
+    if sum(bool(statement.numbers) for statement in statements.values()) < 2:
+        return [*first, *results[NEWEST_AMONG:]]
+    ordered: list[Recalled] = []
+    for result in first:
+        newer = statements[result.hit.id]
+        replaced = [place for place, older in enumerate(ordered) if newer.replaces(statements[older.hit.id])]
+        for place in replaced:
+            ordered[place] = ordered[place]._replace(superseded_by=result.hit.id)
+        by = next((better.hit.id for better in ordered if statements[better.hit.id].replaces(newer)), "")
+        ordered.insert(replaced[0] if replaced else len(ordered), result._replace(superseded_by=by))
+    placed = [
+        result._replace(hit=replace(result.hit, score=place.hit.score, confidence=place.hit.confidence))
+        for result, place in zip(ordered, first, strict=True)
+    ]
+    return [*placed, *results[NEWEST_AMONG:]]
+
+
+class _Statement(Struct, frozen=True):
+    """What a result says of a question."""
+
+    question: frozenset[str]
+    """The question's words."""
+    text: str
+    numbers: frozenset[str]
+    occurred_at: datetime
+    session_id: str
+
+    @classmethod
+    def of(cls, result: Recalled, question: frozenset[str]) -> "_Statement":
+        occurred_at, session_id = in_view(result.document, ("occurred_at", "session_id"))
+        text = result.snippet or ""
+        return cls(question, text, frozenset(_NUMBER.findall(text.casefold())), occurred_at, session_id or "")
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The question's words that it has."""
+        return self.question.intersection(terms(self.text))
+
+    def replaces(self, older: "_Statement") -> bool:
+        """Whether it is a newer statement about the same, with another number."""
+        if self.occurred_at <= older.occurred_at or (self.session_id and self.session_id == older.session_id):
+            return False
+        if not older.numbers or self.numbers <= older.numbers:
+            return False
+        said = older.words
+        return len(self.words & said) >= max(1, SAME_SUBJECT * len(said), SAYS_OF_QUESTION * len(self.question))
+
+
+def _result(result: Recalled, words: Sequence[str], *, explain: bool) -> RecallResult:
+    hit, document = result.hit, result.document
     content, narrative, session_id, agent_id, project, occurred_at, metadata, derived_from = in_view(document, _SHOWN)
     confirmed = document.reinforcements if isinstance(document, Lesson) else 0
     if isinstance(document, Memory):
@@ -373,7 +449,7 @@ def _result(hit: Hit, document: Document, repeats: list[str], words: Sequence[st
         kind=hit.kind,
         score=hit.score,
         title=_title(document),
-        snippet=snippet(_text(document), hit.terms or words),
+        snippet=snippet(_text(document), hit.terms or words) if result.snippet is None else result.snippet,
         content=content or narrative or "",
         session_id=session_id or None,
         agent_id=agent_id or None,
@@ -383,7 +459,8 @@ def _result(hit: Hit, document: Document, repeats: list[str], words: Sequence[st
         confidence=hit.confidence,
         derived_from=derived_from or [],
         confirmed=confirmed,
-        repeats=repeats,
+        repeats=result.repeats,
+        superseded_by=result.superseded_by,
         trust=document.lowest_trust if isinstance(document, Summary) else getattr(document, "trust", "agent_concluded"),
         explain=hit.explain if explain else None,
     )

@@ -71,9 +71,9 @@ async def search(
     )
     recalled = await context.queries.recall.found(request, context.reader(agent))
     records = [
-        memory_record(document, hit.score)
-        for hit, document, _ in recalled.hits
-        if isinstance(document, Memory) and document.is_latest
+        memory_record(result.document, result.hit.score)
+        for result in recalled.hits
+        if isinstance(result.document, Memory) and result.document.is_latest
     ]
     return records, recalled.degraded
 

@@ -352,6 +352,7 @@ class RecallResult(Struct, frozen=True, kw_only=True):
     repeats: list[str] = []
     trust: str = "agent_concluded"
     changed_since: list[FileChange] = []
+    superseded_by: str = ""
     explain: dict[str, float] | None = None
 
 

@@ -1648,6 +1648,7 @@ export interface components {
          *         `snippet` is the part of it that the query's words are in, `trust` its trust class (left out: agent_concluded).
          *         `derived_from` are the documents it was made of, `confirmed` how often it proved right, `repeats` those that say
          *         nearly the same. `changed_since` are files that a memory or lesson names and that were changed after it.
+         *         `superseded_by` is a newer result that probably replaces this one.
          */
         RecallResult: {
             agent_id: string | null;
@@ -1677,6 +1678,8 @@ export interface components {
             score: number;
             session_id: string | null;
             snippet: string;
+            /** @default  */
+            superseded_by?: string;
             title: string;
             /**
              * @default agent_concluded
