@@ -317,16 +317,18 @@ def _calibration(cases: Sequence[_Case], weights: Callable[[_Case], Weights]) ->
     """How well confidence separates questions with and without an answer (AUC), and agrees with how often a result
     answers (expected calibration error over ten bins, of the first JUDGED results)."""
     judged = list[tuple[_Case, float, Floats, NDArray[np.bool_]]]()
+    likely = list[NDArray[np.bool_]]()
     for case in cases:
         final = case.final(weights(case))
         first = np.argsort(-np.round(final, 6), kind="stable")[:JUDGED]
         sure = ranking.confidence(case.inputs, final, weights(case))
         judged.append((case, float(sure.answerable[first[0]]), sure.answers[first], case.evidence[first]))
+        likely.append(ranking.likely(sure.answers, case.scores.near)[first])
     with_answer = [sure for case, sure, *_ in judged if case.question.evidence]
     without = [sure for case, sure, *_ in judged if not case.question.evidence]
     sure = np.concatenate([of_results for _, _, of_results, _ in judged])
     answers = np.concatenate([evidence for *_, evidence in judged])
-    cut = np.concatenate([sure < ranking.UNLIKELY * sure[0] for _, _, sure, _ in judged])
+    cut = ~np.concatenate(likely)
     bins = np.minimum((10 * sure).astype(int), 9)
     gaps = [abs(float(sure[bins == at].mean() - answers[bins == at].mean())) * (bins == at).mean() for at in set(bins)]
     figures: Figures = {

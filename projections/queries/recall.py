@@ -39,11 +39,11 @@ from projections.documents.trust import at_least
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import FileChange, Lookup, key_scope
 from projections.queries.views import in_view
-from projections.search.cues import cues_of, is_lookup
+from projections.search.cues import cues_of
 from projections.search.dates import NamedTime, named_time
 from projections.search.index import EmbedderMismatch, IndexService
 from projections.search.question import Filter, Hit, Question, Ranking
-from projections.search.ranking import ANSWERED_FROM, UNLIKELY
+from projections.search.ranking import ANSWERED_FROM
 from projections.search.similarity import states_the_same
 from projections.search.terms import SCANNED, snippet, terms
 from projections.vectors.embedder import Embedder, ModelUnavailable
@@ -80,8 +80,8 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent.
 
     Without `min_confidence` nothing is returned if the query probably has no answer (`ANSWERED_FROM`), and no result
-    that is much less likely one than the best (`UNLIKELY`); with it, what is less confident is left out. Results of
-    unknown confidence always stay. `min_trust` is the lowest trust class of a result; from high to low: user_stated,
+    that is much less likely one than the best (`ranking.likely`); with it, what is less confident is left out, and
+    results of unknown confidence stay. `min_trust` is the lowest trust class of a result; from high to low: user_stated,
     agent_concluded, imported, tool_output, external. With `fold` a result represents those that say nearly the same,
     unless the question counts.
 
@@ -323,12 +323,11 @@ class Recall:
         best = searched[0].answerable if searched else None
         if least is None and best is not None and best < ANSWERED_FROM:
             recalled = []
-        # a named time puts its documents first and excludes nothing; a word or two asks for all that have them
-        if least is None and question.named is None and not is_lookup(request.query):
-            least = UNLIKELY * max((result.hit.confidence or 0.0 for result in recalled), default=0.0)
-        recalled = [
-            result for result in recalled if result.hit.confidence is None or result.hit.confidence >= (least or 0)
-        ]
+        if least is None:
+            recalled = [result for result in recalled if result.hit.likely]
+        else:
+            sure = [(result, result.hit.confidence) for result in recalled]
+            recalled = [result for result, confidence in sure if confidence is None or confidence >= least]
         recalled = recalled[: request.limit]
         if request.mode == "hybrid" and request.ranking == "fused" and question.named is None:
             recalled = newest_first(recalled, request.query)

@@ -178,6 +178,8 @@ class Hit(Struct, frozen=True):
     """Of the question, as they were searched."""
     answerable: float | None = None
     """0..1, how likely the question has an answer, as far as this result tells; None if unknown."""
+    likely: bool = True
+    """Whether it is returned without a limit of confidence (see `ranking.likely`)."""
 
 
 __all__ = ["BitMap", "Facets", "among", "bitmap", "entry_facets", "facet", "lexical_facets", "ordinals"]

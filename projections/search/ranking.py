@@ -495,6 +495,9 @@ first question to a new server, before the model has embedded anything, has 0.19
 UNLIKELY = 0.03
 """Share of the confidence of the best result below which a result is not returned: of the answers among the first ten
 at most 1.8 of a hundred are (coding sessions 0), and of the results 2 to 15."""
+SILENT = 0.5
+"""The same for a result without a word of the question, in it or near it, if others have one: by meaning alone it must
+be half as convincing. Of the answers of any set at most .8 of a hundred are below."""
 CORRECTED = 0.5
 """Trust in a corrected term: often the documents never said the question's word, but something like it."""
 FEWEST = 1_000
@@ -550,13 +553,27 @@ class Confidence(NamedTuple):
     answers: Floats
 
 
+def likely(answers: Floats, near: Floats) -> NDArray[np.bool_]:
+    """(n,), which of a pool are returned without a limit of confidence: not those that are far less likely the answer
+    than the best (`UNLIKELY`, `SILENT`). `answers` (n,) is how likely each is, `near` (n, terms) above 0 where it, or a
+    document near it, says the term."""
+    speaks = np.asarray((near > 0).any(axis=1), np.bool_)
+    least = np.where(speaks | (not speaks.any()), UNLIKELY, SILENT)
+    return np.asarray(answers >= least * answers.max(initial=0.0), np.bool_)
+
+
 def confidence(columns: Floats, final: Floats, weights: Weights | None = None) -> Confidence:
     """Of documents with these columns of `evidence` and these scores, whose softmax is a share of the answer."""
     weights = shipped_weights() if weights is None else weights
-    relative = final - final.max(initial=-np.inf)
-    share = relative - np.log(np.exp(relative).sum() or 1.0)
     answerable = _probability(columns @ weights.answerable)
-    return Confidence(answerable, answerable * _probability(weights.share[0] * share + weights.share[1]))
+    return Confidence(answerable, answerable * share_of(final, weights))
+
+
+def share_of(final: Floats, weights: Weights | None = None) -> Floats:
+    """(n,), how likely each document with these scores is the answer, if there is one."""
+    weights = shipped_weights() if weights is None else weights
+    relative = final - final.max(initial=-np.inf)
+    return _probability(weights.share[0] * (relative - np.log(np.exp(relative).sum() or 1.0)) + weights.share[1])
 
 
 def _probability(log_odds: Floats) -> Floats:

@@ -41,7 +41,9 @@ from projections.search.ranking import (
     confidence_by_words,
     evidence,
     idf_of,
+    likely,
     score,
+    share_of,
     stretched,
 )
 from projections.search.similarity import Distinct, distinct
@@ -62,10 +64,11 @@ def hits(
     digits: int | None = None,
     sure: Confidence | None = None,
     terms: Sequence[str] = (),
+    are_likely: NDArray[np.bool_] | None = None,
 ) -> list[Hit]:
     """The hits at these places of `documents`, in that order; `parts` explain, nan is left out.
 
-    With `digits` all figures are rounded. `sure` is their confidence.
+    With `digits` all figures are rounded. `sure` is their confidence, `are_likely` (n,) which are returned by default.
     """
 
     def figure(value: Any) -> float:
@@ -81,6 +84,7 @@ def hits(
             confidence=None if sure is None else round(float(sure.answers[place]), CONFIDENCE_DIGITS),
             answerable=None if sure is None else round(float(sure.answerable[place]), CONFIDENCE_DIGITS),
             terms=terms,
+            likely=are_likely is None or bool(are_likely[place]),
         )
         for place, ordinal in ((place, int(documents[place])) for place in places)
     ]
@@ -173,7 +177,8 @@ def _ranked(
     }
     confidences = _confidences(candidates, question, query_terms, pool, order, measured)
     best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
-    return _to_hits(rows, documents, best, weighed, parts, confidences, query_terms)
+    are_likely = _likely(question, measured, confidences)
+    return _to_hits(rows, documents, best, weighed, parts, confidences, query_terms, are_likely)
 
 
 def _to_hits(
@@ -184,9 +189,10 @@ def _to_hits(
     parts: Mapping[str, NDArray[Any]],
     confidences: Confidence | None,
     query_terms: Sequence[str],
+    are_likely: NDArray[np.bool_] | None = None,
 ) -> list[Hit]:
     def at(places: Iterable[int], terms: Sequence[str] = ()) -> list[Hit]:
-        return hits(rows, documents, places, scores, parts, DIGITS, confidences, terms)
+        return hits(rows, documents, places, scores, parts, DIGITS, confidences, terms, are_likely)
 
     first = at((result.place for result in best), query_terms)
     return [
@@ -343,6 +349,17 @@ def _confidences(
         return None
     # not with the lifts of a named time and of identifiers: what they pass would seem impossible
     return confidence(measured.evidence, measured.scores.final)
+
+
+def _likely(question: Question, measured: PoolFeatures, sure: Confidence | None) -> NDArray[np.bool_] | None:
+    """(n,), which results are returned by default; None for all of them: a named time puts its documents first and
+    excludes nothing. A word or two asks for all that have one of them."""
+    if question.mode != "hybrid" or question.named is not None:
+        return None
+    if not is_lookup(question.text):
+        return likely(share_of(measured.scores.final) if sure is None else sure.answers, measured.near)
+    says = np.asarray((measured.scores.said > 0).any(axis=1), np.bool_)
+    return says if says.any() else None
 
 
 def pool_of(candidates: Candidates, question: Question, query_terms: Sequence[str]) -> tuple[NDArray[np.int64], Pool]:

@@ -26,6 +26,7 @@ from projections.search.ranking import (
     confidence_by_words,
     evidence,
     idf_of,
+    likely,
     score,
 )
 from projections.search.terms import LONGEST_WORD, date_terms, leading_stop_words, required_terms, terms, wholes
@@ -575,3 +576,21 @@ def test_of_words_that_no_vector_knows_some_are_enough_but_every_number_is_neede
     assert ticket > ANSWERED_FROM
     (bigrams,) = confidence_by_words(["测试", "试付", "付款"], np.array([[1.0, 0, 0]]), IDF)
     assert bigrams > ANSWERED_FROM
+
+
+@pytest.mark.parametrize(
+    ("answers", "says", "kept"),
+    [
+        ([0.9, 0.03, 0.02], [1, 1, 1], [True, True, False]),
+        ([0.9, 0.4, 0.5], [1, 0, 0], [True, False, True]),
+        ([0.9, 0.4, 0.02], [0, 0, 0], [True, True, False]),
+        ([0.0, 0.0], [1, 0], [True, True]),
+        ([], [], []),
+    ],
+    ids=["far less likely", "by meaning alone", "nothing has the words", "all alike", "none"],
+)
+def test_results_far_less_likely_than_the_best_are_not_returned(
+    answers: list[float], says: list[int], kept: list[bool]
+):
+    near = np.array(says, np.float64).reshape(-1, 1)
+    assert likely(np.array(answers, np.float64), near).tolist() == kept

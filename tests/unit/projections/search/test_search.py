@@ -251,6 +251,14 @@ def test_each_mode_uses_its_own_leg(index: IndexReplica, put: Put, embed: Embed)
     assert asked("hybrid")[-1] == "mem_far"
 
 
+def test_a_word_makes_all_that_have_it_likely_and_nothing_else(index: IndexReplica, put: Put, embed: Embed):
+    put("mem_word", "a train with tea")
+    embed(put("mem_near", "a hot drink"), [1, 0.1, 0, 0])
+    likely = {hit.id: hit.likely for hit in search(index, ask("tea", vector=TEA), ANYTHING)}
+    assert likely == {"mem_word": True, "mem_near": False}
+    assert [hit.likely for hit in search(index, ask("beverage", vector=TEA), ANYTHING)] == [True]
+
+
 def test_without_a_query_vector_words_decide(index: IndexReplica, put: Put, embed: Embed):
     """The embedder is away, or there is none."""
     embed(put("mem_1", "tea"), [1, 0, 0, 0])
