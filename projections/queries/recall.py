@@ -382,7 +382,7 @@ def newest_first(results: Sequence[Recalled], query: str) -> list[Recalled]:
     """The results; among the first, a newer one comes before an older one that it probably replaces, which names it.
 
     It does if the question is in the present tense, both say the same of it, each with other numbers, and they are not
-    of the same session. Scores and confidences stay in order: the newer result gets those of the place it takes.
+    of the same session. Scores and confidences stay in order: the newer result gets those of the result it passes.
     """
     if not results or not cues_of(query).present:
         return list(results)
@@ -394,16 +394,16 @@ def newest_first(results: Sequence[Recalled], query: str) -> list[Recalled]:
     ordered: list[Recalled] = []
     for result in first:
         newer = statements[result.hit.id]
-        replaced = [place for place, older in enumerate(ordered) if newer.replaces(statements[older.hit.id])]
-        for place in replaced:
-            ordered[place] = ordered[place]._replace(superseded_by=result.hit.id)
+        replaced = [rank for rank, older in enumerate(ordered) if newer.replaces(statements[older.hit.id])]
+        for rank in replaced:
+            ordered[rank] = ordered[rank]._replace(superseded_by=result.hit.id)
         by = next((better.hit.id for better in ordered if statements[better.hit.id].replaces(newer)), "")
         ordered.insert(replaced[0] if replaced else len(ordered), result._replace(superseded_by=by))
-    placed = [
-        result._replace(hit=replace(result.hit, score=place.hit.score, confidence=place.hit.confidence))
-        for result, place in zip(ordered, first, strict=True)
+    reordered = [
+        result._replace(hit=replace(result.hit, score=passed.hit.score, confidence=passed.hit.confidence))
+        for result, passed in zip(ordered, first, strict=True)
     ]
-    return [*placed, *results[NEWEST_AMONG:]]
+    return [*reordered, *results[NEWEST_AMONG:]]
 
 
 class _Statement(Struct, frozen=True):
@@ -433,8 +433,9 @@ class _Statement(Struct, frozen=True):
             return False
         if not older.numbers or self.numbers <= older.numbers:
             return False
-        said = older.words
-        return len(self.words & said) >= max(1, SAME_SUBJECT * len(said), SAYS_OF_QUESTION * len(self.question))
+        of_older = older.words
+        least = max(1, SAME_SUBJECT * len(of_older), SAYS_OF_QUESTION * len(self.question))
+        return len(self.words & of_older) >= least
 
 
 def _result(result: Recalled, words: Sequence[str], *, explain: bool) -> RecallResult:

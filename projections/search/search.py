@@ -79,14 +79,14 @@ def hits(
             id=rows.ids[ordinal],
             partition=int(rows.partition[ordinal]),
             kind=KINDS.get(rows.ids[ordinal].partition("_")[0], "summary"),
-            score=figure(scores[place]),
-            explain={name: figure(part[place]) for name, part in parts.items() if part[place] == part[place]},
-            confidence=None if sure is None else round(float(sure.answers[place]), CONFIDENCE_DIGITS),
-            answerable=None if sure is None else round(float(sure.answerable[place]), CONFIDENCE_DIGITS),
+            score=figure(scores[row]),
+            explain={name: figure(part[row]) for name, part in parts.items() if part[row] == part[row]},
+            confidence=None if sure is None else round(float(sure.answers[row]), CONFIDENCE_DIGITS),
+            answerable=None if sure is None else round(float(sure.answerable[row]), CONFIDENCE_DIGITS),
             terms=terms,
-            likely=are_likely is None or bool(are_likely[place]),
+            likely=are_likely is None or bool(are_likely[row]),
         )
-        for place, ordinal in ((place, int(documents[place])) for place in places)
+        for row, ordinal in ((row, int(documents[row])) for row in places)
     ]
 
 

@@ -17,7 +17,7 @@ ASKED = "What is the maximum size of the pool?"
 OLD, NEW = "The pool's maximum size is 12.", "The size of the pool is 18 at most now."
 
 
-def said(day: int, text: str, place: int = 0, session: str = "") -> Recalled:
+def memory_of(day: int, text: str, rank: int = 0, session: str = "") -> Recalled:
     name = DocumentId(f"mem_{day}")
     memory = Memory(
         id=name,
@@ -32,13 +32,13 @@ def said(day: int, text: str, place: int = 0, session: str = "") -> Recalled:
         updated_at=DAY_ONE,
         position=f"0:{day}-0",
     )
-    sure = round(0.9 - place / 10, 2)
+    sure = round(0.9 - rank / 10, 2)
     return Recalled(Hit(id=name, partition=0, kind="memory", score=sure, explain={}, confidence=sure), memory, [])
 
 
 def ordered(query: str, *texts: tuple[int, str]) -> list[tuple[str, str]]:
     """The days of the results and of what replaces each, for statements of these days, best first."""
-    results = [said(day, text, place, f"s{day}") for place, (day, text) in enumerate(texts)]
+    results = [memory_of(day, text, rank, f"s{day}") for rank, (day, text) in enumerate(texts)]
     return [(result.hit.id[4:], result.superseded_by[4:]) for result in newest_first(results, query)]
 
 
@@ -69,7 +69,7 @@ def test_the_order_stays(query: str, newer: str):
 
 
 def test_what_one_session_says_keeps_its_order():
-    results = [said(1, OLD, session="s1"), said(5, NEW, 1, session="s1")]
+    results = [memory_of(1, OLD, session="s1"), memory_of(5, NEW, 1, session="s1")]
     assert [(result.hit.id, result.superseded_by) for result in newest_first(results, ASKED)] == [
         ("mem_1", ""),
         ("mem_5", ""),
@@ -82,7 +82,7 @@ def test_only_the_first_five_change_places():
 
 
 def test_scores_and_confidences_stay_in_order():
-    results = newest_first([said(1, OLD, 0, "s1"), said(5, NEW, 1, "s5")], ASKED)
+    results = newest_first([memory_of(1, OLD, 0, "s1"), memory_of(5, NEW, 1, "s5")], ASKED)
     assert [(result.hit.id, result.hit.score, result.hit.confidence) for result in results] == [
         ("mem_5", 0.9, 0.9),
         ("mem_1", 0.8, 0.8),
