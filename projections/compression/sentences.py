@@ -42,13 +42,16 @@ _COURTESY = re.compile(
     r"(?:(?:oh|well|yes|no|sure|ok(?:ay)?|great|good|perfect|nice|hi|hello|hey|bye|please|welcome|thanks|thank you"
     r"|got it|you['’]?re welcome|no problem|(?:that )?sounds (?:good|great)|i (?:understand|see)|take care|go ahead"
     r"|that['’]?s (?:all|fine|great))[\s,.!–—-]*)+"
-    r"|(?:\w+[,!]? )?(?:thanks?|safe travels|have a (?:great|nice|good|safe))\b[^\d`_/]{,80}",
+    r"|(?:\w+[,!]? )?(?:thanks?|safe travels|have a (?:great|nice|good|safe))\b[^\d`_/]{,80}"
+    r"|(?:if (?:you|there)\b[^\d`_/.]{,100},\s*)?(?:please\s+)?(?:just )?(?:feel free to|do(?: not|n['’]t) hesitate to"
+    r"|let me know if you (?:have|need|want|would))\b[^\d`_/]{,80}"
+    r"|(?:is there )?anything else\b[^\d`_/]{,60}",
     re.IGNORECASE,
 )
 
 
 def is_courtesy(sentence: str) -> bool:
-    """Returns whether an English sentence is only polite: a greeting, thanks, a wish, "I understand"."""
+    """Returns whether an English sentence is only polite: a greeting, thanks, a wish, an offer to help."""
     return _COURTESY.fullmatch(sentence.strip()) is not None
 
 

@@ -1,5 +1,6 @@
 """Sessions: when a run of work began and ended, its summary, and the commits made in it."""
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
@@ -289,13 +290,17 @@ class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return entry_for(self, "summary", terms, types=["summary"], trust=self.lowest_trust)
 
 
+_SPEAKER_ALONE = re.compile(r"(?<!\S)[\w.@-]+: (?:\0\s*)+(?=[\w.@-]+: |\Z)")
+"""A speaker without a sentence of its own: the next sentence names its speaker, or there is none."""
+
+
 def untold(narrative: str, told_by_tools: Sequence[str]) -> str:
     """A narrative without the sentences that tools told; nothing where it does not have them as they are."""
     if not all(map(narrative.__contains__, told_by_tools)):
         return ""
     for sentence in sorted(told_by_tools, key=len, reverse=True):
-        narrative = narrative.replace(sentence, "")
-    return " ".join(narrative.split())
+        narrative = narrative.replace(sentence, "\0")
+    return " ".join(_SPEAKER_ALONE.sub("", narrative).replace("\0", "").split())
 
 
 summaries = rows.project_listing("summaries")

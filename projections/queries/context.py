@@ -22,7 +22,7 @@ from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.partial import made_of_parts
 from projections.compression.accounts import headline, prose
 from projections.compression.compression import spoken
-from projections.compression.sentences import closed, is_courtesy, shortened
+from projections.compression.sentences import closed, is_courtesy, pieces, shortened
 from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action, is_active, open_actions
 from projections.documents.lessons import Lesson
@@ -68,7 +68,7 @@ LINE_CHARS = 400
 OUTCOME_CHARS = 200
 """Of an earlier session, which has one line."""
 WORDS_CHARS, REPLIES = 160, 3
-"""Of a request or a reply, and an agent's last replies in a session. Its title and summary say the rest."""
+"""Of a reply, and an agent's last replies in a session. Its title and summary say the rest."""
 PROFILE_ERRORS = 3
 FILES_LISTED = 5
 """Lines of a slot that are nothing but a path; longer lists of them are left out."""
@@ -342,26 +342,29 @@ def session_block(session: Session, observations: Iterable[Observation]) -> Cont
     return part("session", _dated(session, title), lines, [item.id for item in ordered])
 
 
-def words_block(
-    first: Mapping[str, Sequence[Observation]], last: Mapping[str, Sequence[Observation]]
-) -> ContextPart | None:
-    """The user's first request and the agent's last replies in each session, in their own words, the newest first.
+def replies_block(last: Mapping[str, Sequence[Observation]]) -> ContextPart | None:
+    """The agent's last replies in each session, in its own words, the newest first.
 
-    `first` are the first observations of sessions, `last` the last ones, the newest first; both by the session's id.
+    `last` are the last observations of sessions, the newest first, by the session's id.
     """
-    turns: list[list[tuple[str, Observation]]] = []
-    for session in last:
-        requests = [("user", item) for item in first.get(session, ()) if item.role == "user"]
-        replies = [
-            ("agent", item) for item in last[session] if item.role not in ("user", "tool_result") and prose(item)
-        ]
-        turns.append([*requests[:1], *replies[:REPLIES]])
-    ordered = [turn for turn in chain(*zip_longest(*turns)) if turn]
-    lines = [
-        line_of(f"- ({item.occurred_at:%Y-%m-%d}, {who}) {shortened(prose(item), WORDS_CHARS)}", item.trust)
-        for who, item in ordered
+    turns = [
+        [
+            item
+            for item in observations
+            if item.role not in ("user", "tool_result") and not all(map(_is_empty, pieces(prose(item))))
+        ][:REPLIES]
+        for observations in last.values()
     ]
-    return part("session", "Requests and last replies", lines, [item.id for _, item in ordered])
+    ordered = list(filter(None, chain(*zip_longest(*turns))))
+    lines = [
+        line_of(f"- ({item.occurred_at:%Y-%m-%d}) {shortened(prose(item), WORDS_CHARS)}", item.trust)
+        for item in ordered
+    ]
+    return part("session", "Last replies", lines, [item.id for item in ordered])
+
+
+def _is_empty(sentence: str) -> bool:
+    return not sentence or is_courtesy(sentence)
 
 
 def earlier_block(past: Iterable[tuple[Session, Summary | None]]) -> ContextPart | None:
@@ -415,8 +418,8 @@ PAST_SESSIONS, MOST_SESSIONS, SESSION_TOKENS = 10, 60, 50
 """The fewest and the most sessions that are read; between them, one for so many tokens of the budget."""
 DETAILED, DETAILED_TOKENS = 3, 400
 """The fewest sessions that are shown in detail, the newest; or one for so many tokens of the budget."""
-OBSERVATIONS_READ, FIRST_READ = 20, 3
-"""Of a detailed session, its newest and its first."""
+OBSERVATIONS_READ = 20
+"""Of a detailed session, its newest."""
 RECALLED = 10
 ACTIONS_READ = 20
 """The newest open ones, of which the most urgent are listed."""
@@ -520,10 +523,7 @@ class Compile:
         summaries = await summaries_of(self._documents, past, reader)
         last = past[: max(DETAILED, request.token_budget // DETAILED_TOKENS)]
         read = [row for number, row in enumerate(last) if number < DETAILED or row[1].id not in summaries]
-        first, newest = await asyncio.gather(
-            self._observations(last[:DETAILED], reader, FIRST_READ, newest_first=False),
-            self._observations(read, reader, OBSERVATIONS_READ, newest_first=True),
-        )
+        newest = await self._observations(read, reader)
         return [
             *(
                 summary_block(session, summaries[session.id])
@@ -531,16 +531,14 @@ class Compile:
                 else session_block(session, newest.get(session.id, []))
                 for _, session in last
             ),
-            words_block(first, {session.id: newest.get(session.id, []) for _, session in last[:DETAILED]}),
+            replies_block({session.id: newest.get(session.id, []) for _, session in last[:DETAILED]}),
             earlier_block((session, summaries.get(session.id)) for _, session in past[len(last) :]),
         ]
 
-    async def _observations(
-        self, past: Sequence[tuple[int, Session]], reader: Reader, limit: int, *, newest_first: bool
-    ) -> dict[str, list[Observation]]:
-        """Observations of each session at its end or its beginning, by the session's id."""
+    async def _observations(self, past: Sequence[tuple[int, Session]], reader: Reader) -> dict[str, list[Observation]]:
+        """The newest observations of each session, by the session's id."""
         listings = [(session_observations(session.id), partition) for partition, session in past]
-        rows = await self._documents.ranges(listings, limit=limit, newest_first=newest_first)
+        rows = await self._documents.ranges(listings, limit=OBSERVATIONS_READ, newest_first=True)
         located = [
             (session.id, location_of(partition, member))
             for (partition, session), row in zip(past, rows, strict=True)

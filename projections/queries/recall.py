@@ -81,9 +81,9 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     Without `min_confidence` nothing is returned if the query probably has no answer (`ANSWERED_FROM`), and no result
     that is much less likely one than the best (`ranking.likely`); with it, what is less confident is left out, and
-    results of unknown confidence stay. `min_trust` is the lowest trust class of a result; from high to low: user_stated,
-    agent_concluded, imported, tool_output, external. With `fold` a result represents those that say nearly the same,
-    unless the question counts.
+    results of unknown confidence stay. `min_trust` is the lowest trust class of a result; from high to low:
+    user_stated, agent_concluded, imported, tool_output, external. With `fold` a result represents those that say nearly
+    the same, unless the question counts.
 
     With `max_tokens` the titles and contents of all results have at most so many tokens, and `content` is the snippet;
     a result that does not fit is left out, and counted in `omitted`.

@@ -30,9 +30,9 @@ from projections.queries.context import (
     part,
     profile_block,
     recall_block,
+    replies_block,
     slot_block,
     summary_block,
-    words_block,
 )
 from projections.queries.lookup import FileChange
 from projections.queries.observations import Enriched, enrich
@@ -243,20 +243,18 @@ def test_sessions_before_the_last_ones_are_a_line_each_of_what_was_wanted_and_ca
     ]
 
 
-def test_requests_and_last_replies_are_told_as_they_were_said_the_last_session_first():
+def test_last_replies_are_in_the_agents_words_without_courtesies_the_last_session_first():
     def turn(n: int, role: Any, content: str) -> Observation:
         return edit(n, content=content, role=role)
 
-    first = {"s2": [turn(4, "user", "Why is it slow?")], "s1": [turn(1, "tool_call", "ls"), turn(2, "user", "Hi.")]}
-    last = {"s2": [turn(6, "tool_result", "ok"), turn(5, "", "An index was missing.")], "s1": [turn(3, "", "Hello.")]}
-    block = words_block(first, last)
+    offered = turn(7, "", "Is there anything else I can help you with?")
+    last = {
+        "s2": [offered, turn(6, "tool_result", "ok"), turn(5, "", "An index was missing."), turn(4, "user", "Why?")],
+        "s1": [turn(3, "", "The test passes.")],
+    }
+    block = replies_block(last)
     assert block
-    assert block.lines == [
-        "- (2026-01-31, user) Why is it slow?",
-        "- (2026-01-31, user) Hi.",
-        "- (2026-01-31, agent) An index was missing.",
-        "- (2026-01-31, agent) Hello.",
-    ]
+    assert block.lines == ["- (2026-01-31) An index was missing.", "- (2026-01-31) The test passes."]
 
 
 def test_tokens_are_counted_as_the_caller_says():
