@@ -15,7 +15,7 @@ from msgspec import Struct
 from ingest.commands.decide import Caller, RecordLesson, SetSlot
 from ingest.events.envelope import Trust
 from ingest.log.position import project_route
-from ingest.platform.clock import Clock
+from ingest.platform.clock import Clock, from_ms
 from projections.compression.accounts import in_time, prose, user_prompt
 from projections.compression.compression import told_by
 from projections.compression.sentences import SCAN_CHARS, best, closed, distinct, leading, stated, term_set
@@ -201,6 +201,8 @@ async def reflect(
     observed = await newest(documents, timeline(tenant, project), Observation, PROJECT_OBSERVATIONS, reader)
     observed.sort(key=in_time)
     trusts |= {observation.id: observation.trust for observation in observed}
+    times = {str(document.id): document.occurred_at for document in (*public, *observed)}
+    times |= {lesson.id: from_ms(lesson.occurred_ms) for lesson in live}
 
     def concluded() -> list[tuple[Insight, Lesson | None]]:
         heard = ((observed[index], claim) for index, claim in told_by_agents(observed))
@@ -220,6 +222,7 @@ async def reflect(
             origin=REFLECTION,
             derived_from=insight.sources,
             trust=lowest(trusts[name] for name in insight.sources),
+            occurred_at=max(times[name] for name in insight.sources),
         )
         await writing.give(command)
         new += lesson is None
@@ -362,6 +365,7 @@ async def suggest(
     learned = list(filter(is_stated, learned))
     trusts: dict[str, Trust] = {item.id: item.trust for item in observations if is_stated(item)}
     session_of = {str(observation.id): observation.session for observation in observations}
+    times = {str(observation.id): observation.occurred_at for observation in observations}
     earlier = [{*map(session_of.get, lesson.sources)} for lesson in learned if lesson.origin == SUGGESTION]
     count = Counter(session for sessions in earlier for session in sessions)
     for suggestion in made:
@@ -381,6 +385,7 @@ async def suggest(
             origin=SUGGESTION,
             derived_from=suggestion.sources,
             trust=lowest(trusts[name] for name in suggestion.sources if name in trusts),  # of those it quotes
+            occurred_at=max(times[name] for name in suggestion.sources),
         )
         await writing.give(command)
 

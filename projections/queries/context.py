@@ -41,7 +41,6 @@ from projections.queries.recall import (
     Recall,
     RecallAnswer,
     RecallRequest,
-    RecallResult,
     TimeZone,
     estimated_tokens,
 )
@@ -59,8 +58,6 @@ MORE = "More is known than this: recall answers questions in plain words."
 MORE_FROM = 300
 """Tokens of a budget that has room for saying so."""
 SESSION_OBSERVATIONS = 5
-ANSWER_ODDS = 50
-"""A result is left out if its odds of being an answer are lower than the first one's by more than this factor."""
 NEAREST = 3
 """Results that are shown where recall is not sure enough of any to answer."""
 ABOUT_QUERY, NEAREST_TO_QUERY = "About your query", "Nearest to your query, probably no answer"
@@ -285,10 +282,14 @@ def memories_block(memories: Sequence[Memory], changed: Changes = UNCHANGED) -> 
 
 def lessons_block(lessons: Sequence[Lesson], now: datetime, changed: Changes = UNCHANGED) -> ContextPart | None:
     """The most confident lessons, as ranked, with how confident they are now, and when they last proved right."""
+
+    def date(lesson: Lesson) -> datetime:
+        return from_ms(lesson.reinforced_ms if lesson.reinforcements else lesson.occurred_ms)
+
     lines = [
         line_of(
             _short(
-                f"- ({lesson.confidence_at(now):.2f}, {from_ms(lesson.reinforced_ms):%Y-%m-%d}) {lesson.content}"
+                f"- ({lesson.confidence_at(now):.2f}, {date(lesson):%Y-%m-%d}) {lesson.content}"
                 + (f" - {lesson.context}" * bool(lesson.context))
             ),
             lesson.trust,
@@ -391,13 +392,7 @@ def _dated(session: Session, title: str) -> str:
 
 
 def recall_block(title: str, answer: RecallAnswer) -> ContextPart | None:
-    """The results of recall, best first, without those that are far less likely an answer than the first one."""
-    first = answer.confidence
-
-    def is_likely(result: RecallResult) -> bool:
-        sure = result.confidence
-        return first is None or sure is None or ANSWER_ODDS * sure * (1 - first) >= first * (1 - sure)
-
+    """The results of recall, best first."""
     lines = {
         row.id: line_of(
             f"- ({row.occurred_at:%Y-%m-%d}{', replaced' * bool(row.superseded_by)}) {_short(row.snippet)}",
@@ -405,7 +400,6 @@ def recall_block(title: str, answer: RecallAnswer) -> ContextPart | None:
             row.changed_since,
         )
         for row in answer.results
-        if is_likely(row)
     }
     return part("recall", title, lines.values(), lines)
 

@@ -458,6 +458,12 @@ def standardized(column: Floats) -> Floats:
     return (column - finite.mean()) / spread if spread > 1e-12 else column * 0.0
 
 
+def lowered(column: Floats, weight: float) -> Floats:
+    """What `stretched` times a weight is on the scale of the column."""
+    lowest = column.min(initial=np.inf)
+    return lowest + weight * (column - lowest)
+
+
 def stretched(column: Floats) -> Floats:
     """Onto 0..1; a constant becomes 1."""
     if not column.size or column.max() - column.min() < 1e-12:

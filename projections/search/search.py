@@ -42,6 +42,7 @@ from projections.search.ranking import (
     evidence,
     idf_of,
     likely,
+    lowered,
     score,
     share_of,
     stretched,
@@ -175,9 +176,12 @@ def _ranked(
         "echo": echo,
         **weights,
     }
-    confidences = _confidences(candidates, question, query_terms, pool, order, measured)
+    # a summary says all that its sources do, and would take their share of the answer
+    is_summary = rows.is_of("sum_", documents)
+    competing = np.where(is_summary, lowered(scores.final, SUMMARY_WEIGHT), scores.final)
+    confidences = _confidences(candidates, question, query_terms, pool, order, measured, competing)
     best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
-    are_likely = _likely(question, measured, confidences)
+    are_likely = _likely(question, measured, share_of(competing) if confidences is None else confidences.answers)
     return _to_hits(rows, documents, best, weighed, parts, confidences, query_terms, are_likely)
 
 
@@ -325,9 +329,10 @@ def _confidences(
     pool: Pool,
     order: Sequence[int],
     measured: PoolFeatures,
+    final: Floats,
 ) -> Confidence | None:
-    """How likely the question has an answer and each document of the pool is one. 0 for a question without words, such
-    as punctuation.
+    """How likely the question has an answer and each document of the pool, of these scores, is one. 0 for a question
+    without words, such as punctuation.
 
     None if unknown: without both words and static vectors, or if the question or the first results are in a language
     without static vectors.
@@ -348,16 +353,16 @@ def _confidences(
     if shares and np.mean(shares) < KNOWN_FROM:
         return None
     # not with the lifts of a named time and of identifiers: what they pass would seem impossible
-    return confidence(measured.evidence, measured.scores.final)
+    return confidence(measured.evidence, final)
 
 
-def _likely(question: Question, measured: PoolFeatures, sure: Confidence | None) -> NDArray[np.bool_] | None:
+def _likely(question: Question, measured: PoolFeatures, answers: Floats) -> NDArray[np.bool_] | None:
     """(n,), which results are returned by default; None for all of them: a named time puts its documents first and
     excludes nothing. A word or two asks for all that have one of them."""
     if question.mode != "hybrid" or question.named is not None:
         return None
     if not is_lookup(question.text):
-        return likely(share_of(measured.scores.final) if sure is None else sure.answers, measured.near)
+        return likely(answers, measured.near)
     says = np.asarray((measured.scores.said > 0).any(axis=1), np.bool_)
     return says if says.any() else None
 

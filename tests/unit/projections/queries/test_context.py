@@ -185,13 +185,6 @@ def test_what_was_asked_for_comes_before_everything():
     assert told.blocks[1].text == "## guidance (2026-01-31)\nAsk first."
 
 
-def test_results_are_cut_where_they_are_far_less_likely_than_the_first():
-    answer = found("Surely.", "Likely.", "Hardly.", "Unknown.", sure=[0.9, 0.6, 0.1, 0.9])
-    block = recall_block("About your query", answer)
-    assert block
-    assert block.sources == ["mem_0", "mem_1", "mem_3"]
-
-
 def test_a_sentence_is_told_once_where_it_is_needed_most():
     recalled = recall_block("About your query", found("The pool has 18 connections. It was 30."))
     memories = memories_block([memory(7, "the pool has 18 connections")])

@@ -27,7 +27,10 @@ from projections.search.ranking import (
     evidence,
     idf_of,
     likely,
+    lowered,
     score,
+    share_of,
+    stretched,
 )
 from projections.search.terms import LONGEST_WORD, date_terms, leading_stop_words, required_terms, terms, wholes
 
@@ -594,3 +597,18 @@ def test_results_far_less_likely_than_the_best_are_not_returned(
 ):
     near = np.array(says, np.float64).reshape(-1, 1)
     assert likely(np.array(answers, np.float64), near).tolist() == kept
+
+
+@given(st.lists(st.floats(-50, 50), min_size=2, max_size=20), st.floats(0, 1))
+def test_a_lowered_score_is_what_its_relevance_times_the_weight_stands_for(scores: list[float], weight: float):
+    column = np.array(scores)
+    if column.max() - column.min() > 1e-6:
+        relevance = (lowered(column, weight) - column.min()) / (column.max() - column.min())
+        assert relevance == pytest.approx(weight * stretched(column), abs=1e-9)
+
+
+def test_a_summary_leaves_its_sources_their_share_of_the_answer():
+    summary_first = np.array([9.0, 6.0, 5.0, -3.0])
+    is_summary = np.array([True, False, False, False])
+    competing = np.where(is_summary, lowered(summary_first, 0.5), summary_first)
+    assert share_of(competing)[1] > 2 * share_of(summary_first)[1]
