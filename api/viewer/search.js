@@ -6,7 +6,7 @@ import { el } from "./dom.js";
 import { empty, facts, failure, field, tag, time } from "./parts.js";
 import { change, href } from "./route.js";
 import { scoreBar, scoreTable } from "./score.js";
-import { count, headed, percent, projectName, shortened, when } from "./text.js";
+import { count, headed, percent, projectName, shortened, sureness, when } from "./text.js";
 
 export const title = "Search";
 const KINDS = ["observation", "memory", "lesson", "summary"];
@@ -165,7 +165,7 @@ function notes(answer) {
       "p",
       { class: "quiet" },
       `${count(answer.results.length, "result")} in ${Math.round(answer.took_ms)} ms`,
-      answer.confidence !== null && answer.results.length > 0 && `, ${percent(answer.confidence)} confidence`,
+      answer.certainty && answer.results.length > 0 && `. An answer is recorded: ${sureness(answer)}`,
     ),
     lag > 0 &&
       el("p", { class: "warning" }, `${count(lag, "event")} are not applied yet, so something new may be missing.`),
@@ -253,13 +253,9 @@ function linked(result, words) {
     : words;
 }
 
-function sure({ confidence }) {
-  if (confidence === undefined || confidence === null) return null;
-  return el(
-    "span",
-    { class: confidence >= 0.5 ? "sure high" : "sure", title: "Confidence that this is an answer" },
-    `${percent(confidence)} confidence`,
-  );
+function sure(result) {
+  if (!result.certainty) return null;
+  return el("span", { class: `certainty ${result.certainty}`, title: "Whether this is an answer" }, sureness(result));
 }
 
 /** The documents that say nearly the same, fetched when somebody wants to see them. */

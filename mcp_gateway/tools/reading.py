@@ -45,6 +45,7 @@ class RecalledDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     content: Annotated[str, Meta(description="The full text, if requested.")] = ""
     details: Annotated[dict[str, Any], Meta(description="Other fields of a document read by id.")] = {}
     confidence: Annotated[float, Meta(description="0 to 1: probability that this is an answer.")] | UnsetType = UNSET
+    certainty: str = ""
     score: Annotated[float, Meta(description="For full results; comparable within this answer.")] | UnsetType = UNSET
     occurred_at: Annotated[datetime, Meta(tz=True)]
     agent_id: str = ""
@@ -92,6 +93,7 @@ def _document(result: "RecallResult") -> RecalledDocument:
         kind=result.kind,
         title=result.title,
         confidence=UNSET if result.confidence is None else result.confidence,
+        certainty=result.certainty or "",
         occurred_at=result.occurred_at,
         agent_id=result.agent_id or "",
         session_id=result.session_id or "",
@@ -114,10 +116,17 @@ def _title_and_rest(title: str, text: str) -> tuple[str, str]:
 
 
 def answered(
-    results: list[RecalledDocument], degraded: list[str], *, whole: bool, omitted: "Omitted | None" = None
+    results: list[RecalledDocument],
+    degraded: list[str],
+    *,
+    whole: bool,
+    omitted: "Omitted | None" = None,
+    answer: "RecallAnswer | None" = None,
 ) -> Recalled:
-    """The results, `whole` or as entries, with notes, one of them on what did not fit."""
+    """The results, `whole` or as entries, with notes on the confidence of the answer and on what did not fit."""
     note = DATA_NOT_INSTRUCTIONS if whole else f"{DATA_NOT_INSTRUCTIONS} {READ_WHOLE}"
+    if answer is not None and answer.certainty and answer.confidence is not None:
+        note += f" That an answer is recorded is {in_words(answer.certainty, answer.confidence)}."
     if omitted and omitted.count:
         note += f" Left out by `max_tokens`: {omitted.count} results of {omitted.tokens} tokens."
     return Recalled(results=results, note=note, degraded=degraded)
@@ -146,6 +155,11 @@ def nothing(query: str, least: float | None, nearest: float | None, degraded: li
 def percent(confidence: float) -> str:
     """A probability, never rounded up to 100%."""
     return f"{min(99, round(confidence * 100))}%"
+
+
+def in_words(certainty: str, confidence: float) -> str:
+    """A confidence by its word and its number."""
+    return f"{certainty} ({percent(confidence)} confidence)"
 
 
 def recalled_text(recalled: Recalled, most: int = SHOWN_CHARACTERS) -> str:
@@ -190,7 +204,7 @@ def _facts(document: RecalledDocument) -> Iterator[str]:
     if document.project:
         yield f"project {document.project}"
     if document.confidence is not UNSET:
-        yield f"{percent(document.confidence)} confidence"
+        yield in_words(document.certainty, document.confidence)
     if document.confirmed:
         yield f"confirmed {document.confirmed}x"
     if document.derived_from:
@@ -291,7 +305,7 @@ async def recall(call: Call, arguments: RecallArguments) -> ToolAnswer:
             results, omitted = await call.queries.recall.fitting(
                 results, lambda result: "\n".join(_entry(1, result)), arguments.max_tokens - ENVELOPE_TOKENS
             )
-        recalled = answered(results, lacks, whole=arguments.full, omitted=omitted)
+        recalled = answered(results, lacks, whole=arguments.full, omitted=omitted, answer=answer)
     else:
         least = None if arguments.min_confidence is UNSET else arguments.min_confidence
         recalled = nothing(arguments.query, least, answer.confidence, lacks, narrowed=arguments.narrowed)

@@ -41,7 +41,7 @@ from projections.queries.views import in_view
 from projections.search.cues import is_lookup
 from projections.search.dates import NamedTime, named_time
 from projections.search.index import EmbedderMismatch, IndexService
-from projections.search.question import Filter, Hit, Question, Ranking
+from projections.search.question import Certainty, Filter, Hit, Question, Ranking, certainty
 from projections.search.ranking import ANSWERED_FROM, UNLIKELY
 from projections.search.similarity import states_the_same
 from projections.search.terms import SCANNED, snippet, terms
@@ -123,7 +123,8 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One recalled document. `score` is comparable within one answer only, `confidence` (0..1) among all.
+    """One recalled document. `score` is comparable within one answer only, `confidence` (0..1) among all; `certainty`
+    is a word for it.
 
     `snippet` is the part of it that the query's words are in, `trust` its trust class (left out: agent_concluded).
     `derived_from` are the documents it was made of, `confirmed` how often it proved right, `repeats` those that say
@@ -142,6 +143,7 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     occurred_at: datetime
     metadata: dict[str, str]
     confidence: float | None = None
+    certainty: Certainty | None = None
     derived_from: list[str] = []
     confirmed: int = 0
     repeats: list[str] = []
@@ -159,12 +161,14 @@ class Omitted(Struct, frozen=True, kw_only=True):
 
 class RecallAnswer(Struct, frozen=True, kw_only=True):
     """What was recalled. `confidence` (0..1) is how likely the query has an answer here, also where nothing is
-    returned; None where that is not known. `lag`: log entries not searchable yet, by partition; `degraded`: what was
-    left out; `notes`: names in the request of which nothing is found; `omitted` is null without `max_tokens`.
+    returned, and `certainty` a word for it; None where that is not known. `lag`: log entries not searchable yet, by
+    partition; `degraded`: what was left out; `notes`: names in the request of which nothing is found; `omitted` is null
+    without `max_tokens`.
     """
 
     results: list[RecallResult]
     confidence: float | None = None
+    certainty: Certainty | None = None
     took_ms: float
     lag: dict[int, int]
     degraded: list[str]
@@ -241,6 +245,7 @@ class Recall:
             notes=await self._lookup.unknown(reader, sorted(projects), *others),
             results=results,
             confidence=confidence,
+            certainty=certainty(confidence),
             took_ms=round((time.perf_counter() - started) * 1000, 2),
             lag=dict(self._index.lag),
             degraded=degraded,
@@ -381,6 +386,7 @@ def _result(hit: Hit, document: Document, repeats: list[str], words: Sequence[st
         occurred_at=occurred_at,
         metadata=metadata or {},
         confidence=hit.confidence,
+        certainty=certainty(hit.confidence),
         derived_from=derived_from or [],
         confirmed=confirmed,
         repeats=repeats,

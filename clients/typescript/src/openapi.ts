@@ -1536,10 +1536,13 @@ export interface components {
         /**
          * RecallAnswer
          * @description What was recalled. `confidence` (0..1) is how likely the query has an answer here, also where nothing is
-         *         returned; None where that is not known. `lag`: log entries not searchable yet, by partition; `degraded`: what was
-         *         left out; `notes`: names in the request of which nothing is found; `omitted` is null without `max_tokens`.
+         *         returned, and `certainty` a word for it; None where that is not known. `lag`: log entries not searchable yet, by
+         *         partition; `degraded`: what was left out; `notes`: names in the request of which nothing is found; `omitted` is null
+         *         without `max_tokens`.
          */
         RecallAnswer: {
+            /** @default null */
+            certainty?: ("likely" | "sure" | "unsure") | null;
             /** @default null */
             confidence?: number | null;
             degraded: string[];
@@ -1643,7 +1646,8 @@ export interface components {
         };
         /**
          * RecallResult
-         * @description One recalled document. `score` is comparable within one answer only, `confidence` (0..1) among all.
+         * @description One recalled document. `score` is comparable within one answer only, `confidence` (0..1) among all; `certainty`
+         *         is a word for it.
          *
          *         `snippet` is the part of it that the query's words are in, `trust` its trust class (left out: agent_concluded).
          *         `derived_from` are the documents it was made of, `confirmed` how often it proved right, `repeats` those that say
@@ -1651,6 +1655,8 @@ export interface components {
          */
         RecallResult: {
             agent_id: string | null;
+            /** @default null */
+            certainty?: ("likely" | "sure" | "unsure") | null;
             /** @default [] */
             changed_since?: components["schemas"]["FileChange"][];
             /** @default null */
@@ -4556,10 +4562,12 @@ export interface operations {
                      *           "project": "shop",
                      *           "occurred_at": "2026-01-31T12:00:00Z",
                      *           "metadata": {},
-                     *           "confidence": 0.93
+                     *           "confidence": 0.93,
+                     *           "certainty": "sure"
                      *         }
                      *       ],
                      *       "confidence": 0.93,
+                     *       "certainty": "sure",
                      *       "took_ms": 4.1,
                      *       "lag": {},
                      *       "degraded": []
