@@ -391,12 +391,14 @@ def results_table(results: list[dict[str, Any]]) -> Table:
     rows.columns[0].justify = "right"
     for result in results:
         what = Text(result["snippet"] or result["title"])
-        if more := len(result.get("repeats", ())):
+        summaries = [name for name in result.get("repeats", ()) if name.startswith("sum_")]
+        if more := len(result.get("repeats", ())) - len(summaries):
             what.append(f" (and {more} more like it)", style="dim")
         for change in result.get("changed_since", ()):
             times = f"{change['times']} times" if change["times"] > 1 else "once"
             what.append(f" ({plain(change['file'])} changed {times} since)", style="yellow")
         what.append(f"\n{result['id']}", style="dim")
+        what.append("".join(f" quoted in {name}" for name in summaries), style="dim")
         if trust := result.get("trust"):
             what.append(f" {trust.replace('_', ' ')}", style="dim")
         if terms := result.get("explain"):

@@ -258,17 +258,13 @@ function sure(result) {
   return el("span", { class: `certainty ${result.certainty}`, title: "Whether this is an answer" }, sureness(result));
 }
 
-/** The documents that say nearly the same, fetched when somebody wants to see them. */
+/** The documents that say the same, fetched when somebody wants to see them. */
 function repeats(ids) {
   const list = el("ul", { class: "plain" });
   return el(
     "details",
     { ontoggle: fetched },
-    el(
-      "summary",
-      {},
-      `${count(ids.length, "near-duplicate")}`,
-    ),
+    el("summary", {}, `Also in ${count(ids.length, "document")}`),
     list,
   );
   async function fetched() {

@@ -53,7 +53,7 @@ class RecalledDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     project: str = ""
     derived_from: Annotated[list[str], Meta(description="Documents it was derived from.")] = []
     confirmed: Annotated[int, Meta(description="How often it was confirmed.")] = 0
-    repeats: Annotated[list[str], Meta(description="Near-duplicates.")] = []
+    repeats: Annotated[list[str], Meta(description="Near-duplicates, and the summary that quotes it.")] = []
     trust: str = ""
     changed_since: list[str] = []
     metadata: dict[str, str] = {}
@@ -212,8 +212,10 @@ def _facts(document: RecalledDocument) -> Iterator[str]:
     yield from document.changed_since
     if document.trust:
         yield document.trust.replace("_", " ")
-    if document.repeats:
-        yield f"{len(document.repeats)} near-duplicates"
+    summaries = [name for name in document.repeats if name.startswith("sum_")]
+    if alike := len(document.repeats) - len(summaries):
+        yield f"{alike} near-duplicate{'s' * (alike > 1)}"
+    yield from (f"quoted in {name}" for name in summaries)
     yield document.id
 
 

@@ -27,6 +27,7 @@ from ingest.platform.clock import Clock, system_clock, time_zone, to_ms
 from ingest.platform.partial import left_out, left_out_message
 from ingest.platform.tracing import Attributes, span
 from projections.compression.accounts import headline, prose
+from projections.compression.sentences import SCAN_CHARS, has_words, pieces, plain
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.index_entry import searchable, texts_in
@@ -128,7 +129,8 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `snippet` is the part of it that the query's words are in, `trust` its trust class (left out: agent_concluded).
     `derived_from` are the documents it was made of, `confirmed` how often it proved right, `repeats` those that say
-    nearly the same. `changed_since` are files that a memory or lesson names and that were changed after it.
+    nearly the same and the summary that quotes it. `changed_since` are files that a memory or lesson names and that
+    were changed after it.
     """
 
     id: str
@@ -328,7 +330,7 @@ class Recall:
         recalled = [
             result for result in recalled if result.hit.confidence is None or result.hit.confidence >= (least or 0)
         ]
-        recalled = recalled[: request.limit]
+        recalled = (told_once(recalled) if request.fold else recalled)[: request.limit]
         if self._on_hits is not None:
             self._on_hits(result.hit for result in recalled)
         return RecalledDocuments(recalled, degraded, best)
@@ -366,6 +368,52 @@ def folded(searched: Sequence[Hit], existing: Mapping[str, Document]) -> list[Re
     if not any(hit.repeats for hit in searched):
         return results
     return sorted(results, key=lambda result: result.hit.score, reverse=True)
+
+
+def told_once(results: Sequence[Recalled]) -> list[Recalled]:
+    """The results, best first, without the summaries that only quote observations among them.
+
+    A summary is listed as a repeat of the first observation that it quotes, which takes its place if that is better:
+    the observation has the details, and its own author, time and trust class.
+    """
+    summary_of: dict[int, int] = {}
+    for number, result in enumerate(results):
+        if isinstance(result.document, Summary) and (quoted := _quoted(result, results)) is not None:
+            summary_of[quoted] = number
+
+    def best_place(number: int) -> int:
+        return min(number, summary_of.get(number, number))
+
+    def joined(number: int) -> Recalled:
+        result, summary = results[number], summary_of.get(number)
+        if summary is None:
+            return result
+        hit = replace(result.hit, score=results[best_place(number)].hit.score)
+        return result._replace(hit=hit, repeats=[*result.repeats, results[summary].hit.id])
+
+    left = {*range(len(results))}.difference(summary_of.values())
+    return [joined(number) for number in sorted(left, key=best_place)]
+
+
+def _quoted(summary: Recalled, results: Sequence[Recalled]) -> int | None:
+    """The first observation that a summary quotes; None unless all its sentences that have a word of the question (if
+    none has, all its sentences) are in observations among the results."""
+    assert isinstance(summary.document, Summary)
+    texts, speakers = dict[int, str](), {"User"}
+    for number, (_, document, _) in enumerate(results):
+        if isinstance(document, Observation) and document.session == summary.document.session:
+            texts[number] = plain(prose(document)[:SCAN_CHARS] or headline(document))
+            speakers.add(document.agent_id)
+
+    def first_with(sentence: str) -> int | None:
+        speaker, _, rest = sentence.partition(": ")
+        phrase = rest if speaker in speakers else sentence
+        return next((number for number, text in texts.items() if has_words(text, phrase)), None)
+
+    sentences = [piece for line in _text(summary.document).splitlines() for piece in pieces(line)]
+    words = {*summary.hit.terms}
+    quoted = [first_with(it) for it in [it for it in sentences if not words.isdisjoint(terms(it))] or sentences]
+    return None if None in quoted else min((number for number in quoted if number is not None), default=None)
 
 
 def _result(hit: Hit, document: Document, repeats: list[str], words: Sequence[str], *, explain: bool) -> RecallResult:

@@ -1651,7 +1651,8 @@ export interface components {
          *
          *         `snippet` is the part of it that the query's words are in, `trust` its trust class (left out: agent_concluded).
          *         `derived_from` are the documents it was made of, `confirmed` how often it proved right, `repeats` those that say
-         *         nearly the same. `changed_since` are files that a memory or lesson names and that were changed after it.
+         *         nearly the same and the summary that quotes it. `changed_since` are files that a memory or lesson names and that
+         *         were changed after it.
          */
         RecallResult: {
             agent_id: string | null;
