@@ -400,7 +400,7 @@ def _quoted(summary: Recalled, results: Sequence[Recalled]) -> int | None:
     none has, all its sentences) are in observations among the results."""
     assert isinstance(summary.document, Summary)
     texts, speakers = dict[int, str](), {"User"}
-    for number, (_, document, _) in enumerate(results):
+    for number, document in enumerate(result.document for result in results):
         if isinstance(document, Observation) and document.session == summary.document.session:
             texts[number] = plain(prose(document)[:SCAN_CHARS] or headline(document))
             speakers.add(document.agent_id)
