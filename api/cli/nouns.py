@@ -375,7 +375,7 @@ def _show_results(output: Output, client: ApiClient, answer: Any, values: Values
         nearest = "" if sure is None else f"; the closest match has {sure:.0%} confidence (--min-confidence 0 shows it)"
         output.note(f"No results{nearest}.")
         raise typer.Exit(FAILED)
-    recorded = f"; that an answer is recorded is {_confidence(answer)}" if answer.get("certainty") else ""
+    recorded = f"; an answer is recorded: {_confidence(answer)}" if answer.get("certainty") else ""
     footer = f"{len(answer['results'])} in {answer['took_ms']:.0f} ms{recorded}{left_out}"
     output.show(results_table(answer["results"]), footer)
 

@@ -126,7 +126,7 @@ def answered(
     """The results, `whole` or as entries, with notes on the confidence of the answer and on what did not fit."""
     note = DATA_NOT_INSTRUCTIONS if whole else f"{DATA_NOT_INSTRUCTIONS} {READ_WHOLE}"
     if answer is not None and answer.certainty and answer.confidence is not None:
-        note += f" That an answer is recorded is {in_words(answer.certainty, answer.confidence)}."
+        note += f" An answer is recorded: {in_words(answer.certainty, answer.confidence)}."
     if omitted and omitted.count:
         note += f" Left out by `max_tokens`: {omitted.count} results of {omitted.tokens} tokens."
     return Recalled(results=results, note=note, degraded=degraded)

@@ -185,7 +185,7 @@ async def test_recall_answers_a_short_entry_a_result_with_its_id(
         "2. Build (2026-01-31, observation, session s1, project atlas, likely (42% confidence), obs_2)",
         "   a b",
         "</mnemolog-recall>",
-        "`recall` with `ids` reads whole documents. That an answer is recorded is sure (96% confidence).",
+        "`recall` with `ids` reads whole documents. An answer is recorded: sure (96% confidence).",
     ]
     assert given.structured_content["results"][0] == {
         "id": "mem_1",
