@@ -5,7 +5,7 @@ import { el, fill, svg } from "./dom.js";
 import { event, knownAt, Moments, MOST } from "./moments.js";
 import { chooseProject, empty, failure, field, filters, list, select, tag } from "./parts.js";
 import { href, stay } from "./route.js";
-import { count, number, projectName, shortened, sureness, when } from "./text.js";
+import { count, inWords, number, projectName, shortened, when } from "./text.js";
 import { clockTime, turn } from "./turn.js";
 
 export const title = "Replay";
@@ -376,7 +376,7 @@ const answer = (one, note) => [
   el(
     "span",
     { class: "certainty" },
-    [one.agent_id, one.certainty && sureness(one)].filter(Boolean).join(", "),
+    [one.agent_id, one.certainty && inWords(one)].filter(Boolean).join(", "),
   ),
   note && [" ", tag(note, "old")],
 ];
