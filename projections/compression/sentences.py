@@ -113,12 +113,12 @@ def closed(sentence: str) -> str:
 
 def says(text: str, phrase: str) -> bool:
     """Returns whether a text has these words, one after another; False for no words at all."""
-    return has_words(plain(text), phrase)
+    return has_words(plain(text), plain(phrase))
 
 
 def has_words(text: str, phrase: str) -> bool:
-    """Returns the same of a text that is `plain` already: for one that is asked about several phrases."""
-    words = plain(phrase).strip(_END)
+    """Returns what `says` does, of a text and a phrase that are `plain` already."""
+    words = phrase.strip(_END)
     start = text.find(words) if any(map(str.isalnum, words)) else -1
     while start >= 0:
         before, after = text[start - 1 : start], text[start + len(words) : start + len(words) + 1]

@@ -407,7 +407,7 @@ def _quoted(summary: Recalled, results: Sequence[Recalled]) -> int | None:
 
     def first_with(sentence: str) -> int | None:
         speaker, _, rest = sentence.partition(": ")
-        phrase = rest if speaker in speakers else sentence
+        phrase = plain(rest if speaker in speakers else sentence)
         return next((number for number, text in texts.items() if has_words(text, phrase)), None)
 
     sentences = [piece for line in _text(summary.document).splitlines() for piece in pieces(line)]
