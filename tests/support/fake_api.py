@@ -14,7 +14,7 @@ EVENT = {
 }  # fmt: skip
 RESULT: dict[str, Any] = {
     "id": "obs_1", "kind": "observation", "score": 0.5, "title": "tests are red", "snippet": "tests [bold]are[/] red",
-    "content": "tests [bold]are[/] red, as they were yesterday", "repeats": ["obs_2"], "agent_id": "ada",
+    "content": "tests [bold]are[/] red, as they were yesterday", "repeats": ["obs_2", "sum_3"], "agent_id": "ada",
     "occurred_at": "2026-03-14T09:26:53Z", "metadata": {}, "explain": {"lexical": 1.5}, "confidence": 0.996,
     "certainty": "sure",
 }  # fmt: skip
