@@ -375,16 +375,24 @@ def _show_results(output: Output, client: ApiClient, answer: Any, values: Values
         nearest = "" if sure is None else f"; the closest match has {sure:.0%} confidence (--min-confidence 0 shows it)"
         output.note(f"No results{nearest}.")
         raise typer.Exit(FAILED)
-    output.show(results_table(answer["results"]), f"{len(answer['results'])} in {answer['took_ms']:.0f} ms{left_out}")
+    recorded = f"; an answer is recorded: {_confidence(answer)}" if answer.get("certainty") else ""
+    footer = f"{len(answer['results'])} in {answer['took_ms']:.0f} ms{recorded}{left_out}"
+    output.show(results_table(answer["results"]), footer)
+
+
+def _confidence(answer: Mapping[str, Any]) -> str:
+    """The word and the number, never rounded up to 100 %."""
+    return f"{answer['certainty']} ({min(99, round(100 * answer['confidence']))}%)"
 
 
 def results_table(results: list[dict[str, Any]]) -> Table:
     """Recalled documents, best first; with the terms of each score if they were requested."""
-    rows = table("sure", "kind", "agent", "when", "what")
+    rows = table("confidence", "kind", "agent", "when", "what")
     rows.columns[0].justify = "right"
     for result in results:
         what = Text(result["snippet"] or result["title"])
-        if more := len(result.get("repeats", ())):
+        summaries = [name for name in result.get("repeats", ()) if name.startswith("sum_")]
+        if more := len(result.get("repeats", ())) - len(summaries):
             what.append(f" (and {more} more like it)", style="dim")
         for change in result.get("changed_since", ()):
             times = f"{change['times']} times" if change["times"] > 1 else "once"
@@ -392,12 +400,13 @@ def results_table(results: list[dict[str, Any]]) -> Table:
         if newer := result.get("superseded_by"):
             what.append(f" (probably replaced by {newer})", style="yellow")
         what.append(f"\n{result['id']}", style="dim")
+        what.append("".join(f" quoted in {name}" for name in summaries), style="dim")
         if trust := result.get("trust"):
             what.append(f" {trust.replace('_', ' ')}", style="dim")
         if terms := result.get("explain"):
             what.append("\n" + "  ".join(f"{plain(name)} {value:.2f}" for name, value in terms.items()), style="dim")
         # without a confidence, the score, which is only comparable within one answer
-        confidence = f"{result['confidence']:.0%}" if "confidence" in result else f"{result['score']:.3f}"
+        confidence = _confidence(result) if "certainty" in result else f"{result['score']:.3f}"
         agent = Text(one_line(result["agent_id"] or "", 24))
         rows.add_row(confidence, result["kind"], agent, when(result["occurred_at"], "%Y-%m-%d"), what)
     return rows

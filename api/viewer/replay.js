@@ -5,7 +5,7 @@ import { el, fill, svg } from "./dom.js";
 import { event, knownAt, Moments, MOST } from "./moments.js";
 import { chooseProject, empty, failure, field, filters, list, select, tag } from "./parts.js";
 import { href, stay } from "./route.js";
-import { count, number, percent, projectName, shortened, when } from "./text.js";
+import { count, inWords, number, projectName, shortened, when } from "./text.js";
 import { clockTime, turn } from "./turn.js";
 
 export const title = "Replay";
@@ -375,10 +375,8 @@ const answer = (one, note) => [
   " ",
   el(
     "span",
-    { class: "sure" },
-    [one.agent_id, one.confidence !== undefined && one.confidence !== null && `${percent(one.confidence)} confidence`]
-      .filter(Boolean)
-      .join(", "),
+    { class: "certainty" },
+    [one.agent_id, one.certainty && inWords(one)].filter(Boolean).join(", "),
   ),
   note && [" ", tag(note, "old")],
 ];

@@ -6,7 +6,7 @@ import { el } from "./dom.js";
 import { empty, facts, failure, field, tag, time } from "./parts.js";
 import { change, href } from "./route.js";
 import { scoreBar, scoreTable } from "./score.js";
-import { count, headed, percent, projectName, shortened, when } from "./text.js";
+import { count, headed, inWords, percent, projectName, shortened, when } from "./text.js";
 
 export const title = "Search";
 const KINDS = ["observation", "memory", "lesson", "summary"];
@@ -152,7 +152,7 @@ async function results(query, route) {
           answer.results.map((one) => el("li", {}, card(one))),
         )
       : nothing(all, route),
-    leftOut(left, least),
+    leftOut(left, least, answer.results.length),
   );
 }
 
@@ -165,7 +165,7 @@ function notes(answer) {
       "p",
       { class: "quiet" },
       `${count(answer.results.length, "result")} in ${Math.round(answer.took_ms)} ms`,
-      answer.confidence !== null && answer.results.length > 0 && `, ${percent(answer.confidence)} confidence`,
+      answer.certainty && answer.results.length > 0 && `. An answer is recorded: ${inWords(answer)}`,
     ),
     lag > 0 &&
       el("p", { class: "warning" }, `${count(lag, "event")} are not applied yet, so something new may be missing.`),
@@ -184,18 +184,15 @@ function nothing(all, route) {
     );
   return empty(
     "No confident results",
-    nearest.confidence === undefined
-      ? ""
-      : `The closest match has ${percent(nearest.confidence)} confidence. Agents get no result rather than a wrong one.`,
+    all.certainty ? `An answer is recorded: ${inWords(all)}. Agents get no result rather than a wrong one.` : "",
     el("p", { class: "quote" }, shortened(nearest.snippet)),
   );
 }
 
-function leftOut(left, least) {
+function leftOut(left, least, shown) {
   if (!left.length) return null;
-  const why = least
-    ? `below ${percent(Number(least))} confidence`
-    : "the best result is below the server's minimum confidence";
+  const limit = shown ? "far less likely than the first one" : "the answer is below the server's minimum confidence";
+  const why = least ? `below ${percent(Number(least))} confidence` : limit;
   return el(
     "details",
     { class: "left" },
@@ -254,26 +251,18 @@ function linked(result, words) {
     : words;
 }
 
-function sure({ confidence }) {
-  if (confidence === undefined || confidence === null) return null;
-  return el(
-    "span",
-    { class: confidence >= 0.5 ? "sure high" : "sure", title: "Confidence that this is an answer" },
-    `${percent(confidence)} confidence`,
-  );
+function sure(result) {
+  if (!result.certainty) return null;
+  return el("span", { class: `certainty ${result.certainty}`, title: "Whether this is an answer" }, inWords(result));
 }
 
-/** The documents that say nearly the same, fetched when somebody wants to see them. */
+/** The documents that say the same, fetched when somebody wants to see them. */
 function repeats(ids) {
   const list = el("ul", { class: "plain" });
   return el(
     "details",
     { ontoggle: fetched },
-    el(
-      "summary",
-      {},
-      `${count(ids.length, "near-duplicate")}`,
-    ),
+    el("summary", {}, `Also in ${count(ids.length, "document")}`),
     list,
   );
   async function fetched() {

@@ -32,6 +32,8 @@ export function clock(iso) {
 export const when = (iso) => TIME.format(new Date(iso));
 export const number = (value) => NUMBER.format(value);
 export const percent = (share) => `${Math.round(share * 100)} %`;
+/** A confidence by its word and its number, which is never rounded up to 100 %. */
+export const inWords = ({ certainty, confidence }) => `${certainty}, ${percent(Math.min(0.99, confidence))} confidence`;
 
 /** "1 memory", "3 memories". */
 export function count(amount, one, many = `${one}s`) {

@@ -45,6 +45,7 @@ class RecalledDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     content: Annotated[str, Meta(description="The full text, if requested.")] = ""
     details: Annotated[dict[str, Any], Meta(description="Other fields of a document read by id.")] = {}
     confidence: Annotated[float, Meta(description="0 to 1: probability that this is an answer.")] | UnsetType = UNSET
+    certainty: str = ""
     score: Annotated[float, Meta(description="For full results; comparable within this answer.")] | UnsetType = UNSET
     occurred_at: Annotated[datetime, Meta(tz=True)]
     agent_id: str = ""
@@ -52,7 +53,7 @@ class RecalledDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     project: str = ""
     derived_from: Annotated[list[str], Meta(description="Documents it was derived from.")] = []
     confirmed: Annotated[int, Meta(description="How often it was confirmed.")] = 0
-    repeats: Annotated[list[str], Meta(description="Near-duplicates.")] = []
+    repeats: Annotated[list[str], Meta(description="Near-duplicates, and the summary that quotes it.")] = []
     trust: str = ""
     changed_since: list[str] = []
     superseded_by: Annotated[str, Meta(description="Newer, and probably replaces it.")] = ""
@@ -93,6 +94,7 @@ def _document(result: "RecallResult") -> RecalledDocument:
         kind=result.kind,
         title=result.title,
         confidence=UNSET if result.confidence is None else result.confidence,
+        certainty=result.certainty or "",
         occurred_at=result.occurred_at,
         agent_id=result.agent_id or "",
         session_id=result.session_id or "",
@@ -116,10 +118,17 @@ def _title_and_rest(title: str, text: str) -> tuple[str, str]:
 
 
 def answered(
-    results: list[RecalledDocument], degraded: list[str], *, whole: bool, omitted: "Omitted | None" = None
+    results: list[RecalledDocument],
+    degraded: list[str],
+    *,
+    whole: bool,
+    omitted: "Omitted | None" = None,
+    answer: "RecallAnswer | None" = None,
 ) -> Recalled:
-    """The results, `whole` or as entries, with notes, one of them on what did not fit."""
+    """The results, `whole` or as entries, with notes on the confidence of the answer and on what did not fit."""
     note = DATA_NOT_INSTRUCTIONS if whole else f"{DATA_NOT_INSTRUCTIONS} {READ_WHOLE}"
+    if answer is not None and answer.certainty and answer.confidence is not None:
+        note += f" An answer is recorded: {in_words(answer.certainty, answer.confidence)}."
     if omitted and omitted.count:
         note += f" Left out by `max_tokens`: {omitted.count} results of {omitted.tokens} tokens."
     return Recalled(results=results, note=note, degraded=degraded)
@@ -148,6 +157,11 @@ def nothing(query: str, least: float | None, nearest: float | None, degraded: li
 def percent(confidence: float) -> str:
     """A probability, never rounded up to 100%."""
     return f"{min(99, round(confidence * 100))}%"
+
+
+def in_words(certainty: str, confidence: float) -> str:
+    """A confidence by its word and its number."""
+    return f"{certainty} ({percent(confidence)} confidence)"
 
 
 def recalled_text(recalled: Recalled, most: int = SHOWN_CHARACTERS) -> str:
@@ -192,7 +206,7 @@ def _facts(document: RecalledDocument) -> Iterator[str]:
     if document.project:
         yield f"project {document.project}"
     if document.confidence is not UNSET:
-        yield f"{percent(document.confidence)} confidence"
+        yield in_words(document.certainty, document.confidence)
     if document.confirmed:
         yield f"confirmed {document.confirmed}x"
     if document.derived_from:
@@ -202,8 +216,10 @@ def _facts(document: RecalledDocument) -> Iterator[str]:
         yield f"probably replaced by {document.superseded_by}"
     if document.trust:
         yield document.trust.replace("_", " ")
-    if document.repeats:
-        yield f"{len(document.repeats)} near-duplicates"
+    summaries = [name for name in document.repeats if name.startswith("sum_")]
+    if alike := len(document.repeats) - len(summaries):
+        yield f"{alike} near-duplicate{'s' * (alike > 1)}"
+    yield from (f"quoted in {name}" for name in summaries)
     yield document.id
 
 
@@ -295,7 +311,7 @@ async def recall(call: Call, arguments: RecallArguments) -> ToolAnswer:
             results, omitted = await call.queries.recall.fitting(
                 results, lambda result: "\n".join(_entry(1, result)), arguments.max_tokens - ENVELOPE_TOKENS
             )
-        recalled = answered(results, lacks, whole=arguments.full, omitted=omitted)
+        recalled = answered(results, lacks, whole=arguments.full, omitted=omitted, answer=answer)
     else:
         least = None if arguments.min_confidence is UNSET else arguments.min_confidence
         recalled = nothing(arguments.query, least, answer.confidence, lacks, narrowed=arguments.narrowed)

@@ -24,6 +24,7 @@ SENTENCE_CHARS = 260
 """Of a sentence of a summary."""
 _SHORTEST = 12
 """Characters; shorter is "Thanks!" or "All done."."""
+_END = " .!?…。！？,;:"
 _ROUNDING = 1e-9
 """Taken off before rounding up, because 0.7 * 30 may be a hair above 21; a probe too many misses nothing."""
 
@@ -111,6 +112,28 @@ def shortened(text: str, limit: int) -> str:
 def closed(sentence: str) -> str:
     """Returns the sentence with a full stop unless it already ends like one."""
     return sentence if sentence.endswith((*".!?…。！？",)) else sentence + "."
+
+
+def says(text: str, phrase: str) -> bool:
+    """Returns whether a text has these words, one after another; False for no words at all."""
+    return has_words(plain(text), plain(phrase))
+
+
+def has_words(text: str, phrase: str) -> bool:
+    """Returns what `says` does, of a text and a phrase that are `plain` already."""
+    words = phrase.strip(_END)
+    start = text.find(words) if any(map(str.isalnum, words)) else -1
+    while start >= 0:
+        before, after = text[start - 1 : start], text[start + len(words) : start + len(words) + 1]
+        if not any(letter.isalnum() or letter == "_" for letter in before + after):
+            return True
+        start = text.find(words, start + 1)
+    return False
+
+
+def plain(text: str) -> str:
+    """Returns a text as phrases are compared: on one line, without case and backticks."""
+    return " ".join(text.casefold().replace("`", "").split())
 
 
 def term_set(text: str) -> frozenset[str]:

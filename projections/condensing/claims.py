@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from projections.compression.accounts import is_call
-from projections.compression.sentences import alike_groups, pieces, statements, term_set
+from projections.compression.sentences import alike_groups, pieces, says, statements, term_set
 from projections.compression.words import CODE_SPAN, words
 from projections.search.similarity import NEGATIONS
 from projections.search.terms import terms
@@ -203,7 +203,6 @@ def _is_verb(word: str) -> bool:
 
 
 _MARKER = re.compile(r"\A(?:[-*+•]|\d{1,3}[.)])\s+")
-_END = " .!?…。！？,;:"
 
 
 class Remainder(Struct, frozen=True):
@@ -211,14 +210,6 @@ class Remainder(Struct, frozen=True):
 
     content: str
     sources: list[str]
-
-
-def says(text: str, phrase: str) -> bool:
-    """Returns whether a text has these words, one after another; False for no words at all."""
-    plain = _plain(phrase).strip(_END)
-    if not any(character.isalnum() for character in plain):
-        return False
-    return re.search(rf"(?<!\w){re.escape(plain)}(?!\w)", _plain(text)) is not None
 
 
 def sayers(phrase: str, texts: Mapping[str, str]) -> list[str]:
@@ -272,7 +263,3 @@ def reworded(content: str, texts: Mapping[str, str], threshold: float) -> Remain
 
 def _pieces(lines: Iterable[str]) -> Sequence[str]:
     return [piece for line in lines for piece in pieces(_MARKER.sub("", line)) if piece]
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().replace("`", "").split())

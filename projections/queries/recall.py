@@ -28,6 +28,7 @@ from ingest.platform.clock import Clock, system_clock, time_zone, to_ms
 from ingest.platform.partial import left_out, left_out_message
 from ingest.platform.tracing import Attributes, span
 from projections.compression.accounts import headline, prose
+from projections.compression.sentences import SCAN_CHARS, has_words, pieces, plain
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.index_entry import searchable, texts_in
@@ -42,7 +43,7 @@ from projections.queries.views import in_view
 from projections.search.cues import cues_of
 from projections.search.dates import NamedTime, named_time
 from projections.search.index import EmbedderMismatch, IndexService
-from projections.search.question import Filter, Hit, Question, Ranking
+from projections.search.question import Certainty, Filter, Hit, Question, Ranking, certainty
 from projections.search.ranking import ANSWERED_FROM
 from projections.search.similarity import states_the_same
 from projections.search.terms import SCANNED, snippet, terms
@@ -124,12 +125,13 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One recalled document. `score` is comparable within one answer only, `confidence` (0..1) among all.
+    """One recalled document. `score` is comparable within one answer only, `confidence` (0..1) among all; `certainty`
+    is a word for it.
 
     `snippet` is the part of it that the query's words are in, `trust` its trust class (left out: agent_concluded).
     `derived_from` are the documents it was made of, `confirmed` how often it proved right, `repeats` those that say
-    nearly the same. `changed_since` are files that a memory or lesson names and that were changed after it.
-    `superseded_by` is a newer result that probably replaces this one.
+    nearly the same and the summary that quotes it. `changed_since` are files that a memory or lesson names and that
+    were changed after it. `superseded_by` is a newer result that probably replaces this one.
     """
 
     id: str
@@ -144,6 +146,7 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     occurred_at: datetime
     metadata: dict[str, str]
     confidence: float | None = None
+    certainty: Certainty | None = None
     derived_from: list[str] = []
     confirmed: int = 0
     repeats: list[str] = []
@@ -162,12 +165,14 @@ class Omitted(Struct, frozen=True, kw_only=True):
 
 class RecallAnswer(Struct, frozen=True, kw_only=True):
     """What was recalled. `confidence` (0..1) is how likely the query has an answer here, also where nothing is
-    returned; None where that is not known. `lag`: log entries not searchable yet, by partition; `degraded`: what was
-    left out; `notes`: names in the request of which nothing is found; `omitted` is null without `max_tokens`.
+    returned, and `certainty` a word for it; None where that is not known. `lag`: log entries not searchable yet, by
+    partition; `degraded`: what was left out; `notes`: names in the request of which nothing is found; `omitted` is null
+    without `max_tokens`.
     """
 
     results: list[RecallResult]
     confidence: float | None = None
+    certainty: Certainty | None = None
     took_ms: float
     lag: dict[int, int]
     degraded: list[str]
@@ -247,6 +252,7 @@ class Recall:
             notes=await self._lookup.unknown(reader, sorted(projects), *others),
             results=results,
             confidence=confidence,
+            certainty=certainty(confidence),
             took_ms=round((time.perf_counter() - started) * 1000, 2),
             lag=dict(self._index.lag),
             degraded=degraded,
@@ -328,7 +334,7 @@ class Recall:
         else:
             sure = [(result, result.hit.confidence) for result in recalled]
             recalled = [result for result, confidence in sure if confidence is None or confidence >= least]
-        recalled = recalled[: request.limit]
+        recalled = (summaries_joined(recalled) if request.fold else recalled)[: request.limit]
         if request.mode == "hybrid" and request.ranking == "fused" and question.named is None:
             recalled = newest_first(recalled, request.query)
         if self._on_hits is not None:
@@ -368,6 +374,52 @@ def folded(searched: Sequence[Hit], existing: Mapping[str, Document]) -> list[Re
     if not any(hit.repeats for hit in searched):
         return results
     return sorted(results, key=lambda result: result.hit.score, reverse=True)
+
+
+def summaries_joined(results: Sequence[Recalled]) -> list[Recalled]:
+    """The results, best first, without the summaries that only quote observations among them.
+
+    A summary is listed as a repeat of the first observation that it quotes, which takes its place if that is better:
+    the observation has the details, and its own author, time and trust class.
+    """
+    summary_of: dict[int, int] = {}
+    for number, result in enumerate(results):
+        if isinstance(result.document, Summary) and (quoted := _quoted(result, results)) is not None:
+            summary_of[quoted] = number
+
+    def best_rank(number: int) -> int:
+        return min(number, summary_of.get(number, number))
+
+    def joined(number: int) -> Recalled:
+        result, summary = results[number], summary_of.get(number)
+        if summary is None:
+            return result
+        hit = replace(result.hit, score=results[best_rank(number)].hit.score)
+        return result._replace(hit=hit, repeats=[*result.repeats, results[summary].hit.id])
+
+    left = {*range(len(results))}.difference(summary_of.values())
+    return [joined(number) for number in sorted(left, key=best_rank)]
+
+
+def _quoted(summary: Recalled, results: Sequence[Recalled]) -> int | None:
+    """The first observation that a summary quotes; None unless all its sentences that have a word of the question (if
+    none has, all its sentences) are in observations among the results."""
+    assert isinstance(summary.document, Summary)
+    texts, speakers = dict[int, str](), {"User"}
+    for number, document in enumerate(result.document for result in results):
+        if isinstance(document, Observation) and document.session == summary.document.session:
+            texts[number] = plain(prose(document)[:SCAN_CHARS] or headline(document))
+            speakers.add(document.agent_id)
+
+    def first_with(sentence: str) -> int | None:
+        speaker, _, rest = sentence.partition(": ")
+        phrase = plain(rest if speaker in speakers else sentence)
+        return next((number for number, text in texts.items() if has_words(text, phrase)), None)
+
+    sentences = [piece for line in _text(summary.document).splitlines() for piece in pieces(line)]
+    words = {*summary.hit.terms}
+    quoted = [first_with(it) for it in [it for it in sentences if not words.isdisjoint(terms(it))] or sentences]
+    return None if None in quoted else min((number for number in quoted if number is not None), default=None)
 
 
 NEWEST_AMONG = 5
@@ -457,6 +509,7 @@ def _result(result: Recalled, words: Sequence[str], *, explain: bool) -> RecallR
         occurred_at=occurred_at,
         metadata=metadata or {},
         confidence=hit.confidence,
+        certainty=certainty(hit.confidence),
         derived_from=derived_from or [],
         confirmed=confirmed,
         repeats=result.repeats,

@@ -14,8 +14,9 @@ EVENT = {
 }  # fmt: skip
 RESULT: dict[str, Any] = {
     "id": "obs_1", "kind": "observation", "score": 0.5, "title": "tests are red", "snippet": "tests [bold]are[/] red",
-    "content": "tests [bold]are[/] red, as they were yesterday", "repeats": ["obs_2"], "agent_id": "ada",
-    "occurred_at": "2026-03-14T09:26:53Z", "metadata": {}, "explain": {"lexical": 1.5},
+    "content": "tests [bold]are[/] red, as they were yesterday", "repeats": ["obs_2", "sum_3"], "agent_id": "ada",
+    "occurred_at": "2026-03-14T09:26:53Z", "metadata": {}, "explain": {"lexical": 1.5}, "confidence": 0.996,
+    "certainty": "sure",
 }  # fmt: skip
 PARTITION = {
     "partition": 0, "head": "5-0", "searchable": "4-10", "lag": 3, "to_embed": 2, "dead_letters": 1, "worker": "w1",
@@ -47,7 +48,8 @@ class FakeServer:
             return self.answers.get(f"{method} {path}", self.everything) if method == "GET" else self.everything
         match path:
             case "/v1/recall":
-                return 200, {"results": self.recalled, "confidence": 0.12, "took_ms": 1.5, "lag": {}, "degraded": []}
+                sure = {"confidence": 0.12, "certainty": "unsure"}
+                return 200, {"results": self.recalled, **sure, "took_ms": 1.5, "lag": {}, "degraded": []}
             case "/v1/events" if method == "GET":
                 request = parse_qs(query)
                 if request.get("partition", ["0"]) != ["0"]:

@@ -333,7 +333,8 @@ class FileChange(Struct, frozen=True, kw_only=True):
 
 
 class RecallResult(Struct, frozen=True, kw_only=True):
-    """A document that was found. `score` compares within one answer, `confidence` (0..1) among all."""
+    """A document that was found. `score` compares within one answer, `confidence` (0..1) among all; `certainty` is a
+    word for it: sure, likely or unsure."""
 
     id: str
     kind: str
@@ -347,6 +348,7 @@ class RecallResult(Struct, frozen=True, kw_only=True):
     occurred_at: datetime
     metadata: dict[str, str]
     confidence: float | None = None
+    certainty: str | None = None
     derived_from: list[str] = []
     confirmed: int = 0
     repeats: list[str] = []
@@ -364,14 +366,16 @@ class Omitted(Struct, frozen=True, kw_only=True):
 
 
 class Recalled(Struct, frozen=True, kw_only=True):
-    """What was found, best first; empty when nothing known is an answer. `degraded` says what it may lack, `notes` name
-    projects, agents and sessions of the request that have no documents."""
+    """What was found, best first; empty when nothing known is an answer. `confidence` (0..1) and `certainty` say how
+    likely an answer is recorded, `degraded` what it may lack; `notes` name projects, agents and sessions of the request
+    that have no documents."""
 
     results: list[RecallResult]
     took_ms: float
     lag: dict[str, int]
     degraded: list[str]
     confidence: float | None = None
+    certainty: str | None = None
     notes: list[str] = []
     omitted: Omitted | None = None
 

@@ -23,6 +23,7 @@ from projections.queries.context import Block, Context, ContextRequest
 from projections.queries.documents import Located
 from projections.queries.memories import RememberAnswer
 from projections.queries.recall import RecallAnswer, RecallRequest, RecallResult
+from projections.search.question import certainty
 from projections.services import Operations, Queries
 from tests.support.memory_log import MemoryLog
 
@@ -50,7 +51,10 @@ class ScriptedQueries:
 
     async def recall(self, request: RecallRequest, reader: Reader) -> RecallAnswer:
         self._take(request, reader)
-        return RecallAnswer(results=self.results, confidence=self.confidence, took_ms=1.0, lag={}, degraded=[])
+        sure = self.confidence
+        return RecallAnswer(
+            results=self.results, confidence=sure, certainty=certainty(sure), took_ms=1.0, lag={}, degraded=[]
+        )
 
     async def context(self, request: ContextRequest, reader: Reader) -> Context:
         self._take(request, reader)
@@ -171,6 +175,7 @@ def result() -> Callable[..., RecallResult]:
         }
         given: dict[str, Any] = {**defaults, **fields}
         given.setdefault("snippet", " ".join(given["content"].split()))
+        given.setdefault("certainty", certainty(given.get("confidence")))
         return RecallResult(**given)
 
     return make

@@ -83,6 +83,9 @@ def test_recall_shows_text_as_it_was_stored(server: FakeServer):
     assert "(and 1 more like it)" in result.stdout
     assert "obs_1" in result.stdout
     assert "lexical 1.50" in result.stdout
+    assert "quoted in sum_3" in result.stdout
+    assert "sure (99%)" in result.stdout
+    assert "1 in 2 ms; an answer is recorded: unsure (12%)" in result.stderr + result.stdout
     body = server.requests[0][1]
     assert (body["kinds"], body["after"], body["project"]) == (["memory", "lesson"], "0:5-0", None)
 

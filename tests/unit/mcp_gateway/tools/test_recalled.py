@@ -64,6 +64,19 @@ def test_finding_nothing_is_explained(least: float | None, nearest: float | None
     assert recalled_text(found) == found.note
 
 
+@pytest.mark.parametrize(
+    ("repeats", "told"),
+    [
+        (["obs_2"], "1 near-duplicate, mem_1)"),
+        (["obs_2", "obs_3"], "2 near-duplicates, mem_1)"),
+        (["obs_2", "sum_3"], "1 near-duplicate, quoted in sum_3, mem_1)"),
+        (["sum_3"], "memory, quoted in sum_3, mem_1)"),
+    ],
+)
+def test_the_summary_that_quotes_a_result_is_named(result: Callable[..., RecallResult], repeats: list[str], told: str):
+    assert told in recalled_text(answered([entry(result(repeats=repeats))], [], whole=True))
+
+
 def test_what_an_answer_lacks_comes_first(result: Callable[..., RecallResult]):
     assert recalled_text(answered([entry(result())], ["words only"], whole=False)).startswith("Note: words only.\n<")
 

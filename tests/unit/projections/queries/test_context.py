@@ -37,7 +37,16 @@ from projections.queries.context import (
 from projections.queries.lookup import FileChange
 from projections.queries.observations import Enriched, enrich
 from projections.queries.profile import Profile
-from projections.queries.recall import Omitted, Recall, RecallAnswer, RecallResult, estimated_tokens, folded
+from projections.queries.recall import (
+    Omitted,
+    Recall,
+    RecallAnswer,
+    Recalled,
+    RecallResult,
+    estimated_tokens,
+    folded,
+    summaries_joined,
+)
 from projections.search.question import Hit
 
 TIMES: dict[str, Any] = dict.fromkeys(("recorded_at", "occurred_at", "updated_at"), NOW)
@@ -421,6 +430,57 @@ def test_hits_that_state_the_same_are_repeats_in_the_order_of_scores(
     existing = {f"mem_{n}": memory(n, content) for n, content in {**readable, 4: "Else."}.items()}
     results = [(result.hit.id, result.repeats) for result in folded(searched, existing)]
     assert results == [*expected.items(), ("mem_4", [])]
+
+
+WHY = "The pool is closed by the proxy after 660 s."
+CURE = "`max_idle` is 600 now, so the pool closes its connections first."
+
+
+def told(n: int, content: str, session: str = "ses_1", terms: tuple[str, ...] = ("pool",)) -> Recalled:
+    """A result: with n under 10 an observation with the content, else a summary that tells it."""
+    fields: dict[str, Any] = {**TIMES, "tenant": TENANT, "session_id": session, "session": DocumentId(session)}
+    fields.pop("updated_at")
+    document = (
+        Observation(id=DocumentId(f"obs_{n}"), event_id=f"e{n}", agent_id="ada", kind="message", importance=5,
+                    content=content, title="", narrative="", position="1-0", **fields)
+        if n < 10
+        else Summary(id=DocumentId(f"sum_{n}"), title="Resets", narrative=content, position="1-0", **fields)
+    )  # fmt: skip
+    kind = "observation" if n < 10 else "summary"
+    return Recalled(Hit(document.id, 0, kind, score=0.0, explain={}, terms=terms), document, [])
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        pytest.param([told(1, f"{WHY} I looked at its log."), told(11, WHY)], {"obs_1": ["sum_11"]}, id="one-result"),
+        pytest.param([told(2, CURE), told(11, WHY), told(1, WHY)], {"obs_2": [], "obs_1": ["sum_11"]}, id="its-place"),
+        pytest.param(
+            [told(2, CURE), told(1, WHY), told(11, f"{WHY} {CURE}")], {"obs_2": ["sum_11"], "obs_1": []}, id="of-two"
+        ),
+        pytest.param(
+            [told(1, WHY.lower()), told(11, f"User: {WHY[:-1]}…")], {"obs_1": ["sum_11"]}, id="speaker-case-and-end"
+        ),
+        pytest.param([told(1, WHY), told(11, f"{WHY} It rained.")], {"obs_1": ["sum_11"]}, id="nothing-else-of-it"),
+        pytest.param([told(1, WHY), told(11, f"{WHY} {CURE}")], {"obs_1": [], "sum_11": []}, id="it-says-more"),
+        pytest.param(
+            [told(1, WHY, terms=()), told(11, f"{WHY} It rained.", terms=())],
+            {"obs_1": [], "sum_11": []},
+            id="no-words",
+        ),
+        pytest.param([told(1, f"{WHY}x"), told(11, f"{WHY}y")], {"obs_1": [], "sum_11": []}, id="other-words"),
+        pytest.param([told(1, WHY, "ses_2"), told(11, WHY)], {"obs_1": [], "sum_11": []}, id="of-another-session"),
+        pytest.param([told(11, WHY)], {"sum_11": []}, id="a-summary-alone"),
+    ],
+)
+def test_a_summary_that_only_quotes_an_observation_is_its_repeat(
+    results: list[Recalled], expected: dict[str, list[str]]
+):
+    ranked = [row._replace(hit=replace(row.hit, score=0.9 - n / 10)) for n, row in enumerate(results)]
+    once = summaries_joined(ranked)
+    assert {row.hit.id: row.repeats for row in once} == expected
+    scores = [row.hit.score for row in once]
+    assert scores == sorted({0.9, *scores}, reverse=True)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,19 @@
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 
 from projections.documents.index_entry import IndexEntry
-from projections.search.question import BitMap, Facets, bitmap, entry_facets, facet, lexical_facets, ordinals
+from projections.search.question import (
+    BitMap,
+    Facets,
+    bitmap,
+    certainty,
+    entry_facets,
+    facet,
+    lexical_facets,
+    ordinals,
+)
 
 
 def test_a_document_is_found_under_each_of_its_facet_values():
@@ -121,3 +131,19 @@ def test_the_values_of_a_facet_are_those_that_documents_have_also_after_loading_
     assert sorted(loaded.values("project")) == ["", "shop"]
     assert loaded.values("agent") == ["ada"]
     assert loaded.renumbered(np.array([1])).values("project") == [""]
+
+
+@pytest.mark.parametrize(
+    ("confidence", "word"),
+    [
+        (None, None),
+        (0.0, "unsure"),
+        (0.399, "unsure"),
+        (0.4, "likely"),
+        (0.699, "likely"),
+        (0.7, "sure"),
+        (1.0, "sure"),
+    ],
+)
+def test_a_confidence_has_a_word(confidence: float | None, word: str | None):
+    assert certainty(confidence) == word
