@@ -38,7 +38,7 @@ from projections.search.question import BitMap, Facets, bitmap, lexical_facets, 
 from projections.search.replica import COLUMNS, FeedPosition, IndexReplica, live_generation, trim_feed
 from projections.search.vectors import VectorIndex
 from projections.vectors.embedder import Embedder, Embedders
-from projections.vectors.static import STATIC, StaticTable, table_of
+from projections.vectors.static import StaticTable, table_of
 
 logger = logging.getLogger(__name__)
 
@@ -195,8 +195,8 @@ def load(
         for column in COLUMNS:
             setattr(index, column, Column.of(np.load(path / f"{column}.npy")))
         index.terms = TermColumn.load(path)
-        saved = not any(name.startswith(STATIC) for name in manifest.files)  # else only the static ones have a graph
-        index.vectors = VectorIndex.load(path, manifest.dimensions, graph=table is None, saved=saved)
+        graph, saved = index.vectors.has_graph, "vectors.hnsw" in manifest.files
+        index.vectors = VectorIndex.load(path, manifest.dimensions, graph=graph, saved=saved)
         has_static = table is not None and f"{table.name}-vectors.npy" in manifest.files
         if table is not None and has_static:
             index.static = VectorIndex.load(path, table.dimensions, f"{table.name}-vector")
