@@ -3,7 +3,7 @@
 | spec | embedder |
 |---|---|
 | `default` | int8 MiniLM, exported on first use, 384 dimensions |
-| `multilingual` | Universal Sentence Encoder for 16 languages, 512 dimensions; needs the extra of that name |
+| `multilingual` | Universal Sentence Encoder for 15 languages, 512 dimensions; needs the extra of that name |
 | `none` | no vectors |
 | `onnx:<directory>` | a model that was exported before |
 | `sentence-transformers:<name or path>` | any model that is on this machine; needs the extra of that name |
