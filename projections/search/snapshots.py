@@ -38,7 +38,7 @@ from projections.search.question import BitMap, Facets, bitmap, lexical_facets, 
 from projections.search.replica import COLUMNS, FeedPosition, IndexReplica, live_generation, trim_feed
 from projections.search.vectors import VectorIndex
 from projections.vectors.embedder import Embedder, Embedders
-from projections.vectors.static import StaticTable, table_of
+from projections.vectors.static import STATIC, StaticTable, table_of
 
 logger = logging.getLogger(__name__)
 
@@ -195,7 +195,9 @@ def load(
         for column in COLUMNS:
             setattr(index, column, Column.of(np.load(path / f"{column}.npy")))
         index.terms = TermColumn.load(path)
-        graph, saved = index.vectors.has_graph, "vectors.hnsw" in manifest.files
+        graph, names = index.vectors.has_graph, manifest.files
+        # beside static ones of the same model they have none
+        saved = "vectors.hnsw" in names or not any(name.startswith(STATIC) for name in names)
         index.vectors = VectorIndex.load(path, manifest.dimensions, graph=graph, saved=saved)
         has_static = table is not None and f"{table.name}-vectors.npy" in manifest.files
         if table is not None and has_static:
