@@ -190,10 +190,13 @@ async def _durability_risk(url: str) -> str:
 
 
 def _model(settings: Settings) -> Finding:
-    if settings.embedder != "default":
-        return Finding("model", "ok", f"MNEMOLOG_EMBEDDER is {settings.embedder.partition('|')[0]}")
-    from projections.vectors.model_files import is_current
+    from projections.vectors.model_files import INSTALL_MULTILINGUAL, MULTILINGUAL_PACKAGE, PACKAGED, is_current
 
+    name = settings.embedder.partition("|")[0]
+    if name == "multilingual" and find_spec(MULTILINGUAL_PACKAGE) is None:
+        return Finding("model", "problem", f"the package of {name} is not installed", INSTALL_MULTILINGUAL)
+    if settings.embedder not in PACKAGED:
+        return Finding("model", "ok", f"MNEMOLOG_EMBEDDER is {name}")
     if is_current(settings.model_directory):
         return Finding("model", "ok", f"exported, in {settings.model_directory}")
     return Finding("model", "note", "not exported yet", "the first `mnemolog up` exports it, in about ten seconds")

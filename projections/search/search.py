@@ -345,6 +345,8 @@ def _confidences(
         return Confidence(none, none)
     if measured.in_table.any() and measured.in_table.mean() < KNOWN_TERMS and not says_english(question.text):
         return None
+    if not table.of_model and not (measured.in_table.mean() > KNOWN_TERMS and says_english(question.text)):
+        return None  # the model knows other languages: whether an answer is found, English words do not tell
     if not measured.in_table.any():
         by_words = confidence_by_words(distinct_terms, measured.near, measured.idf)
         return Confidence(by_words, by_words)

@@ -195,8 +195,10 @@ def load(
         for column in COLUMNS:
             setattr(index, column, Column.of(np.load(path / f"{column}.npy")))
         index.terms = TermColumn.load(path)
-        saved = not any(name.startswith(STATIC) for name in manifest.files)  # else only the static ones have a graph
-        index.vectors = VectorIndex.load(path, manifest.dimensions, graph=table is None, saved=saved)
+        graph, names = index.vectors.has_graph, manifest.files
+        # beside static ones of the same model they have none
+        saved = "vectors.hnsw" in names or not any(name.startswith(STATIC) for name in names)
+        index.vectors = VectorIndex.load(path, manifest.dimensions, graph=graph, saved=saved)
         has_static = table is not None and f"{table.name}-vectors.npy" in manifest.files
         if table is not None and has_static:
             index.static = VectorIndex.load(path, table.dimensions, f"{table.name}-vector")

