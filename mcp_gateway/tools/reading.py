@@ -55,6 +55,7 @@ class RecalledDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     repeats: Annotated[list[str], Meta(description="Near-duplicates.")] = []
     trust: str = ""
     changed_since: list[str] = []
+    valid_until: datetime | UnsetType = UNSET
     metadata: dict[str, str] = {}
 
 
@@ -101,6 +102,7 @@ def _document(result: "RecallResult") -> RecalledDocument:
         repeats=result.repeats,
         trust="" if result.trust == "agent_concluded" else result.trust,
         changed_since=list(map(str, result.changed_since)),
+        valid_until=result.valid_until or UNSET,
     )
 
 
@@ -196,6 +198,8 @@ def _facts(document: RecalledDocument) -> Iterator[str]:
     if document.derived_from:
         yield f"derived from {len(document.derived_from)} documents"
     yield from document.changed_since
+    if document.valid_until is not UNSET:
+        yield f"valid until {document.valid_until:%Y-%m-%d %H:%M} UTC"
     if document.trust:
         yield document.trust.replace("_", " ")
     if document.repeats:
@@ -236,7 +240,8 @@ LeastSure = Annotated[float, Meta(ge=0, le=1, description="0 shows everything.")
 LeastTrust = Annotated[Trust, Meta(description="Lowest class.")]
 MaxTokens = Annotated[int, Meta(ge=1, le=200_000, description="Maximum length of the text.")]
 Time = Annotated[datetime, Meta(description="ISO 8601.")]
-Ids = Annotated[list[Name], Meta(max_length=MAX_READ, description="Read these instead of searching.")]
+AsOf = Annotated[datetime, Meta(description="What was known then.")]
+Ids = Annotated[list[Name], Meta(max_length=MAX_READ, description="Read these instead.")]
 
 
 class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "from"}):
@@ -250,18 +255,19 @@ class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "fr
     tags: AllTags | UnsetType = UNSET
     from_: Time | UnsetType = UNSET
     to: Time | UnsetType = UNSET
+    as_of: AsOf | UnsetType = UNSET
     time_zone: Annotated[str, Meta(max_length=64, description="IANA name; default: UTC.")] = ""
     limit: Annotated[int, Meta(ge=1, le=200, description="Maximum results.")] = 10
     max_tokens: MaxTokens | UnsetType = UNSET
     min_confidence: LeastSure | UnsetType = UNSET
     min_trust: LeastTrust | UnsetType = UNSET
-    full: Annotated[bool, Meta(description="Full texts instead of snippets.")] = False
+    full: Annotated[bool, Meta(description="Full texts, not snippets.")] = False
     ids: Ids | UnsetType = UNSET
 
     @property
     def narrowed(self) -> bool:
         """Whether filters limit the results."""
-        filters = (self.project, self.kinds, self.tags, self.from_, self.to, self.min_trust)
+        filters = (self.project, self.kinds, self.tags, self.from_, self.to, self.as_of, self.min_trust)
         return bool(self.author or self.session_id) or any(value is not UNSET for value in filters)
 
 

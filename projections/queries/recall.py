@@ -127,7 +127,8 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `snippet` is the part of it that the query's words are in, `trust` its trust class (left out: agent_concluded).
     `derived_from` are the documents it was made of, `confirmed` how often it proved right, `repeats` those that say
-    nearly the same. `changed_since` are files that a memory or lesson names and that were changed after it.
+    nearly the same. `changed_since` are files that a memory or lesson names and that were changed after it, and
+    `valid_until` is when a memory stops being true, or stopped.
     """
 
     id: str
@@ -148,6 +149,7 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     trust: Trust = "agent_concluded"
     changed_since: list[FileChange] = []
     explain: dict[str, float] | None = None
+    valid_until: datetime | None = None
 
 
 class Omitted(Struct, frozen=True, kw_only=True):
@@ -386,6 +388,7 @@ def _result(hit: Hit, document: Document, repeats: list[str], words: Sequence[st
         repeats=repeats,
         trust=document.lowest_trust if isinstance(document, Summary) else getattr(document, "trust", "agent_concluded"),
         explain=hit.explain if explain else None,
+        valid_until=getattr(document, "valid_until", None),
     )
 
 

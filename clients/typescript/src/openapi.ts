@@ -1307,6 +1307,7 @@ export interface components {
             trust: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
             updated_at: string;
             user_id: string;
+            valid_until: string | null;
             version: number;
             /** @enum {unknown} */
             visibility: "private" | "public" | "shared";
@@ -1340,6 +1341,8 @@ export interface components {
             tags?: string[] | null;
             /** @default null */
             title?: string | null;
+            /** @default null */
+            valid_until?: string | null;
             /** @default null */
             visibility?: ("private" | "public" | "shared") | null;
         };
@@ -1647,7 +1650,8 @@ export interface components {
          *
          *         `snippet` is the part of it that the query's words are in, `trust` its trust class (left out: agent_concluded).
          *         `derived_from` are the documents it was made of, `confirmed` how often it proved right, `repeats` those that say
-         *         nearly the same. `changed_since` are files that a memory or lesson names and that were changed after it.
+         *         nearly the same. `changed_since` are files that a memory or lesson names and that were changed after it, and
+         *         `valid_until` is when a memory stops being true, or stopped.
          */
         RecallResult: {
             agent_id: string | null;
@@ -1683,6 +1687,8 @@ export interface components {
              * @enum {unknown}
              */
             trust?: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
+            /** @default null */
+            valid_until?: string | null;
         };
         /**
          * Receipt
@@ -1891,6 +1897,8 @@ export interface components {
             type: "remember";
             /** @default  */
             user_id?: string;
+            /** @default null */
+            valid_until?: string | null;
             /**
              * @default public
              * @enum {unknown}
@@ -3928,7 +3936,8 @@ export interface operations {
                      *           "position": "1769860800000-0",
                      *           "source": "native",
                      *           "trust": "agent_concluded",
-                     *           "quarantined": ""
+                     *           "quarantined": "",
+                     *           "valid_until": null
                      *         }
                      *       ],
                      *       "next": null
@@ -4014,6 +4023,8 @@ export interface operations {
                     type?: "remember";
                     /** @default  */
                     user_id?: string;
+                    /** @default null */
+                    valid_until?: string | null;
                     /**
                      * @default public
                      * @enum {unknown}
@@ -4115,7 +4126,8 @@ export interface operations {
                      *       "position": "1769860800000-0",
                      *       "source": "native",
                      *       "trust": "agent_concluded",
-                     *       "quarantined": ""
+                     *       "quarantined": "",
+                     *       "valid_until": null
                      *     }
                      */
                     "application/json": components["schemas"]["Memory"];
@@ -4282,7 +4294,8 @@ export interface operations {
                      *           "position": "1769860800000-0",
                      *           "source": "native",
                      *           "trust": "agent_concluded",
-                     *           "quarantined": ""
+                     *           "quarantined": "",
+                     *           "valid_until": null
                      *         }
                      *       ]
                      *     }
