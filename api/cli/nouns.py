@@ -478,8 +478,8 @@ WORK = (
             "project": option(str | None, None, "Search only this project.", "--project", "-p"),
             "agent": option(str, "", "Read as this agent; finds its private memories.", "--agent", "-a"),
             "as_of": option(
-                str, "", "Search what was known at TIME (local time unless it has a zone).", sent=moment("as-of"),
-                metavar="TIME", show_default="now",
+                str, "", "Search what was known at TIME (local time unless it has a zone).", metavar="TIME",
+                sent=lambda given: moment("as-of")(given) or None, show_default="now",
             ),
             "limit": Param(int, typer.Option(10, "--limit", "-n", min=1, max=200)),
             "max_tokens": option(int | None, None, "Maximum number of tokens of all results.", min=1, max=200_000),

@@ -98,12 +98,12 @@ class Do(NamedTuple):
     """Fields that are the same in every request."""
 
 
-def moment(name: str) -> Callable[[str], str | None]:
-    """A reader of the time in an option, None for none; raises BadParameter if it is not a date or time."""
+def moment(name: str) -> Callable[[str], str]:
+    """A reader of the time in an option; raises BadParameter if it is not a date or time."""
 
-    def read(text: str) -> str | None:
+    def read(text: str) -> str:
         try:
-            return datetime.fromisoformat(text).astimezone().isoformat() if text else None
+            return datetime.fromisoformat(text).astimezone().isoformat() if text else ""
         except (ValueError, OverflowError):
             message = f"{text!r} is not a valid time; use a form like 2026-01-31 or 2026-01-31T12:00"
             raise typer.BadParameter(message, param_hint=f"--{name}") from None

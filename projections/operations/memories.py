@@ -20,7 +20,10 @@ from projections.operations.current import Current
 
 
 class MemoryChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to change of a memory; null stays. `visibility` and `shared_with` alone make no new version."""
+    """What to change of a memory; null stays, but new `content` drops the old `valid_until`.
+
+    `visibility` and `shared_with` alone make no new version.
+    """
 
     event_id: EventName = ""
     content: str | None = None

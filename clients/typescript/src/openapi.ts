@@ -440,7 +440,7 @@ export interface paths {
         head?: never;
         /**
          * Change a memory: a new version, or who can read it.
-         * @description What to change of a memory; null stays. `visibility` and `shared_with` alone make no new version.
+         * @description What to change of a memory; null stays, but new `content` drops the old `valid_until`. `visibility` and `shared_with` alone make no new version.
          */
         patch: operations["patch_v1_memories_id"];
         trace?: never;
@@ -1314,7 +1314,9 @@ export interface components {
         };
         /**
          * MemoryChanges
-         * @description What to change of a memory; null stays. `visibility` and `shared_with` alone make no new version.
+         * @description What to change of a memory; null stays, but new `content` drops the old `valid_until`.
+         *
+         *         `visibility` and `shared_with` alone make no new version.
          */
         MemoryChanges: {
             /** @default  */
