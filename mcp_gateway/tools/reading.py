@@ -240,7 +240,6 @@ LeastSure = Annotated[float, Meta(ge=0, le=1, description="0 shows everything.")
 LeastTrust = Annotated[Trust, Meta(description="Lowest class.")]
 MaxTokens = Annotated[int, Meta(ge=1, le=200_000, description="Maximum length of the text.")]
 Time = Annotated[datetime, Meta(description="ISO 8601.")]
-AsOf = Annotated[datetime, Meta(description="What was known then.")]
 Ids = Annotated[list[Name], Meta(max_length=MAX_READ, description="Read these instead.")]
 
 
@@ -255,7 +254,7 @@ class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "fr
     tags: AllTags | UnsetType = UNSET
     from_: Time | UnsetType = UNSET
     to: Time | UnsetType = UNSET
-    as_of: AsOf | UnsetType = UNSET
+    as_of: Annotated[datetime, Meta(description="What was known then.")] | UnsetType = UNSET
     time_zone: Annotated[str, Meta(max_length=64, description="IANA name; default: UTC.")] = ""
     limit: Annotated[int, Meta(ge=1, le=200, description="Maximum results.")] = 10
     max_tokens: MaxTokens | UnsetType = UNSET
