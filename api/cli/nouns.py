@@ -27,6 +27,7 @@ from api.cli.rows import (
     flag,
     group,
     listing,
+    moment,
     most,
     names_in,
     option,
@@ -64,6 +65,13 @@ IN_PROJECT = option(str, "", "Only this project.", "--project", "-p", show_defau
 TAGS = option(list[str], [], "Comma-separated; may be repeated.", "--tags", "-t", sent=names_in)
 TEXT = argument("The text; `-` reads it from stdin.", field="content")
 IMPORTANCE: dict[str, Any] = {"min": 0, "max": 10}
+VALID_UNTIL = option(
+    str,
+    "",
+    "When it stops being true; after that, recall does not find it.",
+    sent=moment("valid-until"),
+    metavar="TIME",
+)
 WRITING: dict[str, Param] = {"agent": AGENT_WRITES, "event_id": EVENT_ID}
 
 
@@ -91,7 +99,9 @@ def _new_memory(values: Values) -> Values:
 
 def _revision(values: Values) -> Values:
     if not any(value not in ("", None, []) for name, value in values.items() if name not in ("id", "event_id")):
-        raise WrongCommand("say what to change: a text, --title, --tags, --importance, --visibility or --shared-with")
+        raise WrongCommand(
+            "say what to change: a text, --title, --tags, --importance, --visibility, --shared-with or --valid-until"
+        )
     return values
 
 
@@ -107,6 +117,7 @@ def _memory_cells(memory: Mapping[str, Any]) -> Iterator[Text | str]:
     marks = [memory["visibility"]] if memory["visibility"] != "public" else []
     marks += [f"version {memory['version']}"] if memory["version"] > 1 else []
     marks += [] if memory["is_latest"] else ["replaced"]
+    marks += [f"valid until {when(memory['valid_until'], '%Y-%m-%d %H:%M')}"] if memory["valid_until"] else []
     marks += [f"confirmed {memory['confirmations']}x"] if memory["confirmations"] else []
     yield cell(memory["content"]).append(
         f"\n{', '.join([plain(memory['id']), *marks, *map(plain, memory['tags'])])}", style="dim"
@@ -149,6 +160,7 @@ MEMORIES = (
                 Literal["public", "shared", "private"] | None, None, "Who can recall it.", show_default="unchanged"
             ),
             "shared_with": option(str, "", "Comma-separated agents who can also recall it.", sent=names_in),
+            "valid_until": VALID_UNTIL,
             **WRITING,
         },
         'memories revise mem_9e710a163bd72db5a7de "We deploy on Fridays"', "revised", _revision,
@@ -399,6 +411,8 @@ def results_table(results: list[dict[str, Any]]) -> Table:
             what.append(f" ({plain(change['file'])} changed {times} since)", style="yellow")
         if newer := result.get("superseded_by"):
             what.append(f" (probably replaced by {newer})", style="yellow")
+        if until := result.get("valid_until"):
+            what.append(f" (valid until {when(until, '%Y-%m-%d %H:%M')})", style="yellow")
         what.append(f"\n{result['id']}", style="dim")
         what.append("".join(f" quoted in {name}" for name in summaries), style="dim")
         if trust := result.get("trust"):
@@ -449,7 +463,8 @@ WORK = (
             "shared_with": option(
                 str, "", "Comma-separated agents who can recall it, besides --agent.", sent=names_in
             ),
-            "ttl_days": option(float | None, None, "No longer recalled after this many days."),
+            "ttl_days": option(float | None, None, "Deleted after this many days."),
+            "valid_until": VALID_UNTIL,
             "event_id": EVENT_ID,
         },
         'remember "We deploy on Tuesdays" --project shop --tags deploy', "remembered", _new_memory,
@@ -473,6 +488,10 @@ WORK = (
             "query": argument("What to look for; `-` reads it from stdin."),
             "project": option(str | None, None, "Search only this project.", "--project", "-p"),
             "agent": option(str, "", "Read as this agent; finds its private memories.", "--agent", "-a"),
+            "as_of": option(
+                str, "", "Search what was known at TIME (local time unless it has a zone).", metavar="TIME",
+                sent=lambda given: moment("as-of")(given) or None, show_default="now",
+            ),
             "limit": Param(int, typer.Option(10, "--limit", "-n", min=1, max=200)),
             "max_tokens": option(int | None, None, "Maximum number of tokens of all results.", min=1, max=200_000),
             "kind": option(list[RecallKind], [], "Search only these; may be repeated.", "--kind", "-k", field="kinds"),

@@ -48,7 +48,7 @@ COLLECTIONS = {
     "sum": "summaries",
 }
 """The API's collection for each id prefix; a session has an id that an agent gave it."""
-_TIMES = ("_at", "forget_after")
+_TIMES = ("_at", "forget_after", "valid_until")
 _FIRST = ("id", "project", "agent_id", "user_id", "session_id", "occurred_at")
 _BODY = (
     "content", "context", "description", "narrative", "decisions", "remaining", "facts", "message", "result",

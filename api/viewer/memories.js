@@ -5,7 +5,7 @@ import { el } from "./dom.js";
 import { memory } from "./memory.js";
 import { byAgent, checked, chooseProject, chosen, empty, facts, filters, pages, tag, time, typed } from "./parts.js";
 import { href } from "./route.js";
-import { headed, says, shortened } from "./text.js";
+import { headed, says, shortened, when } from "./text.js";
 
 export const title = "Memories";
 const LIMIT = 50;
@@ -60,6 +60,7 @@ function row(one) {
     facts(
       one.agent_id,
       time(one.recorded_at),
+      one.valid_until && `valid until ${when(one.valid_until)}`,
       one.memory_type,
       `importance ${one.importance}`,
       one.version > 1 && `version ${one.version}`,

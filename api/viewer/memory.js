@@ -142,6 +142,7 @@ async function provenance(known) {
       ["Through", known.source],
       ["Trust", known.trust.replace("_", " ")],
       ["Confirmed", known.confirmed_at && `${count(known.confirmations, "time")}, last ${when(known.confirmed_at)}`],
+      ["Valid until", known.valid_until && when(known.valid_until)],
       ["Expires", known.forget_after && when(known.forget_after)],
       ["Model", known.model],
       ["Files", known.files.join(", ")],

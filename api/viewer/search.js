@@ -218,6 +218,7 @@ function card(result) {
       projectName(result.project),
       result.session_id &&
         el("a", { href: href("sessions", result.session_id, { project: result.project }) }, result.session_id),
+      result.valid_until && `valid until ${when(result.valid_until)}`,
       result.trust && tag(result.trust.replace("_", " "), "old"),
       (result.changed_since ?? []).map((one) =>
         el("span", { title: `last on ${when(one.at)}` }, `${one.file} changed ${count(one.times, "time")} since`),

@@ -53,6 +53,7 @@ class _MemoryCommand(Command, frozen=True, kw_only=True):
     owner: Name = ""
     keep_duplicates: bool = False
     derived_from: Names = []
+    valid_until: datetime | None = None
 
 
 class Remember(_MemoryCommand, frozen=True, kw_only=True, tag="remember"):
@@ -106,17 +107,15 @@ class ConfirmMemory(Command, frozen=True, kw_only=True, tag="confirm_memory"):
 def _remember(command: Remember, origin: Origin) -> Decision:
     if not (command.keep_duplicates and command.content):  # what is kept whatever it says may be blank
         need_text(command.content)
-    _need_reader(command, origin)
     forget_after = None if command.ttl_days is None else origin.now + timedelta(days=command.ttl_days)
-    return creating(MEMORY, command, origin, data_of(MemoryRecorded, command, forget_after=forget_after))
+    return _stating(MemoryRecorded, command, origin, forget_after)
 
 
 @decides(ReviseMemory)
 def _revise_memory(command: ReviseMemory, origin: Origin) -> Decision:
     need_text(command.content)
-    _need_reader(command, origin)
     forget_after = None if command.forget_after is None else utc(command.forget_after, "forget_after")
-    return creating(MEMORY, command, origin, data_of(MemoryRevised, command, forget_after=forget_after))
+    return _stating(MemoryRevised, command, origin, forget_after)
 
 
 decides_about(ChangeVisibility, MemoryVisibilityChanged, "memory")
@@ -128,12 +127,17 @@ def _condense_memories(command: CondenseMemories, origin: Origin) -> Decision:
     return creating(MEMORY, command, origin, data_of(MemoryCondensed, command, shared_with=command.shared_with))
 
 
-def _need_reader(command: _MemoryCommand, origin: Origin) -> None:
+def _stating(
+    event: type[MemoryRecorded | MemoryRevised], command: _MemoryCommand, origin: Origin, forget_after: datetime | None
+) -> Decision:
     owner = command.owner or writer(command.agent_id, origin.caller.agent_id)
     if command.visibility != "public" and not owner:
         raise CommandRejected(
             f"a {command.visibility} memory needs an agent_id or owner, or no agent could read it", "agent_id"
         )
+    valid_until = None if command.valid_until is None else utc(command.valid_until, "valid_until")
+    data = data_of(event, command, forget_after=forget_after, valid_until=valid_until)
+    return creating(MEMORY, command, origin, data)
 
 
 class Relate(Command, frozen=True, kw_only=True, tag="relation"):

@@ -14,6 +14,7 @@ class MemoryRecorded(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Somebody asked to remember this. Whether it supersedes an older memory is decided by the fold, in log order.
 
     Version 2 carries `forget_after`, a time; version 1 carried `ttl_days`, which only a reader with a clock could use.
+    `valid_until` is when the statement stops being true; the memory stays.
     """
 
     TYPE: ClassVar[str] = "memory.recorded"
@@ -34,6 +35,7 @@ class MemoryRecorded(Struct, frozen=True, kw_only=True, omit_defaults=True):
     title: str = ""
     derived_from: list[str] = []
     keep_duplicates: bool = False
+    valid_until: datetime | None = None
 
 
 class MemoryRevised(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -63,6 +65,7 @@ class MemoryRevised(Struct, frozen=True, kw_only=True, omit_defaults=True):
     derived_from: list[str] = []
     keep_duplicates: bool = False
     creator: str = ""
+    valid_until: datetime | None = None
 
 
 class MemoryCondensed(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -20,7 +20,7 @@ KINDS: dict[type[Searched], Kind] = {
 }  # fmt: skip
 DETAILS: dict[Kind, Sequence[str]] = {
     "observation": ("files", "data"),
-    "memory": ("tags", "files", "version", "superseded_by", "visibility", "shared_with"),
+    "memory": ("tags", "files", "version", "superseded_by", "valid_until", "visibility", "shared_with"),
     "lesson": ("context", "tags", "retired_at"),
     "summary": ("decisions", "remaining", "files"),
 }

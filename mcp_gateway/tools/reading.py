@@ -57,6 +57,7 @@ class RecalledDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     trust: str = ""
     changed_since: list[str] = []
     superseded_by: Annotated[str, Meta(description="Newer, and probably replaces it.")] = ""
+    valid_until: datetime | UnsetType = UNSET
     metadata: dict[str, str] = {}
 
 
@@ -105,6 +106,7 @@ def _document(result: "RecallResult") -> RecalledDocument:
         trust="" if result.trust == "agent_concluded" else result.trust,
         changed_since=list(map(str, result.changed_since)),
         superseded_by=result.superseded_by,
+        valid_until=result.valid_until or UNSET,
     )
 
 
@@ -214,6 +216,8 @@ def _facts(document: RecalledDocument) -> Iterator[str]:
     yield from document.changed_since
     if document.superseded_by:
         yield f"probably replaced by {document.superseded_by}"
+    if document.valid_until is not UNSET:
+        yield f"valid until {document.valid_until:%Y-%m-%d %H:%M} UTC"
     if document.trust:
         yield document.trust.replace("_", " ")
     summaries = [name for name in document.repeats if name.startswith("sum_")]
@@ -256,7 +260,7 @@ LeastSure = Annotated[float, Meta(ge=0, le=1, description="0 shows everything.")
 LeastTrust = Annotated[Trust, Meta(description="Lowest class.")]
 MaxTokens = Annotated[int, Meta(ge=1, le=200_000, description="Maximum length of the text.")]
 Time = Annotated[datetime, Meta(description="ISO 8601.")]
-Ids = Annotated[list[Name], Meta(max_length=MAX_READ, description="Read these instead of searching.")]
+Ids = Annotated[list[Name], Meta(max_length=MAX_READ, description="Read these instead.")]
 
 
 class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "from"}):
@@ -270,18 +274,19 @@ class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "fr
     tags: AllTags | UnsetType = UNSET
     from_: Time | UnsetType = UNSET
     to: Time | UnsetType = UNSET
+    as_of: Annotated[datetime, Meta(description="What was known then.")] | UnsetType = UNSET
     time_zone: Annotated[str, Meta(max_length=64, description="IANA name; default: UTC.")] = ""
     limit: Annotated[int, Meta(ge=1, le=200, description="Maximum results.")] = 10
     max_tokens: MaxTokens | UnsetType = UNSET
     min_confidence: LeastSure | UnsetType = UNSET
     min_trust: LeastTrust | UnsetType = UNSET
-    full: Annotated[bool, Meta(description="Full texts instead of snippets.")] = False
+    full: Annotated[bool, Meta(description="Full texts, not snippets.")] = False
     ids: Ids | UnsetType = UNSET
 
     @property
     def narrowed(self) -> bool:
         """Whether filters limit the results."""
-        filters = (self.project, self.kinds, self.tags, self.from_, self.to, self.min_trust)
+        filters = (self.project, self.kinds, self.tags, self.from_, self.to, self.as_of, self.min_trust)
         return bool(self.author or self.session_id) or any(value is not UNSET for value in filters)
 
 

@@ -43,10 +43,10 @@ SOURCE = "mcp"
 BEHIND = "your latest writes are not searchable yet and may be missing"
 
 Project = Annotated[Name, Meta(description="One name per codebase or task.")]
-AgentId = Annotated[Name, Meta(description="Your name, always the same.")]
+AgentId = Annotated[Name, Meta(description="Your stable name.")]
 Tags = Annotated[list[Name], Meta(max_length=200, description="Labels to search by.")]
 Metadata = Annotated[dict[str, str], Meta(description="Strings to store with it.")]
-EventId = Annotated[str, Meta(max_length=128, description="A repeated id is stored once.")]
+EventId = Annotated[str, Meta(max_length=128, description="Same id, stored once.")]
 
 
 class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

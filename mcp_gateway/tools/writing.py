@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from projections.documents.slots import Slot
 
 
-Readers = Annotated[list[Name], Meta(max_length=200, description="Agents it is shared with.")]
-Files = Annotated[list[Name], Meta(max_length=200, description="Paths of related files.")]
+Readers = Annotated[list[Name], Meta(max_length=200, description="If shared: readers.")]
+Files = Annotated[list[Name], Meta(max_length=200, description="Related files.")]
 Importance = Annotated[float, Meta(ge=0, le=10, description="1: trivia.")]
 WhoReads = Annotated[Visibility, Meta(description="Who can read it.")]
 OfSession = Annotated[Name, Meta(description="Session it comes from.")]
 Position = Annotated[str, Meta(description="Position in the log; REST reads take it as `after`.")]
 Days = Annotated[float, Meta(gt=0, le=36_500, description="Omit to keep it forever.")]
+Until = Annotated[datetime, Meta(tz=True, description="When it stops being true.")]
 
 
 class RememberArguments(WriteArguments, frozen=True, kw_only=True):
@@ -52,6 +53,7 @@ class RememberArguments(WriteArguments, frozen=True, kw_only=True):
     shared_with: Readers | UnsetType = UNSET
     session_id: OfSession = ""
     ttl_days: Days | UnsetType = UNSET
+    valid_until: Until | UnsetType = UNSET
 
 
 Replaced = Annotated[list[str], Meta(description="Near-duplicates that it replaced.")]
@@ -82,8 +84,8 @@ REMEMBER = Tool(
     name="remember", title="Remember",
     description=(
         "Save a fact, decision, preference or procedure for later sessions and other agents. Use it when the user "
-        "states something lasting, when a choice is made (include why), or when you worked out how to do something. "
-        "One idea per call. For events use `observe`; for advice from experience use `lesson`."
+        "states something lasting, for choices (include why), and for how-tos you worked out. One idea per call. For "
+        "events use `observe`; for advice from experience use `lesson`."
     ),
     arguments=RememberArguments, answer=MemoryWritten, reads_only=False, needs=WRITE, call=remember,
 )  # fmt: skip
@@ -138,7 +140,7 @@ LESSON = Tool(
     name="lesson", title="Record a lesson",
     description=(
         "Record advice from experience: after you understand a mistake, after the user corrects you, or when something "
-        "works well. Record the same lesson again when it holds up: repeats raise its confidence."
+        "works well. Record it again when it holds up: repeats raise its confidence."
     ),
     arguments=LessonArguments, answer=Written, reads_only=False, needs=WRITE, call=record_lesson,
 )  # fmt: skip
@@ -154,6 +156,7 @@ class ReviseArguments(Arguments, frozen=True, kw_only=True):
     importance: Importance | UnsetType = UNSET
     visibility: WhoReads | UnsetType = UNSET
     shared_with: Readers | UnsetType = UNSET
+    valid_until: Until | UnsetType = UNSET
     event_id: EventId = ""
 
 
@@ -247,7 +250,7 @@ async def forget(call: Call, arguments: ForgetArguments) -> ToolAnswer:
 FORGET = Tool(
     name="forget", title="Forget",
     description=(
-        "Permanently delete a document and everything derived from it. Use it when the user asks for it, or for "
+        "Permanently delete a document and everything derived from it. Use it when the user asks, or for "
         "content that must not be stored. To correct a memory use `revise`."
     ),
     arguments=ForgetArguments, answer=Forgot, reads_only=False, needs=READ_WRITE, destructive=True, call=forget,
@@ -264,7 +267,7 @@ class SlotsArguments(Arguments, frozen=True, kw_only=True):
     label: Annotated[str, Meta(pattern="^([a-z][a-z0-9_]{0,63})?$", description="E.g. `pending_items`.")] = ""
     content: Annotated[str, Meta(max_length=20_000, description="Text to write.")] = ""
     project: Project = ""
-    scope: Annotated[SlotScope, Meta(description="This project's slot, or the global one.")] = "project"
+    scope: Annotated[SlotScope, Meta(description="Of this project, or global.")] = "project"
     event_id: EventId = ""
 
 

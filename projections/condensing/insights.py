@@ -185,7 +185,8 @@ async def reflect(
     stored = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
     learned = await newest(documents, lessons(tenant, project), Lesson, PROJECT_MEMORIES, reader)
     live, now = [lesson for lesson in learned if not lesson.retired_ms and is_stated(lesson)], clock()
-    public = [memory for memory in stored if memory.is_latest and memory.visibility == "public" and is_stated(memory)]
+    lasting = [memory for memory in stored if memory.is_latest and not memory.has_ended(now)]
+    public = [memory for memory in lasting if memory.visibility == "public" and is_stated(memory)]
     trusts: dict[str, Trust] = {document.id: document.trust for document in (*public, *live)}
     made = [memory for memory in public if is_made(memory)]
     items = [

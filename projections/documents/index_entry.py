@@ -21,6 +21,7 @@ MAX_DATA_CHARS = 100_000
 class IndexEntry(Struct, frozen=True, kw_only=True, array_like=True):
     """What an index replica needs to know of a document. `terms` are stems, joined by spaces; times in ms.
 
+    `retired_ms` and `expires_ms` are when it stopped, or stops, being found, 0 for never; `expires_ms` may be to come.
     `types` is how the document is classed: a memory's type and purpose, an observation's kind, a lesson's severity
     (`info` if it has none), `summary`.
     `files` and `concepts` are what the graph links it to. `renewed_ms` is when a lesson was last said: `confidence` is

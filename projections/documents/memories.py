@@ -58,6 +58,8 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `condensed` names the memories that this one was made of and replaces. `updated_at` moves with its visibility.
     `confirmations` is how often it proved right. `revised_by` is who wrote this version, where that is not `agent_id`.
     `separate_parent`: its parent states the same or was written by another agent, and is no version of this memory.
+    `valid_until` is when the statement stopped, or stops, being true: the time of the newer version, or
+    `stated_until`, which was given with it, if that is earlier.
     """
 
     LETTER: ClassVar[bytes] = b"m"
@@ -104,6 +106,8 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     source: str = "native"
     trust: Trust = "agent_concluded"
     quarantined: str = ""
+    valid_until: datetime | None = None
+    stated_until: datetime | None = None
 
     @property
     def author(self) -> str:
@@ -131,7 +135,7 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
             keys = keys_of(self.content)
             filed = (*keys.filed, _statement(self.content))
             members |= {(name, f"{key}|{keys.sketch:016x}|{self.id}") for key in filed}
-        if self.memory_type == "episodic" and self.user_id:
+        if self.memory_type == "episodic" and self.user_id and not self.valid_until:  # a summary would have no end
             members.add((EPISODIC, f"{episodic_pair(self.tenant, self.agent_id, self.user_id)}{member}"))
         if self.forget_after:
             members.add((EXPIRING, rows.by_time(max(0, to_ms(self.forget_after)), self.id)))
@@ -142,6 +146,14 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
         content = without_prefix(self.content) if self.condensed else self.content
         return searchable([content, *self.tags, *self.concepts, *self.files])
 
+    def has_ended(self, now: datetime) -> bool:
+        """Whether recall no longer finds it because its time is over."""
+        return any(end is not None and end <= now for end in self._ends)
+
+    @property
+    def _ends(self) -> tuple[datetime | None, datetime | None]:
+        return self.forget_after, self.stated_until
+
     def index_entry(self) -> IndexEntry:
         return entry_for(
             self,
@@ -149,7 +161,7 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
             index_terms(self.searchable_text(), self.occurred_at, stated=True),
             tags=self.tags,
             retired_ms=HIDDEN_MS if self.quarantined else to_ms(self.superseded_at) if self.superseded_at else 0,
-            expires_ms=to_ms(self.forget_after) if self.forget_after else 0,
+            expires_ms=min((max(1, to_ms(end)) for end in self._ends if end), default=0),
             importance=confirmed_importance(float(self.importance), self.confirmations),
             audience=self.audience,
             types=[self.memory_type, self.purpose],
@@ -216,6 +228,7 @@ def memory(recorded: Recorded, data: MemoryRecorded | MemoryRevised) -> Memory:
     creator = (isinstance(data, MemoryRevised) and data.creator) or agent_id
     fields = _fields(recorded, data)
     fields.update(agent_id=creator, owner=data.owner or creator, title=data.title or _title(data.content))
+    fields["stated_until"] = data.valid_until
     return Memory(**fields, metadata=recorded.envelope.metadata, revised_by=agent_id if agent_id != creator else "")
 
 
@@ -275,7 +288,7 @@ def predecessor(new: Memory, candidates: Iterable[Memory]) -> Memory | None:
 
 def is_similar(new: Memory, other: Memory) -> bool:
     """Whether a current memory states the same as another, or has nearly the same words."""
-    if not other.is_latest or other.id == new.id:
+    if not other.is_latest or other.id == new.id or other.has_ended(new.recorded_at):
         return False
     likeness = jaccard(tokens_of(new.content), tokens_of(other.content))
     return likeness > SUPERSEDE_ABOVE or states_the_same(new.content, other.content)
@@ -303,7 +316,7 @@ def _alike(new: Memory, old: Memory) -> float:
 def superseding(new: Memory, old: Memory) -> tuple[Memory, Memory]:
     """The new memory as the next version, which proved right as often, and the old one as superseded by it."""
     successor = replace(new, confirmations=old.confirmations, confirmed_at=old.confirmed_at)
-    return inheriting(successor, old.id, old.version), retired(old, new.id, new.recorded_at)
+    return inheriting(successor, old.id, old.version), retired(old, new.id, new.recorded_at, new.occurred_at)
 
 
 def inheriting(new: Memory, parent: DocumentId, parent_version: int) -> Memory:
@@ -311,14 +324,15 @@ def inheriting(new: Memory, parent: DocumentId, parent_version: int) -> Memory:
     return replace(new, version=parent_version + 1, parent_id=parent)
 
 
-def retired(old: Memory, successor: str, at: datetime) -> Memory:
-    """The old memory as superseded by its successor."""
-    return replace(old, is_latest=False, superseded_at=at, superseded_by=successor)
+def retired(old: Memory, successor: str, at: datetime, until: datetime | None = None) -> Memory:
+    """The old memory as superseded by its successor; `until` is when a newer statement was made, if that is one."""
+    ends = [end for end in (old.stated_until, until and max(until, old.occurred_at)) if end]
+    return replace(old, is_latest=False, superseded_at=at, superseded_by=successor, valid_until=min(ends, default=None))
 
 
 def restored(old: Memory) -> Memory:
     """The old memory as current again, because what superseded it is forgotten."""
-    return replace(old, is_latest=True, superseded_at=None, superseded_by="")
+    return replace(old, is_latest=True, superseded_at=None, superseded_by="", valid_until=old.stated_until)
 
 
 def _title(content: str) -> str:

@@ -383,7 +383,8 @@ def _event_erased(batch: FoldBatch, event: Recorded, stub: EventErased) -> None:
     for parent in filter(None, (stub.parent_id, *stub.originals)):
         match older := batch.get(parent):
             case Memory():
-                batch.put(memories.retired(older, name, event.recorded_at))
+                until = None if parent in stub.originals else envelope.occurred_at
+                batch.put(memories.retired(older, name, event.recorded_at, until))
             case Tombstone():
                 batch.put(replace(older, superseded_by=name))
             case _:

@@ -29,7 +29,7 @@ from projections.documents.access import Reader, may_forget, may_read
 from projections.documents.actions import actions
 from projections.documents.document import Document, Searched, searchable_text
 from projections.documents.lessons import lessons
-from projections.documents.memories import Memory, memories
+from projections.documents.memories import EXPIRING, Memory, memories
 from projections.documents.observations import Observation, session_observations
 from projections.documents.relations import relations
 from projections.documents.rows import derived
@@ -38,7 +38,7 @@ from projections.documents.slots import Slot, slots
 from projections.forgetting.plan import KINDS, LOOKS, Cut, Erase, Keep, Plan, Retired, Rewrite, Step, successor_event
 from projections.forgetting.receipts import Receipt
 from projections.operations.current import Current
-from projections.queries.lookup import Lookup, expired, unimportant
+from projections.queries.lookup import Lookup, unimportant
 from projections.queries.work import Actions
 
 SAMPLES = 20
@@ -160,7 +160,7 @@ class Forgetting:
 
 _OF_MEMORY = (
     "project", "session_id", "agent_id", "user_id", "occurred_at", "memory_type", "purpose", "tags", "concepts",
-    "importance", "visibility", "shared_with", "owner", "trust",
+    "importance", "visibility", "shared_with", "owner", "trust", "valid_until",
 )  # fmt: skip
 """Fields that what is left of a memory has from it."""
 _OF_SLOT = (
@@ -345,7 +345,10 @@ class Sweep:
 
         An observation stays of which something was made that a forgetting would take along.
         """
-        outlived = await self._lookup.found(expired, reader, None, MOST, kinds=["memory"])
+        places = await self._documents.members(EXPIRING, range(self._documents.partitions), MOST)
+        ended = f"{to_ms(self._clock()) + 1:014d}|"
+        over = [(partition, DocumentId(due.rpartition("|")[2])) for partition, due in places if due < ended]
+        outlived = await self._documents.readable(over, reader, Memory)
         until_ms = to_ms(self._clock() - KEPT)
         minor: list[str] = []
         for document in await self._lookup.found(

@@ -1,5 +1,6 @@
 """Changing a memory: a new version, or other readers. What is restricted, only its creator and its owner may change."""
 
+from datetime import datetime
 from hashlib import blake2b
 
 from msgspec import Struct
@@ -19,7 +20,10 @@ from projections.operations.current import Current
 
 
 class MemoryChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to change of a memory; null stays. `visibility` and `shared_with` alone make no new version."""
+    """What to change of a memory; null stays, but new `content` drops the old `valid_until`.
+
+    `visibility` and `shared_with` alone make no new version.
+    """
 
     event_id: EventName = ""
     content: str | None = None
@@ -34,6 +38,7 @@ class MemoryChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     visibility: Visibility | None = None
     shared_with: Names | None = None
     agent_id: Name = ""
+    valid_until: datetime | None = None
 
     @property
     def only_readers(self) -> bool:
@@ -41,7 +46,10 @@ class MemoryChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return all(getattr(self, name) is None for name in _OF_A_VERSION)
 
 
-_OF_A_VERSION = ("content", "title", "memory_type", "purpose", "tags", "concepts", "files", "references", "importance")
+_OF_A_VERSION = (
+    "content", "title", "memory_type", "purpose", "tags", "concepts", "files", "references", "importance",
+    "valid_until",
+)  # fmt: skip
 
 
 class MemoryOperations:
@@ -170,8 +178,11 @@ def _check_owner(memory: Memory, reader: Reader) -> None:
 def _revision(memory: Memory, changes: MemoryChanges, reader: Reader) -> ReviseMemory:
     names = (*_OF_A_VERSION, "visibility", "shared_with")
     fields = {name: getattr(memory if getattr(changes, name) is None else changes, name) for name in names}
+    same_text = changes.content in (None, memory.content)
     if changes.content is not None and changes.title is None:
         fields["title"] = ""
+    if not same_text:  # a new statement does not end when the old one does
+        fields["valid_until"] = changes.valid_until
     return ReviseMemory(
         **fields,  # type: ignore[arg-type]
         event_id=changes.event_id,
@@ -186,5 +197,5 @@ def _revision(memory: Memory, changes: MemoryChanges, reader: Reader) -> ReviseM
         keep_duplicates=memory.keep_duplicates,
         derived_from=memory.derived_from,
         metadata=memory.metadata,
-        trust=memory.trust if changes.content in (None, memory.content) else "",
+        trust=memory.trust if same_text else "",
     )

@@ -48,11 +48,6 @@ def latest(index: Index, allowed: Filter, now_ms: int, most: int) -> list[Docume
     return index.recorded_last(allowed, now_ms, most)
 
 
-def expired(index: Index, allowed: Filter, now_ms: int, most: int) -> list[DocumentLocation]:
-    """Documents whose time has run out, and that are still there."""
-    return index.every(replace(allowed, expired=True), now_ms, most)
-
-
 def unimportant(index: Index, allowed: Filter, now_ms: int, most: int, importance: float) -> list[DocumentLocation]:
     """Documents of at most this importance."""
     return index.every(replace(allowed, importance_to=importance), now_ms, most)

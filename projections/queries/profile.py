@@ -188,7 +188,7 @@ def _preferences(memories: Sequence[Memory], user_id: str, now: datetime) -> lis
         memory
         for memory in memories
         if memory.is_latest
-        and (memory.forget_after is None or memory.forget_after > now)
+        and not memory.has_ended(now)
         and (any(tag.lower() in PREFERENCE_TAGS for tag in memory.tags) or bool(user_id and memory.user_id == user_id))
     ]
     preferences.sort(key=lambda memory: memory.id)

@@ -131,7 +131,8 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `snippet` is the part of it that the query's words are in, `trust` its trust class (left out: agent_concluded).
     `derived_from` are the documents it was made of, `confirmed` how often it proved right, `repeats` those that say
     nearly the same and the summary that quotes it. `changed_since` are files that a memory or lesson names and that
-    were changed after it. `superseded_by` is a newer result that probably replaces this one.
+    were changed after it, and `valid_until` is when a memory stops being true, or stopped. `superseded_by` is a newer
+    result that probably replaces this one.
     """
 
     id: str
@@ -154,6 +155,7 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     changed_since: list[FileChange] = []
     superseded_by: str = ""
     explain: dict[str, float] | None = None
+    valid_until: datetime | None = None
 
 
 class Omitted(Struct, frozen=True, kw_only=True):
@@ -516,6 +518,7 @@ def _result(result: Recalled, words: Sequence[str], *, explain: bool) -> RecallR
         superseded_by=result.superseded_by,
         trust=document.lowest_trust if isinstance(document, Summary) else getattr(document, "trust", "agent_concluded"),
         explain=hit.explain if explain else None,
+        valid_until=getattr(document, "valid_until", None),
     )
 
 

@@ -238,11 +238,7 @@ def _keep_in_use(index: IndexReplica, matching: BitMap, allowed: Filter, now_ms:
         retired = matching & index.facets.of(facet("retired", "yes"))
         _drop(matching, retired, index.retired_ms.values, below=as_of + 1)
     expiring, then_ms = matching & index.facets.of(facet("expiring", "yes")), now_ms if as_of is None else as_of
-    if allowed.expired:
-        matching &= expiring
-        _drop(matching, expiring, index.expires_ms.values, above=then_ms)
-    else:
-        _drop(matching, expiring, index.expires_ms.values, below=then_ms + 1)
+    _drop(matching, expiring, index.expires_ms.values, below=then_ms + 1)
 
 
 def _drop(

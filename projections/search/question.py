@@ -30,8 +30,7 @@ class Filter(Struct, frozen=True, kw_only=True):
     are results only if the `reader` is one of them. `within` are the projects of the reader's key. `visibility` selects
     the memories that have it. `any_of` and `without` are facets and values: one of the former is needed, none of the
     latter allowed. `embedded`: if documents have the model's vectors; only `Index.count` and `Index.every` read it.
-    `importance_to` is the highest importance. Instead of what is in use, `retired` selects what is not, whatever its
-    readers and age, and `expired` what has expired and still exists.
+    `importance_to` is the highest importance. `retired` selects what is not in use, whatever its readers and age.
     """
 
     tenant: str
@@ -58,7 +57,6 @@ class Filter(Struct, frozen=True, kw_only=True):
     without: Sequence[tuple[str, str]] = ()
     retired: bool = False
     embedded: bool | None = None
-    expired: bool = False
     importance_to: float | None = None
 
     def required(self) -> list[tuple[str, Sequence[str]]]:
@@ -94,7 +92,7 @@ class Filter(Struct, frozen=True, kw_only=True):
             readable = self.operator or not entry.audience or bool(self.reader and self.reader in entry.audience)
             recorded = self.as_of_ms is None or entry.recorded_ms <= self.as_of_ms
             retired = bool(entry.retired_ms) and (self.as_of_ms is None or entry.retired_ms <= self.as_of_ms)
-            return readable and recorded and not retired and (0 < entry.expires_ms <= when_ms) == self.expired
+            return readable and recorded and not retired and not 0 < entry.expires_ms <= when_ms
 
         def allowed(entry: IndexEntry, partition: int) -> bool:
             return (

@@ -220,8 +220,6 @@ def _clauses(allowed: Filter, now_ms: int, *, scored: bool) -> list[str]:
         clauses.append(between("recorded", None, as_of))
         in_use = f"({in_use} | @retired_at:[({as_of} +inf])"
     then_ms = now_ms if as_of is None else as_of
-    if allowed.expired:
-        return [*clauses, in_use, having("expiring", [YES]), between("expires_at", None, then_ms)]
     return [*clauses, in_use, f"({having('expiring', [NO])} | @expires_at:[({then_ms} +inf])"]
 
 

@@ -82,6 +82,21 @@ async def test_a_memory_is_listed_revised_confirmed_and_shown_with_its_versions(
     assert "say what to change" in cli("memories", "revise", newer["id"], code=2)
 
 
+async def test_a_memory_says_until_when_it_is_valid(cli: Cli):
+    said = ("nothing is deployed before the audit", "-p", cli.project, "-a", "ada", "--valid-until", "2190-03-01T12:00")
+    kept = cli.json("remember", *said)
+    asked = ("recall", "deployed before the audit", "-p", cli.project, "--min-confidence", "0")
+    found = await cli.seen(*asked)
+    assert [one["id"] for one in found["results"]] == [kept["id"]]
+    for command in (asked, ("memories", "-p", cli.project), ("show", kept["id"])):
+        assert "valid until" in " ".join(cli(*command).split())
+    assert kept["id"] in cli(*asked, "--as-of", "2190-02-28")
+    assert "No results" in cli(*asked, "--as-of", "2190-03-02", code=1)
+    assert "not a valid time" in cli(*asked, "--as-of", "then", code=2)
+    ended = cli.json("memories", "revise", kept["id"], "--valid-until", "2020-01-01", "-a", "ada")
+    assert "No results" in cli(*asked, "--after", ended["position"], code=1)
+
+
 async def test_a_session_is_shown_with_its_turns_and_an_observation_with_its_input_and_output(cli: Cli):
     data = {"tool_name": "Bash", "tool_input": {"command": "make test"}, "tool_output": "14 passed"}
     seen = cli.json("observe", "", "-p", cli.project, "-s", "night-shift", "--data", json.dumps(data))

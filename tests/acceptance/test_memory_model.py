@@ -185,6 +185,25 @@ async def test_recall_as_of_a_time_answers_with_the_version_of_then(ada: Client,
     assert ids(await recall(ada, "what is the flag called", as_of="2020-01-01T00:00:00Z", **asked)) == []
 
 
+async def test_a_memory_ends_by_hand_and_a_new_text_does_not_end_with_it(ada: Client, project: str):
+    """PATCH with `valid_until` alone says that a memory is no longer true; `null` says nothing."""
+    asked, end = {"project": project, "query": "where is the key"}, "2020-01-01T00:00:00Z"
+    first = await write(ada, "/v1/memories", project=project, content="The key is under the mat", tags=["key"])
+    recorded = (await read(ada, f"/v1/memories/{first['id']}", after=first["position"]))["recorded_at"]
+    second = await change(ada, f"/v1/memories/{first['id']}", valid_until=end)
+    assert ids(await recall(ada, **asked, after=second["position"])) == []
+    assert ids(await recall(ada, **asked, as_of=recorded)) == [first["id"]]
+    assert (await read(ada, f"/v1/memories/{second['id']}"))["valid_until"] == end
+    listed = await read(ada, "/v1/memories", project=project, latest=True)
+    assert ids(listed) == [second["id"]]
+    third = await change(ada, f"/v1/memories/{first['id']}", tags=["house"], valid_until=None)
+    assert (await read(ada, f"/v1/memories/{third['id']}", after=third["position"]))["valid_until"] == end
+    fourth = await change(ada, f"/v1/memories/{first['id']}", content="The key is in the drawer")
+    assert ids(await recall(ada, **asked, after=fourth["position"])) == [fourth["id"]]
+    told = await read(ada, f"/v1/memories/{fourth['id']}/history")
+    assert [end is not None for end in names(told, "valid_until")] == [True, True, True, False]
+
+
 async def test_deleting_the_newest_version_deletes_every_version_of_a_memory(ada: Client, project: str):
     first = await write(ada, "/v1/memories", project=project, content="The safe opens with 4711")
     second = await change(ada, f"/v1/memories/{first['id']}", content="The safe opens with 0815")

@@ -20,7 +20,7 @@ from ingest.events.slot import SlotSet
 from ingest.log.position import Position
 
 SAMPLES = sorted((Path(__file__).parent / "data").glob("*/v*.json"))
-TIMES = ("occurred_at", "forget_after", "subject_occurred_at")
+TIMES = ("occurred_at", "forget_after", "subject_occurred_at", "valid_until")
 HERE = Position(1_769_860_800_000, 7)
 
 

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 from desk import ADA, ALONE, STRANGER, Desk
 from factories import PROJECT, ManualClock
+from msgspec.structs import replace
 
+from ingest.commands.decide import ReviseMemory
 from ingest.errors import CommandRejected
 from ingest.log.keys import PartitionKeys
+from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client
 from ingest.roles import KeyScope
 from projections.documents.access import Reader
@@ -123,6 +126,35 @@ async def test_a_past_state_is_asked_in_its_own_time(recall: Recall, desk: Desk)
     desk_now = max(datetime.now(UTC), NOW) + timedelta(days=7)
     request = RecallRequest(query="what did we do yesterday?", project=PROJECT, as_of=desk_now)
     assert [result.content for result in (await recall(request, ADA)).results] == []
+
+
+async def test_a_memory_is_found_while_it_is_valid(desk: Desk):
+    now, hour = system_clock(), timedelta(hours=1)
+    freeze = await desk.remember("Nothing is deployed during the freeze", valid_until=now + hour)
+    await desk.remember("Nothing was deployed during the freeze of last winter", valid_until=now - hour)
+    await desk.settle()
+    for as_of, names in ((None, [freeze]), (now + hour / 2, [freeze]), (now + hour, []), (now - 2 * hour, [])):
+        answer = await desk.recall(RecallRequest(query="freeze", project=PROJECT, as_of=as_of), ADA)
+        assert [result.id for result in answer.results] == names, as_of
+        assert [result.valid_until for result in answer.results] == [now + hour for _ in names]
+
+
+async def test_a_superseded_version_is_valid_until_the_newer_one_until_that_is_forgotten(desk: Desk):
+    first = await desk.remember("The port is 8080")
+    await desk.settle()
+    before = system_clock()
+    command = ReviseMemory(memory=first, content="The port is 9090", memory_type="semantic", purpose="information")
+    second = await desk.say(replace(command, project=PROJECT, agent_id="bob"))
+    await desk.settle()
+
+    async def found(as_of: datetime | None = None) -> list[tuple[str, bool]]:
+        answer = await desk.recall(RecallRequest(query="port", project=PROJECT, as_of=as_of), ADA)
+        return [(result.id, result.valid_until is not None) for result in answer.results]
+
+    assert await found() == [(second, False)]
+    assert await found(before) == [(first, True)]
+    await desk.forget("memory", second)
+    assert await found() == [(first, False)]
 
 
 async def notes(recall: Recall, reader: Reader = ADA, **fields: Any) -> list[str]:

@@ -7,7 +7,7 @@ What a sweep forgets: memories whose time has run out, and old observations that
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -366,10 +366,11 @@ async def test_a_memory_goes_when_its_time_has_run_out(desk: Desk):
     over = await desk.remember("soon over", ttl_days=1e-9)
     private = await desk.remember("somebody's", ttl_days=1e-9, visibility="private")
     lasting = await desk.remember("for a while", ttl_days=1)
+    untrue = await desk.remember("it was so", valid_until=datetime(2020, 1, 1, tzinfo=UTC))
     await desk.settle()
     await asyncio.sleep(0.01)
     assert (await swept(desk, dry_run=True)).expired == [over]
     assert (await swept(desk)).expired == [over]
-    assert await there(desk, over, lasting) == [lasting]
+    assert await there(desk, over, lasting, untrue) == [lasting, untrue]
     mine = await desk.lookup.documents([private], ADA)
     assert [document.document.id for document in mine] == [private]

@@ -278,7 +278,8 @@ def remember(history: History) -> None:
         content=history.choose(text, f"The {text.upper()}!", f"{text} {word}"), title=word, tags=[word],
         visibility=history.choose("public", "public", "public", "private"),
         keep_duplicates=history.choose(False, False, False, True), ttl_days=history.choose(None, None, None, 1, 30),
-        owner="ada", **_claims(history, "", "", "u1"),
+        owner="ada", valid_until=history.choose(None, None, minute(-9), minute(9_999)),
+        **_claims(history, "", "", "u1"),
     )  # fmt: skip
     history.say(command)
 
@@ -287,7 +288,8 @@ def revise(history: History) -> None:
     word = history.word()
     command = ReviseMemory(
         memory=history.any_of(MEMORY), content=f"{history.choose(*MEMORIES)} {word}", memory_type="semantic",
-        purpose="information", concepts=[word], owner="ada", creator=history.choose("", "ada"), **_claims(history, ""),
+        purpose="information", concepts=[word], owner="ada", creator=history.choose("", "ada"),
+        valid_until=history.choose(None, None, minute(9_999)), **_claims(history, ""),
     )  # fmt: skip
     history.say(command)
 

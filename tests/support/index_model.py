@@ -107,7 +107,7 @@ def _in_use(entry: IndexEntry, allowed: Filter, now_ms: int) -> bool:
     return (
         (allowed.operator or not entry.audience or (allowed.reader != "" and allowed.reader in entry.audience))
         and not retired
-        and bool(entry.expires_ms and entry.expires_ms <= when) == allowed.expired
+        and not (entry.expires_ms and entry.expires_ms <= when)
         and (allowed.as_of_ms is None or entry.recorded_ms <= allowed.as_of_ms)
     )
 
@@ -193,7 +193,7 @@ class RandomFeed:
             "any_of": [(name, random.choice(some)) for name in random.sample(("tag", "type", "file", "concept"), 2)],
             "without": [("tag", random.choice(some)), (random.choice(("agent", "project")), "atlas")],
             "from_ms": random.randrange(60), "to_ms": random.randrange(60), "as_of_ms": random.randrange(90),
-            "reader": random.choice(("ada", "bob", "eve")), "operator": True, "retired": True, "expired": True,
+            "reader": random.choice(("ada", "bob", "eve")), "operator": True, "retired": True,
             "importance_to": random.choice((1.0, 5.0, 7.4)),
         }  # fmt: skip
         chosen = random.sample([*may_be], random.choice((0, 1, 1, 2, 2, 3)))

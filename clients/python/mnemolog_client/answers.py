@@ -114,6 +114,7 @@ class Memory(Struct, frozen=True, kw_only=True):
     source: str
     trust: str = "agent_concluded"
     quarantined: str = ""
+    valid_until: datetime | None = None
 
 
 class Lesson(Struct, frozen=True, kw_only=True):
@@ -356,6 +357,7 @@ class RecallResult(Struct, frozen=True, kw_only=True):
     changed_since: list[FileChange] = []
     superseded_by: str = ""
     explain: dict[str, float] | None = None
+    valid_until: datetime | None = None
 
 
 class Omitted(Struct, frozen=True, kw_only=True):

@@ -65,6 +65,7 @@ class OfMemory(Written, total=False):
     ttl_days: float | None
     keep_duplicates: bool | None
     derived_from: Sequence[str] | None
+    valid_until: datetime | None
 
 
 class MemoryChanges(TypedDict, total=False):
@@ -83,6 +84,7 @@ class MemoryChanges(TypedDict, total=False):
     importance: float | None
     visibility: Visibility | None
     shared_with: Sequence[str] | None
+    valid_until: datetime | None
 
 
 class _OfLesson(TypedDict, total=False):

@@ -30,7 +30,7 @@ export type Query<P extends keyof paths, M extends Method> = paths[P][M] extends
   ? NonNullable<Q>
   : never;
 
-type Moment = "as_of" | "from" | "occurred_at" | "since" | "to" | "until";
+type Moment = "as_of" | "from" | "occurred_at" | "since" | "to" | "until" | "valid_until";
 type Value<T> = T extends readonly (infer I)[] ? readonly I[] : T;
 
 /** What a caller may give for fields: times as Date, too, and undefined for what is not sent. */

@@ -440,7 +440,7 @@ export interface paths {
         head?: never;
         /**
          * Change a memory: a new version, or who can read it.
-         * @description What to change of a memory; null stays. `visibility` and `shared_with` alone make no new version.
+         * @description What to change of a memory; null stays, but new `content` drops the old `valid_until`. `visibility` and `shared_with` alone make no new version.
          */
         patch: operations["patch_v1_memories_id"];
         trace?: never;
@@ -1307,13 +1307,16 @@ export interface components {
             trust: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
             updated_at: string;
             user_id: string;
+            valid_until: string | null;
             version: number;
             /** @enum {unknown} */
             visibility: "private" | "public" | "shared";
         };
         /**
          * MemoryChanges
-         * @description What to change of a memory; null stays. `visibility` and `shared_with` alone make no new version.
+         * @description What to change of a memory; null stays, but new `content` drops the old `valid_until`.
+         *
+         *         `visibility` and `shared_with` alone make no new version.
          */
         MemoryChanges: {
             /** @default  */
@@ -1340,6 +1343,8 @@ export interface components {
             tags?: string[] | null;
             /** @default null */
             title?: string | null;
+            /** @default null */
+            valid_until?: string | null;
             /** @default null */
             visibility?: ("private" | "public" | "shared") | null;
         };
@@ -1652,7 +1657,8 @@ export interface components {
          *         `snippet` is the part of it that the query's words are in, `trust` its trust class (left out: agent_concluded).
          *         `derived_from` are the documents it was made of, `confirmed` how often it proved right, `repeats` those that say
          *         nearly the same and the summary that quotes it. `changed_since` are files that a memory or lesson names and that
-         *         were changed after it. `superseded_by` is a newer result that probably replaces this one.
+         *         were changed after it, and `valid_until` is when a memory stops being true, or stopped. `superseded_by` is a newer
+         *         result that probably replaces this one.
          */
         RecallResult: {
             agent_id: string | null;
@@ -1692,6 +1698,8 @@ export interface components {
              * @enum {unknown}
              */
             trust?: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
+            /** @default null */
+            valid_until?: string | null;
         };
         /**
          * Receipt
@@ -1900,6 +1908,8 @@ export interface components {
             type: "remember";
             /** @default  */
             user_id?: string;
+            /** @default null */
+            valid_until?: string | null;
             /**
              * @default public
              * @enum {unknown}
@@ -3937,7 +3947,8 @@ export interface operations {
                      *           "position": "1769860800000-0",
                      *           "source": "native",
                      *           "trust": "agent_concluded",
-                     *           "quarantined": ""
+                     *           "quarantined": "",
+                     *           "valid_until": null
                      *         }
                      *       ],
                      *       "next": null
@@ -4023,6 +4034,8 @@ export interface operations {
                     type?: "remember";
                     /** @default  */
                     user_id?: string;
+                    /** @default null */
+                    valid_until?: string | null;
                     /**
                      * @default public
                      * @enum {unknown}
@@ -4124,7 +4137,8 @@ export interface operations {
                      *       "position": "1769860800000-0",
                      *       "source": "native",
                      *       "trust": "agent_concluded",
-                     *       "quarantined": ""
+                     *       "quarantined": "",
+                     *       "valid_until": null
                      *     }
                      */
                     "application/json": components["schemas"]["Memory"];
@@ -4291,7 +4305,8 @@ export interface operations {
                      *           "position": "1769860800000-0",
                      *           "source": "native",
                      *           "trust": "agent_concluded",
-                     *           "quarantined": ""
+                     *           "quarantined": "",
+                     *           "valid_until": null
                      *         }
                      *       ]
                      *     }

@@ -227,19 +227,6 @@ async def test_what_has_expired_is_not_found_at_that_moment_and_after(filled: Fi
         assert matching(index, T0 + 99, as_of_ms=now_ms) == names
 
 
-async def test_expired_finds_what_has_expired_and_is_there_yet(filled: Filled):
-    await filled.put("mem_1", "tea", expires_ms=T0 + 10)
-    await filled.put("mem_2", "tea", expires_ms=T0 + 20, audience=["ada"])
-    await filled.put("mem_3", "tea", expires_ms=T0 + 20, retired_ms=T0)
-    await filled.put("mem_4", "tea")
-    index = await filled.settle()
-    assert matching(index, T0 + 9, expired=True) == set()
-    assert matching(index, T0 + 10, expired=True) == {"mem_1"}
-    assert matching(index, T0 + 20, expired=True) == {"mem_1"}
-    assert matching(index, T0 + 20, expired=True, reader="ada") == {"mem_1", "mem_2"}
-    assert matching(index, T0 + 20, expired=True, operator=True, as_of_ms=T0 + 10) == {"mem_1"}
-
-
 async def test_embedded_says_whether_vectors_must_be_there_when_counting_and_listing_all(filled: Filled):
     for name in ("mem_1", "mem_2", "mem_3"):
         await filled.put(name, "tea")

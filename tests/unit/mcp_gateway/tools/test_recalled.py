@@ -147,3 +147,9 @@ def test_a_lesson_and_a_summary_are_read_with_what_they_say_beside_their_text():
     )  # fmt: skip
     found = whole(summary)
     assert (found.content, found.details) == ("Fixed it.", {"decisions": ["keep cookies"], "remaining": ["tests"]})
+
+
+def test_a_memory_that_ends_says_when(result: Callable[..., RecallResult]):
+    short = entry(result(valid_until=NOW))
+    assert short.valid_until == NOW
+    assert f", valid until {NOW:%Y-%m-%d %H:%M} UTC, mem_1)" in recalled_text(answered([short], [], whole=False))

@@ -1,9 +1,10 @@
 """Memories that are revised, condensed and shown to others; and what of that survives forgetting."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from factories import forgotten, place, remembered, said
+from factories import forgotten, minute, place, remembered, said
 from folding import contents
 from given import given, later
 
@@ -16,6 +17,7 @@ from ingest.events.memory import (
     MemoryVisibilityChanged,
 )
 from ingest.events.subject import EventErased
+from ingest.platform.clock import to_ms
 from projections.documents.memories import EXPIRING, Memory, confirmed_importance, memory_id
 from projections.documents.tombstones import Tombstone, entries, inheritance
 
@@ -27,6 +29,10 @@ CAKE = "eve bakes carrot cake whenever somebody has a birthday"
 
 def revised(n: int, old: Recorded, content: str, **data: Any) -> Recorded:
     return said(n, MemoryRevised(memory=memory_id(old), content=content, **data))
+
+
+def revised_by(n: int, agent: str, old: Recorded, content: str) -> Recorded:
+    return said(n, MemoryRevised(memory=memory_id(old), content=content, creator="ada"), agent_id=agent)
 
 
 def condensed(n: int, *originals: Recorded, content: str = "all of it", **data: Any) -> Recorded:
@@ -120,6 +126,54 @@ class TestRevising:
     def test_a_revision_of_what_never_was_is_a_first_version(self):
         new = revised(2, remembered(1, TEA), COFFEE)
         assert (given().when(new).memory(new).version, given(new).memory(new).parent_id) == (1, "")
+
+
+class TestValidity:
+    @pytest.mark.parametrize("stated", [None, minute(1), minute(9)])
+    def test_a_newer_version_ends_the_older_one_and_its_stated_end_comes_back(self, stated: datetime | None):
+        """By a revision or by saying the same; the newer one, of another agent, is then forgotten."""
+        old = remembered(1, TEA, valid_until=stated)
+        for new in (revised_by(2, "bob", old, COFFEE), remembered(2, TEA_AGAIN)):
+            found = given(old).when(new)
+            ended = min(filter(None, (stated, minute(2))))
+            assert (found.memory(old).valid_until, found.memory(new).valid_until) == (ended, None)
+            found.then_replay_is_the_same()
+            found.when(forget(3, new))
+            assert (found.memory(old).is_latest, found.memory(old).valid_until) == (True, stated)
+            found.then_replay_is_the_same()
+
+    def test_the_index_ends_a_version_when_its_successor_was_recorded_or_its_stated_time_comes(self):
+        """Recall as of a moment between statement and recording knows the older version only."""
+        old = remembered(1, TEA, valid_until=minute(90), forget_after=minute(99))
+        new = revised(2, old, COFFEE)
+        entry = given(old, new).memory(old).index_entry()
+        assert (entry.retired_ms, entry.expires_ms) == (to_ms(place(2).recorded_at), to_ms(minute(90)))
+        assert given(old, new).memory(new).index_entry().expires_ms == 0
+
+    def test_a_forgotten_version_between_two_others_has_ended_the_one_before_it(self):
+        old = remembered(1, TEA)
+        new = revised_by(2, "bob", old, COFFEE)
+        found = given(old, new, revised_by(3, "eve", old, CAKE)).when(forget(4, new))
+        assert found.memory(old).valid_until == minute(2)
+        found.then_replay_is_the_same()
+
+    def test_an_end_before_1970_is_one(self):
+        old = remembered(1, TEA, valid_until=datetime(1950, 1, 1, tzinfo=UTC))
+        assert given(old).memory(old).index_entry().expires_ms == 1
+
+    def test_an_older_statement_that_is_recorded_later_ends_what_it_revises_at_once(self):
+        old = remembered(5, TEA)
+        new = said(6, MemoryRevised(memory=memory_id(old), content=COFFEE), occurred_at=minute(2))
+        assert given(old, new).memory(old).valid_until == minute(5)
+
+    def test_what_is_condensed_is_still_true(self):
+        tea, coffee = remembered(1, TEA), remembered(2, COFFEE)
+        both = condensed(3, tea, coffee)
+        found = given(tea, coffee).when(both)
+        assert found.memory(tea).valid_until is None
+        found.when(forget(4, tea))
+        found.then_replay_is_the_same()
+        assert found.memory(coffee).valid_until is None
 
 
 class TestConfirming:

@@ -225,7 +225,8 @@ def test_preferences_are_what_is_tagged_so_or_said_by_the_user():
         kept(3, "coffee", user_id="cem"),
         kept(4, "old", tags=["preference"], is_latest=False),
         kept(5, "gone", tags=["preference"], forget_after=NOW - timedelta(days=1)),
-        kept(6, "tabs", tags=["preference"]),
+        kept(6, "over", tags=["preference"], stated_until=NOW),
+        kept(7, "tabs", tags=["preference"]),
     )
     assert told(memories=memories, user_id="bea").preferences == ["tabs", "tea"]
     assert told(memories=memories).preferences == ["tabs"]
