@@ -37,7 +37,7 @@ EMBEDDED_AT_ONCE = 64
 WEIGHTS = (0.25, 0.5, 0.75, 1.0)
 
 
-@benchmark(needs_data=True, long=True)
+@benchmark(long=True)
 def fit_tokens(data: Mapping[str, Path], write: str = "") -> Figures:
     """What does the similarity of tokens bring, by its weight: recall@1 / @5 / @10?
 
