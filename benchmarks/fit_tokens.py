@@ -34,7 +34,7 @@ from projections.vectors.static import table_of
 from projections.vectors.tokens import TOKEN_DIMENSIONS, Tokens
 
 EMBEDDED_AT_ONCE = 64
-WEIGHTS = (0.25, 0.5, 0.75, 1.0)
+WEIGHTS = (0.15, 0.3, 0.5, 1.0)
 
 
 @benchmark(long=True)
