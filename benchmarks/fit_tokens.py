@@ -70,7 +70,7 @@ class _Asked(NamedTuple):
     """A question, and how to search for it in the index of its history."""
 
     question: Question
-    index: IndexReplica
+    replica: IndexReplica
     asked: Asked
     turn_of: Mapping[str, str]
 
@@ -95,7 +95,7 @@ def _asked(history: History, embedder: LateEmbedder) -> Iterator[_Asked]:
         if of_chunks:
             index.apply(0, [Vectors.of(documents[turn].id, embedder.model, embedder.dimensions, of_chunks)])
     index.commit()
-    turn_of = {document.id: turn for turn, document in documents.items()}
+    turn_of = {str(document.id): turn for turn, document in documents.items()}
     for it in answerable(history.questions):
         if it.category not in APART:
             vectors, (tokens,) = embedder.embed_with_tokens([it.text])
@@ -121,7 +121,7 @@ def _recall(asked: Sequence[_Asked], weight: float) -> str:
     shares = list[list[float]]()
     for it in asked:
         to_time = to_ms(datetime.fromisoformat(it.question.to)) if it.question.to else None
-        hits = search.search(EmbeddedCandidates(it.index, Filter(tenant=TENANT, to_ms=to_time), 0), it.asked)
+        hits = search.search(EmbeddedCandidates(it.replica, Filter(tenant=TENANT, to_ms=to_time), 0), it.asked)
         turns = [it.turn_of[hit.id] for hit in hits]
         shares.append([it.question.share(turns[:cut]) for cut in CUTS])
     return " / ".join(f"{100 * share:.1f}" for share in np.mean(shares, axis=0))

@@ -102,7 +102,7 @@ class LateEmbedder(OnnxEmbedder):
 
     def __init__(self, directory: Path, threads: int = 1) -> None:
         super().__init__(directory, threads)
-        self.model += LATE_SUFFIX
+        self.model: str = f"{self.model}{LATE_SUFFIX}"
 
     def embed_with_tokens(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], list[Tokens]]:
         """The vectors, as `embed` gives them, and the tokens of each text."""

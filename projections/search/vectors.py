@@ -78,8 +78,8 @@ class VectorIndex:
         """Vectors that were put to join the graph, since the index was made; 0 without one."""
         return 0 if self._graph is None else len(self._matrix)
 
-    def put(self, ordinal: int, rows: NDArray[np.float16]) -> None:
-        """Set a document's vectors, `(chunks, dimensions) float16`, rows of unit length; replaces those it had."""
+    def put(self, ordinal: int, rows: NDArray[Any]) -> None:
+        """Set a document's vectors, `(chunks, dimensions)`, rows of unit length; replaces those it had."""
         self.remove(ordinal)
         first = len(self._matrix)
         self._matrix.extend(rows)

@@ -34,11 +34,11 @@ def test_the_similarity_is_the_mean_of_the_best_product_of_each_token(
     for ordinal, document in enumerate(documents):
         if document:
             index.put(ordinal, np.array(document, np.int8))
-    asked = np.arange(len(documents) + absent)[::-1].copy()
-    similarity = index.max_similarity(np.array(query, np.int8).reshape(-1, 3), asked)
+    asked = list(range(len(documents) + absent))[::-1]
+    similarity = index.max_similarity(np.array(query, np.int8).reshape(-1, 3), np.array(asked, np.int64))
     expected = [
         naive(query, documents[ordinal]) if query and ordinal < len(documents) and documents[ordinal] else np.nan
-        for ordinal in asked.tolist()
+        for ordinal in asked
     ]
     np.testing.assert_allclose(similarity, expected, rtol=1e-12)
 
@@ -101,7 +101,8 @@ def test_snapshots_have_the_tokens_of_the_living_documents(
         manifest = snapshots.save(saved, {0: FeedPosition()}, folder, "01")
         assert not np.load(folder / "01" / "tokens.npy")[:, [5, 6]].any(), "those of the removed document"
         loaded = snapshots.load(folder / "01", manifest, tmp_path / f"loaded-{number}")
-        of_name = {loaded.ids[at]: loaded.tokens.rows(at).tolist() for at in ordinals(loaded.alive).tolist()}
+        living: list[int] = ordinals(loaded.alive).tolist()
+        of_name = {loaded.ids[at]: loaded.tokens.rows(at).tolist() for at in living}
         assert of_name == {"obs_2": axis(7, 8).tolist(), "obs_3": []}
         assert ask(loaded, axis(8)) == ask(index, axis(8))
 
