@@ -95,6 +95,7 @@ VARIABLES: dict[str, str] = {
         "default, multilingual, none, onnx:DIRECTORY, sentence-transformers:NAME or openai:URL|MODEL|DIMENSIONS"
     ),
     "MNEMOLOG_EMBEDDERS": "embedders that a rebuild may change to besides MNEMOLOG_EMBEDDER, by comma; default none",
+    "MNEMOLOG_LATE_INTERACTION": "on: rank by vectors of tokens, too, of the default embedder; default off",
     "MNEMOLOG_EMBEDDING_QUEUE": "texts that wait for a vector at most, further ones are queued later; default 20000",
     "MNEMOLOG_EMBEDDING_CACHE_DAYS": "days (fractions too) a text's vector is kept for when it comes again; default 30",
     "MNEMOLOG_EMBEDDER_KEY": "API key for the openai: embedders that the two settings name",
@@ -225,7 +226,7 @@ def _choice(*choices: str) -> _Parse:
 
 
 def _on_off(raw: str) -> bool:
-    return _choice("off", "on")(raw) == "on"
+    return _choice("off", "on", "0", "1")(raw) in ("on", "1")
 
 
 def _durability(raw: str) -> Durability | None:
@@ -296,6 +297,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     durability: Annotated[Durability | None, "MNEMOLOG_DURABILITY", _durability] = None
     embedder: Annotated[str, "MNEMOLOG_EMBEDDER"] = "default"
     embedders: Annotated[tuple[str, ...], "MNEMOLOG_EMBEDDERS", _names] = ()
+    late_interaction: Annotated[bool, "MNEMOLOG_LATE_INTERACTION", _on_off] = False
     embedding_queue: Annotated[int, "MNEMOLOG_EMBEDDING_QUEUE", _whole(1, 10_000_000)] = 20_000
     embedding_cache_days: Annotated[float, "MNEMOLOG_EMBEDDING_CACHE_DAYS", _days] = 30.0
     embedder_key: Annotated[str | None, "MNEMOLOG_EMBEDDER_KEY"] = None
@@ -369,9 +371,14 @@ class Settings(Struct, frozen=True, kw_only=True):
             raise InvalidSetting(f"MNEMOLOG_INDEX: {error}") from None
 
     @property
+    def embedder_spec(self) -> str:
+        """The embedder; the default one with vectors of tokens, if the settings want them."""
+        return "default:late" if self.late_interaction and self.embedder == "default" else self.embedder
+
+    @property
     def named_embedders(self) -> frozenset[str]:
         """The embedders that may be used because the settings name them, literally as they are written there."""
-        return frozenset({self.embedder, *self.embedders})
+        return frozenset({self.embedder_spec, *self.embedders})
 
     @property
     def model_directory(self) -> Path:

@@ -4,6 +4,7 @@
 |---|---|
 | `default` | int8 MiniLM, exported on first use, 384 dimensions |
 | `multilingual` | Universal Sentence Encoder for 15 languages, 512 dimensions; needs the extra of that name |
+| `default:late` | the same, with vectors of tokens for late interaction |
 | `none` | no vectors |
 | `onnx:<directory>` | a model that was exported before |
 | `sentence-transformers:<name or path>` | any model that is on this machine; needs the extra of that name |
@@ -29,16 +30,16 @@ EXPORT_TIMEOUT_S = 300.0
 logger = logging.getLogger(__name__)
 
 
-def load_default(directory: Path | None = None, threads: int = 1) -> Embedder:
+def load_default(directory: Path | None = None, threads: int = 1, *, late: bool = False) -> Embedder:
     """The int8 MiniLM, exported first if the directory has no complete one; its model is loaded by `open` or `embed`.
 
-    ModelUnavailable when the export fails.
+    With `late` it gives vectors of tokens, too. ModelUnavailable when the export fails.
     """
     directory = directory or default_directory()
     prepare_default(directory)
-    from projections.embedding.onnx import OnnxEmbedder
+    from projections.embedding.onnx import LateEmbedder, OnnxEmbedder
 
-    return OnnxEmbedder(directory, threads=threads)
+    return (LateEmbedder if late else OnnxEmbedder)(directory, threads=threads)
 
 
 def prepare_default(directory: Path, on_progress: Callable[[str], None] = logger.info) -> None:
@@ -104,6 +105,8 @@ def build_embedder(
             return load_default(directory, threads=threads)
         case "multilingual", "":
             return load_multilingual(directory, threads)
+        case "default", "late":
+            return load_default(directory, threads=threads, late=True)
         case "none", "":
             return NoEmbedder()
         case "onnx", path if path:

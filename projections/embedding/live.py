@@ -115,7 +115,7 @@ logger = logging.getLogger(__name__)
 
 AGAIN_AFTER_S = 30.0
 """A live embedder that was unavailable is tried again."""
-BUILT_IN = frozenset({"default", "multilingual", "none"})
+BUILT_IN = frozenset({"default", "default:late", "multilingual", "none"})
 """Embedders that need no setting to remain live: they use no host, and no folder except the model's own."""
 BUILT = 2
 """Embedders in memory: the live one, and that of a rebuild."""

@@ -26,6 +26,7 @@ from projections.search.question import BitMap, Facets, entry_facets, facet, lex
 from projections.search.vectors import VectorIndex
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors, read_entry
 from projections.vectors.static import StaticTable
+from projections.vectors.tokens import TOKEN_DIMENSIONS
 
 MAX_TAIL = 256
 """Documents not committed to tantivy yet; no slip is corrected to what they alone say, so they are few."""
@@ -146,6 +147,8 @@ class IndexReplica(DocumentColumns):
                 continue
             if np.array_equal(self.terms[ordinal], other.terms[theirs]):
                 self.vectors.put(ordinal, other.vectors.rows(theirs))
+                if other.tokens.has(theirs):
+                    self.tokens.put(ordinal, other.tokens.rows(theirs))
                 taken += 1
         return taken
 
@@ -288,6 +291,7 @@ class IndexReplica(DocumentColumns):
         if (episode := int(self.episode[ordinal])) >= 0:
             self._holes.add(episode)
         self.vectors.remove(ordinal)
+        self.tokens.remove(ordinal)
         self.static.remove(ordinal)
         self.lexical.remove(ordinal)
         self._uncommitted = True
@@ -302,6 +306,8 @@ class IndexReplica(DocumentColumns):
             rows = np.frombuffer(item.rows, dtype="<f2").reshape(-1, item.dimensions)
             if not np.array_equal(rows, self.vectors.rows(ordinal)):
                 self.vectors.put(ordinal, rows.astype(np.float16))
+                if item.tokens:
+                    self.tokens.put(ordinal, np.frombuffer(item.tokens, np.int8).reshape(-1, TOKEN_DIMENSIONS))
 
     def _join_episode(self, ordinal: int, name: str, before: int | None) -> None:
         """Last in its episode; with a new text, in the place there of `before`, the ordinal it had."""

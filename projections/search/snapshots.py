@@ -103,6 +103,8 @@ def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name
     work.mkdir()
     index.lexical.copy_to(work / "lexical")
     index.vectors.save(work)
+    if len(index.tokens):
+        index.tokens.save(work, "token")
     if index.table is not None:
         index.static.save(work, f"{index.table.name}-vector")
     for column in COLUMNS:
@@ -199,6 +201,8 @@ def load(
         # beside static ones of the same model they have none
         saved = "vectors.hnsw" in names or not any(name.startswith(STATIC) for name in names)
         index.vectors = VectorIndex.load(path, manifest.dimensions, graph=graph, saved=saved)
+        if "tokens.npy" in manifest.files:
+            index.tokens = VectorIndex.load(path, index.tokens.dimensions, "token", graph=False)
         has_static = table is not None and f"{table.name}-vectors.npy" in manifest.files
         if table is not None and has_static:
             index.static = VectorIndex.load(path, table.dimensions, f"{table.name}-vector")
@@ -347,6 +351,7 @@ def compacted(
     fresh.episode = Column.of(np.where(outside, -1, np.searchsorted(episodes, fresh.episode.values)).astype(np.int32))
     if without_vectors_for is None:
         fresh.vectors = index.vectors.renumbered(living)
+        fresh.tokens = index.tokens.renumbered(living)
     if table is not None and index.table is not None and table.name == index.table.name:
         fresh.static = index.static.renumbered(living)
     else:

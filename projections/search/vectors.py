@@ -7,6 +7,7 @@ allows no search during an insert, so all of this belongs to the replica's one i
 
 import time
 from pathlib import Path
+from typing import Any
 
 import hnswlib
 import numpy as np
@@ -44,9 +45,9 @@ class VectorIndex:
     Without a graph it scores what it is asked about, and finds the nearest only by scoring all that match.
     """
 
-    def __init__(self, dimensions: int, *, graph: bool = True) -> None:
+    def __init__(self, dimensions: int, *, graph: bool = True, of: type[np.generic] = np.float16) -> None:
         self.dimensions = dimensions
-        self._matrix: Column[np.float16] = Column(np.float16, max(1, dimensions))
+        self._matrix: Column[Any] = Column(of, max(1, dimensions))
         self._document: Column[np.int64] = Column(np.int64)
         self._first: Column[np.int64] = Column(np.int64)
         self._count: Column[np.int32] = Column(np.int32)
@@ -77,8 +78,8 @@ class VectorIndex:
         """Vectors that were put to join the graph, since the index was made; 0 without one."""
         return 0 if self._graph is None else len(self._matrix)
 
-    def put(self, ordinal: int, rows: NDArray[np.float16]) -> None:
-        """Set a document's vectors, `(chunks, dimensions) float16`, rows of unit length; replaces those it had."""
+    def put(self, ordinal: int, rows: NDArray[Any]) -> None:
+        """Set a document's vectors, `(chunks, dimensions)`, rows of unit length; replaces those it had."""
         self.remove(ordinal)
         first = len(self._matrix)
         self._matrix.extend(rows)
@@ -131,8 +132,8 @@ class VectorIndex:
         self._count[ordinal] = 0
         self._documents -= 1
 
-    def rows(self, ordinal: int) -> NDArray[np.float16]:
-        """A document's vectors, `(chunks, dimensions) float16`; no rows when it has none."""
+    def rows(self, ordinal: int) -> NDArray[Any]:
+        """A document's vectors, `(chunks, dimensions)`, as they were put; no rows when it has none."""
         if not self.has(ordinal):
             return np.zeros((0, self.dimensions), np.float16)
         first = int(self._first[ordinal])
@@ -157,6 +158,18 @@ class VectorIndex:
             scored = np.isfinite(best)
             cosines[scored] = best[scored]
         return cosines
+
+    def max_similarity(self, query: NDArray[np.int8], documents: NDArray[np.int64]) -> NDArray[np.float64]:
+        """For vectors of tokens, int8: of each token of a query the best product with a token of a document; their
+        mean, `(n,)`, nan for a document without."""
+        means = np.full(len(documents), np.nan)
+        places, rows = self._rows_of(documents)
+        if len(rows) and len(query):
+            # exact, in whatever order BLAS sums: whole numbers below 2^24
+            products = self._matrix.values[rows].astype(np.float32) @ query.astype(np.float32).T
+            starts = np.flatnonzero(np.diff(places, prepend=-1))
+            means[places[starts]] = np.maximum.reduceat(products, starts).mean(axis=1, dtype=np.float64)
+        return means
 
     def nearest(self, query: Floats, matching: BitMap, count: int) -> NDArray[np.int64]:
         """Up to `count` of the matching documents, by cosine, best first. Exact unless very many match."""

