@@ -291,7 +291,7 @@ class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _SPEAKER_ALONE = re.compile(r"(?<!\S)[\w.@-]+: (?:\0\s*)+(?=[\w.@-]+: |\Z)")
-"""A speaker without a sentence of its own: the next sentence names its speaker, or there is none."""
+"""A speaker without a sentence of its own: before the next speaker, or at the end."""
 
 
 def untold(narrative: str, told_by_tools: Sequence[str]) -> str:
