@@ -105,7 +105,7 @@ function figuresOf({ vitals, lag, documents }) {
     ["documents", number(documents ?? 0), "in the search index"],
     ["workers", number(vitals.workers), "", vitals.workers ? "" : "warning"],
     [
-      "not projected",
+      "pending",
       `${number(waiting)} events,`,
       `the oldest for ${vitals.oldest_pending_s.toFixed(1)} s`,
       waiting > 1000 ? "warning" : "",

@@ -170,7 +170,7 @@ async function lesson(id) {
               known.active ? "No longer recalled or shown before tools." : "Recalled and shown again.",
             ),
           ),
-          action("Forget…", () => forgotten(known, path), "danger"),
+          action("Delete…", () => forgotten(known, path), "danger"),
         ),
     ),
     changeable && el("details", { class: "card" }, el("summary", {}, "Edit"), edit(known, path)),

@@ -66,7 +66,7 @@ export async function memory(id) {
           "div",
           { class: "buttons" },
           action("Confirm: proved correct", () => confirm(id)),
-          action("Forget…", () => forgotten(known), "danger"),
+          action("Delete…", () => forgotten(known), "danger"),
         ),
     ),
     changeable && el("details", { class: "card" }, el("summary", {}, "Edit"), edit(known, path)),

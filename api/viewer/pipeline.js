@@ -10,7 +10,7 @@ import { count, duration, number, percent, when } from "./text.js";
 export const title = "Pipeline";
 export const figures = true;
 const LIMIT = 50;
-const [LOOKS, LOOK_MS] = [20, 500];
+const [LOOKS, LOOK_MS] = [50, 500];
 const STATES = [
   ["", "those that wait"],
   ["discarded", "those that were discarded"],

@@ -87,9 +87,8 @@ const row = (sign, title, value, words) =>
   );
 const signed = (value) => `${value < 0 ? "−" : "+"}${number(Math.abs(value))}`;
 
-function evidence({ lexical, cosine, static: quick }) {
+function evidence({ cosine, static: quick }) {
   return [
-    ["words", lexical, "BM25: words of the query, rare ones weigh more"],
     ["meaning", cosine, "cosine with the question, by the embedding model"],
     ["meaning, static", quick, "the same by static vectors, there as soon as it is written"],
   ]

@@ -328,8 +328,10 @@ def features(
     if question.mode == "hybrid":
         speaks = evidence(said, near, idf, static, pool.cosine, familiar, trust)
     named, whole = _time_lift(inside, scores, counted), _whole_lift(question, pool.terms)
-    if is_lookup(question.text) and scores.lexical.any():  # a word or two: who has them comes first
-        whole = whole + WHOLE_LIFT * scores.lexical / scores.lexical.max()
+    if is_lookup(question.text) and scores.lexical.any():
+        # all that have the word come before the rest, however near that is: agentmemory's clients count on it
+        says = scores.lexical > 0
+        whole = whole + says * (np.ptp(scores.final) + WHOLE_LIFT * scores.lexical / scores.lexical.max())
     return PoolFeatures(scores, named, whole, by_tokens, idf, near, in_table, speaks)
 
 
