@@ -41,6 +41,7 @@ from projections.queries.recall import (
     Recall,
     RecallAnswer,
     RecallRequest,
+    RecallResult,
     TimeZone,
     estimated_tokens,
 )
@@ -395,13 +396,19 @@ def recall_block(title: str, answer: RecallAnswer) -> ContextPart | None:
     """The results of recall, best first."""
     lines = {
         row.id: line_of(
-            f"- ({row.occurred_at:%Y-%m-%d}{', replaced' * bool(row.superseded_by)}) {_short(row.snippet)}",
+            f"- ({row.occurred_at:%Y-%m-%d}{', replaced' * bool(row.superseded_by)}) {_short(_answer_of(row))}",
             row.trust,
             row.changed_since,
         )
         for row in answer.results
     }
     return part("recall", title, lines.values(), lines)
+
+
+def _answer_of(row: RecallResult) -> str:
+    """All of a short statement, whose answer may be beside the words of the query; of anything else the snippet."""
+    is_short = 0 < len(row.content) <= LINE_CHARS and row.trust not in _ORIGINS
+    return row.content if is_short else row.snippet
 
 
 def _short(text: str) -> str:

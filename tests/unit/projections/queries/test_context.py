@@ -194,6 +194,24 @@ def test_what_was_asked_for_comes_before_everything():
     assert told.blocks[1].text == "## guidance (2026-01-31)\nAsk first."
 
 
+@pytest.mark.parametrize(
+    ("content", "trust", "shown"),
+    [
+        ("Short. The pool has 18 connections.", "agent_concluded", "Short. The pool has 18 connections."),
+        ("Long. " * 100, "agent_concluded", "…18…"),
+        ("Printed. 18", "tool_output", "…18…"),
+        ("", "agent_concluded", "…18…"),
+    ],
+    ids=["short", "long", "from a tool", "nothing but data"],
+)
+def test_a_short_statement_is_shown_as_a_whole_and_anything_else_by_its_snippet(content: str, trust: Any, shown: str):
+    (row,) = found("…18…").results
+    answer = replace(found(), results=[replace(row, content=content, trust=trust)])
+    block = recall_block("About your query", answer)
+    assert block
+    assert block.lines == [f"- (2026-01-31) {shown}"]
+
+
 def test_a_sentence_is_told_once_where_it_is_needed_most():
     recalled = recall_block("About your query", found("The pool has 18 connections. It was 30."))
     memories = memories_block([memory(7, "the pool has 18 connections")])
