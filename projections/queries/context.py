@@ -353,7 +353,8 @@ def replies_block(last: Mapping[str, Sequence[Observation]]) -> ContextPart | No
         [
             item
             for item in observations
-            if item.role not in ("user", "tool_result") and not all(map(_is_empty, pieces(prose(item))))
+            if item.role not in ("user", "tool_result")
+            and not all(not it or is_courtesy(it) for it in pieces(prose(item)))
         ][:REPLIES]
         for observations in last.values()
     ]
@@ -363,10 +364,6 @@ def replies_block(last: Mapping[str, Sequence[Observation]]) -> ContextPart | No
         for item in ordered
     ]
     return part("session", "Last replies", lines, [item.id for item in ordered])
-
-
-def _is_empty(sentence: str) -> bool:
-    return not sentence or is_courtesy(sentence)
 
 
 def earlier_block(past: Iterable[tuple[Session, Summary | None]]) -> ContextPart | None:
