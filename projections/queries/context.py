@@ -345,10 +345,8 @@ def session_block(session: Session, observations: Iterable[Observation]) -> Cont
 
 
 def replies_block(last: Mapping[str, Sequence[Observation]]) -> ContextPart | None:
-    """The agent's last replies in each session, in its own words, the newest first.
-
-    `last` are the last observations of sessions, the newest first, by the session's id.
-    """
+    """The agent's last replies in each session, in its own words, the newest first. `last` are the last observations
+    of sessions, the newest first, by the session's id."""
     turns = [
         [
             item
