@@ -352,7 +352,7 @@ def replies_block(last: Mapping[str, Sequence[Observation]]) -> ContextPart | No
             item
             for item in observations
             if item.role not in ("user", "tool_result")
-            and not all(not it or is_courtesy(it) for it in pieces(prose(item)))
+            and not all(not it or is_courtesy(it) for it in pieces(prose(item)[:LINE_CHARS]))
         ][:REPLIES]
         for observations in last.values()
     ]
