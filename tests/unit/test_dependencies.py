@@ -54,7 +54,7 @@ def imported() -> Iterator[str]:
 
 def test_every_package_that_is_imported_is_asked_for():
     """None is there only because another one asks for it."""
-    elsewhere = set(imported()) - set(PACKAGES) - set(sys.stdlib_module_names)
+    elsewhere = set(imported()) - {*PACKAGES, "mnemolog_kernel"} - set(sys.stdlib_module_names)
     distributions = packages_distributions()
     asked = names(PROJECT["dependencies"]) | {name for extra in EXTRAS.values() for name in names(extra)}
     assert {

@@ -1,0 +1,1 @@
+"""The compiled module, and what names it: see `module`."""
