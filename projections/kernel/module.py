@@ -5,9 +5,10 @@ function runs where the module is missing. Nothing else imports `mnemolog_kernel
 """
 
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 INSTALLED = find_spec("mnemolog_kernel") is not None
-if INSTALLED:
+if INSTALLED or TYPE_CHECKING:
     import mnemolog_kernel as native
 
 VERSION = 1
