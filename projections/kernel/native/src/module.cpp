@@ -2,12 +2,20 @@
 // interpreter's lock. A function raises ValueError for arrays that do not fit together.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cmath>
 #include <span>
 #include <stdexcept>
 
+#include "documents.h"
+#include "postings.h"
+#include "ranking.h"
 #include "vectors.h"
 
 namespace nb = nanobind;
@@ -21,6 +29,8 @@ template <typename T>
 using Matrix = nb::ndarray<const T, nb::shape<-1, -1>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using NewColumn = nb::ndarray<nb::numpy, T, nb::shape<-1>>;
+template <typename T>
+using NewMatrix = nb::ndarray<nb::numpy, T, nb::shape<-1, -1>>;
 
 template <typename T>
 std::span<const T> span_of(const Column<T>& column) {
@@ -28,10 +38,21 @@ std::span<const T> span_of(const Column<T>& column) {
 }
 
 template <typename T>
+nb::capsule owner_of(std::vector<T>* values) {
+    return nb::capsule(values, [](void* pointer) noexcept { delete static_cast<std::vector<T>*>(pointer); });
+}
+
+template <typename T>
 NewColumn<T> to_python(std::vector<T>&& values) {
     auto* kept = new std::vector<T>(std::move(values));
-    nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<std::vector<T>*>(pointer); });
-    return NewColumn<T>(kept->data(), {kept->size()}, owner);
+    return NewColumn<T>(kept->data(), {kept->size()}, owner_of(kept));
+}
+
+// `rows` is needed where the width may be 0.
+template <typename T>
+NewMatrix<T> to_python(std::vector<T>&& values, std::size_t width, std::size_t rows = 0) {
+    auto* kept = new std::vector<T>(std::move(values));
+    return NewMatrix<T>(kept->data(), {width == 0 ? rows : kept->size() / width, width}, owner_of(kept));
 }
 
 void require(bool holds, const char* otherwise) {
@@ -43,39 +64,277 @@ void require_below(std::span<const std::int64_t> places, std::size_t limit) {
         require(place >= 0 && static_cast<std::size_t>(place) < limit, "a row is not in the matrix");
 }
 
-NewColumn<std::int64_t> products_of(Matrix<std::int8_t> matrix, Column<std::int64_t> rows,
-                                    Column<std::int16_t> query) {
-    const Rows vectors{matrix.data(), matrix.shape(0), matrix.shape(1)};
-    require(vectors.width <= kMaxWidth && query.shape(0) == vectors.width, "the query has another width");
-    std::vector<std::int64_t> out(rows.shape(0));
+Documents documents_of(const Column<std::uint32_t>& terms, const Column<std::int64_t>& lengths) {
+    std::size_t left = terms.shape(0);
+    for (const std::int64_t length : span_of(lengths)) {
+        require(length >= 0 && static_cast<std::size_t>(length) <= left, "there are too few terms");
+        left -= static_cast<std::size_t>(length);
+    }
+    return {span_of(terms), span_of(lengths)};
+}
+
+Vectors vectors_of(const Matrix<std::int8_t>& matrix, const Column<float>& scale, const Column<std::int64_t>& first,
+                   const Column<std::int32_t>& count) {
+    require(matrix.shape(1) <= kMaxWidth, "the vectors have too many components");
+    require(scale.shape(0) == matrix.shape(0), "every vector needs a scale");
+    require(first.shape(0) == count.shape(0), "`first` and `count` are of the same documents");
+    return {matrix.data(), scale.data(), matrix.shape(0), matrix.shape(1), span_of(first), span_of(count)};
+}
+
+NewColumn<float> cosines(Matrix<std::int8_t> matrix, Column<float> scale, Column<std::int64_t> first,
+                         Column<std::int32_t> count, Column<std::int64_t> documents, Column<std::int16_t> query,
+                         double query_scale) {
+    const Vectors vectors = vectors_of(matrix, scale, first, count);
+    require(query.shape(0) == vectors.width, "the query has another width");
+    std::vector<float> out(documents.shape(0));
+    bool within = true;
     {
         nb::gil_scoped_release released;
-        require_below(span_of(rows), vectors.count);
-        products(vectors, span_of(rows), query.data(), out.data());
+        within = best_products(vectors, span_of(documents), {query.data(), query_scale}, out.data());
     }
+    require(within, "a document's vectors are not in the matrix");
     return to_python(std::move(out));
 }
 
-NewColumn<std::int64_t> nearest_by_code(Matrix<std::uint64_t> codes, Column<std::int64_t> rows,
-                                        Column<std::uint64_t> query, std::size_t count) {
-    const std::size_t words = codes.shape(1);
-    require(words <= kMaxWidth / 64 && query.shape(0) == words, "the query has another width");
-    std::vector<std::int64_t> nearest;
+std::pair<NewMatrix<std::int8_t>, NewColumn<float>> quantized(Matrix<float> rows) {
+    for (std::size_t i = 0; i < rows.size(); ++i) require(std::isfinite(rows.data()[i]), "a component is not finite");
+    std::vector<std::int8_t> packed(rows.size());
+    std::vector<float> scale(rows.shape(0));
     {
         nb::gil_scoped_release released;
-        require_below(span_of(rows), codes.shape(0));
-        nearest = nearest_codes(codes.data(), words, span_of(rows), query.data(), count);
+        quantize({rows.data(), rows.size()}, rows.shape(1), packed.data(), scale.data());
     }
-    return to_python(std::move(nearest));
+    return {to_python(std::move(packed), rows.shape(1), rows.shape(0)), to_python(std::move(scale))};
+}
+
+NewMatrix<float> sums_of_terms(Column<std::uint32_t> table_terms, Column<std::int64_t> table_rows,
+                               Matrix<float> vectors, Column<std::uint32_t> terms, Column<std::int64_t> lengths,
+                               std::size_t most) {
+    const TermVectors table{span_of(table_terms), span_of(table_rows), vectors.data(), vectors.shape(1)};
+    require(table.row.size() == table.terms.size(), "every term needs a row");
+    require_below(table.row, vectors.shape(0));
+    const Documents documents = documents_of(terms, lengths);
+    std::vector<float> sums(documents.lengths.size() * table.width);
+    {
+        nb::gil_scoped_release released;
+        std::size_t start = 0;
+        for (std::size_t i = 0; i < documents.lengths.size(); ++i) {
+            const auto length = static_cast<std::size_t>(documents.lengths[i]);
+            sum_of_terms(table, documents.terms.subspan(start, std::min(length, most)), sums.data() + i * table.width);
+            start += length;
+        }
+    }
+    return to_python(std::move(sums), table.width, documents.lengths.size());
+}
+
+NewMatrix<std::uint64_t> codes_of(Matrix<std::int8_t> matrix, Column<float> mean) {
+    require(mean.shape(0) == matrix.shape(1), "the mean has another width");
+    const std::size_t words = (mean.shape(0) + 63) / 64;
+    std::vector<std::uint64_t> codes(matrix.shape(0) * words);
+    {
+        nb::gil_scoped_release released;
+        sign_codes({matrix.data(), matrix.shape(0) * matrix.shape(1)}, span_of(mean), codes.data());
+    }
+    return to_python(std::move(codes), words);
+}
+
+NewColumn<std::int64_t> nearest(Matrix<std::uint64_t> codes, Column<std::int64_t> document, Column<bool> allowed,
+                                Column<std::uint64_t> query, std::size_t most) {
+    require(codes.shape(1) <= kMaxWidth / 64 && query.shape(0) == codes.shape(1), "the query has another width");
+    require(document.shape(0) == codes.shape(0), "every code needs a document");
+    std::vector<std::int64_t> rows;
+    {
+        nb::gil_scoped_release released;
+        rows = nearest_codes({codes.data(), codes.shape(1), span_of(document)}, span_of(allowed), query.data(), most);
+    }
+    return to_python(std::move(rows));
+}
+
+NewMatrix<double> counts(Column<std::uint32_t> terms, Column<std::int64_t> lengths, Column<std::uint32_t> wanted) {
+    const Documents documents = documents_of(terms, lengths);
+    std::vector<double> counts;
+    {
+        nb::gil_scoped_release released;
+        counts = count_terms(documents, span_of(wanted));
+    }
+    return to_python(std::move(counts), wanted.shape(0), lengths.shape(0));
+}
+
+NewColumn<std::int64_t> distinct_results(Column<std::uint32_t> terms, Column<std::int64_t> lengths,
+                                         Column<std::int64_t> places, std::size_t limit, double same_from,
+                                         std::size_t without_last, std::size_t most_terms, std::size_t smallest) {
+    const Documents documents = documents_of(terms, lengths);
+    for (const std::int64_t place : span_of(places))
+        require(place >= 0 && static_cast<std::size_t>(place) < lengths.shape(0), "a place is not in the pool");
+    std::vector<std::int64_t> results;
+    {
+        nb::gil_scoped_release released;
+        results = distinct(documents, span_of(places), limit, {same_from, without_last, most_terms, smallest});
+    }
+    return to_python(std::move(results));
+}
+
+Question question_of(const Column<std::uint32_t>& terms, const Column<bool>& allowed,
+                     const Column<std::int64_t>& lengths) {
+    require(lengths.shape(0) >= allowed.shape(0), "every allowed document needs a length");
+    require(terms.shape(0) < 0xffff, "the question has too many terms");
+    return {span_of(terms), span_of(allowed), span_of(lengths)};
+}
+
+void add_document(Postings& postings, std::uint32_t document, Column<std::uint32_t> terms, std::string_view words) {
+    nb::gil_scoped_release released;
+    postings.add(document, span_of(terms), words);
+}
+
+// Documents as they are stored in a column of terms: `lengths` terms each, one document after the other.
+void add_documents(Postings& postings, std::uint32_t first, Column<std::uint32_t> terms,
+                   Column<std::int64_t> lengths) {
+    nb::gil_scoped_release released;
+    const auto all = span_of(terms);
+    std::size_t start = 0;
+    for (std::size_t i = 0; i < lengths.shape(0); ++i) {
+        const std::int64_t length = lengths.data()[i];
+        require(length >= 0 && static_cast<std::size_t>(length) <= all.size() - start, "the terms do not match");
+        postings.add(first + static_cast<std::uint32_t>(i), all.subspan(start, static_cast<std::size_t>(length)), {});
+        start += static_cast<std::size_t>(length);
+    }
+}
+
+NewColumn<std::int64_t> frequencies(const Postings& postings, Column<std::uint32_t> terms, Column<bool> allowed) {
+    std::vector<std::int64_t> counts;
+    {
+        nb::gil_scoped_release released;
+        counts = postings.frequencies({span_of(terms), span_of(allowed), {}});
+    }
+    return to_python(std::move(counts));
+}
+
+std::pair<NewColumn<std::int64_t>, NewColumn<double>> best(Postings& postings, Column<std::uint32_t> terms,
+                                                           Column<double> idf, Column<bool> allowed,
+                                                           Column<std::int64_t> lengths, double k1, double b,
+                                                           double average_length, std::size_t least,
+                                                           std::size_t most) {
+    const Question question = question_of(terms, allowed, lengths);
+    require(idf.shape(0) == terms.shape(0), "every term needs a weight");
+    Scored scored;
+    {
+        nb::gil_scoped_release released;
+        scored = postings.best(question, {span_of(idf), k1, b, average_length}, least, most);
+    }
+    return {to_python(std::move(scored.documents)), to_python(std::move(scored.scores))};
+}
+
+NewColumn<std::int64_t> mostly(Postings& postings, Column<std::uint32_t> terms, Column<bool> allowed,
+                               Column<std::int64_t> lengths, std::size_t least, std::int64_t times,
+                               std::int64_t beside) {
+    const Question question = question_of(terms, allowed, lengths);
+    std::vector<std::int64_t> documents;
+    {
+        nb::gil_scoped_release released;
+        documents = postings.mostly(question, least, times, beside);
+    }
+    return to_python(std::move(documents));
+}
+
+Pool pool_of(const Column<std::uint32_t>& terms, const Column<std::int64_t>& lengths, const Column<double>& cosine,
+             const Column<double>& static_cosine, const Column<std::int32_t>& episode,
+             const Column<std::int32_t>& sequence, const Column<std::int64_t>& occurred_ms,
+             const Column<double>& importance, const Column<double>& author, const Column<double>& other_author,
+             const Column<bool>& inside, double authors) {
+    const Pool pool{lengths.shape(0), span_of(terms), span_of(lengths), span_of(cosine), span_of(static_cosine),
+                    span_of(episode), span_of(sequence), span_of(occurred_ms), span_of(importance), span_of(author),
+                    span_of(other_author), span_of(inside), authors};
+    const auto fits = [&](const auto& column) { return column.size() == pool.size; };
+    const auto fits_or_empty = [&](const auto& column) { return column.empty() || column.size() == pool.size; };
+    require(pool.size > 0, "the pool is empty");
+    require(fits(pool.cosine) && fits(pool.episode) && fits(pool.sequence) && fits(pool.author) &&
+                fits(pool.other_author) && fits_or_empty(pool.static_cosine) && fits_or_empty(pool.occurred_ms) &&
+                fits_or_empty(pool.importance) && fits_or_empty(pool.inside),
+            "the columns of the pool are of different lengths");
+    documents_of(terms, lengths);
+    return pool;
+}
+
+Asked asked_of(int mode, const Column<std::uint32_t>& terms, const Column<double>& times,
+               const Column<std::uint32_t>& months, double words, const Column<double>& cues,
+               const Column<std::uint32_t>& traits) {
+    require(mode >= 0 && mode <= 2, "the mode is 0, 1 or 2");
+    require(times.shape(0) == terms.shape(0), "every term needs its number of times");
+    require(cues.shape(0) == 9 && traits.shape(0) == kTraits, "there are nine cues and nine traits");
+    const double* cue = cues.data();
+    return {static_cast<Mode>(mode), span_of(terms), span_of(times), span_of(months), words,
+            {cue[0], cue[1], cue[2], cue[3], cue[4], cue[5], cue[6], cue[7], cue[8]}, span_of(traits)};
+}
+
+// Features, kind, weights, lexical, final, said, near: see `projections.search.ranking.Scores`.
+using Ranked = std::tuple<NewMatrix<double>, NewColumn<double>, NewColumn<double>, NewColumn<double>, NewColumn<double>,
+                          NewMatrix<double>, NewMatrix<double>>;
+
+Ranked ranked(Column<std::uint32_t> terms, Column<std::int64_t> lengths, Column<double> cosine,
+              Column<double> static_cosine, Column<std::int32_t> episode, Column<std::int32_t> sequence,
+              Column<std::int64_t> occurred_ms, Column<double> importance, Column<double> author,
+              Column<double> other_author, Column<bool> inside, double authors, int mode,
+              Column<std::uint32_t> query_terms, Column<double> times, Column<std::uint32_t> months, double words,
+              Column<double> cues, Column<std::uint32_t> traits, Matrix<double> feature_weights,
+              Column<double> kind_weights) {
+    const Pool pool = pool_of(terms, lengths, cosine, static_cosine, episode, sequence, occurred_ms, importance, author,
+                              other_author, inside, authors);
+    const Asked asked = asked_of(mode, query_terms, times, months, words, cues, traits);
+    require(feature_weights.shape(0) == 2 && feature_weights.shape(1) == kFeatures, "the features need two weights");
+    require(kind_weights.shape(0) == kKinds, "the kinds need a weight each");
+    Scores scores;
+    {
+        nb::gil_scoped_release released;
+        scores = score(pool, asked, {{feature_weights.data(), 2 * kFeatures}, span_of(kind_weights)});
+    }
+    const std::size_t said = query_terms.shape(0);
+    return {to_python(std::move(scores.features), kFeatures),
+            to_python(std::vector<double>(scores.kind.begin(), scores.kind.end())),
+            to_python(std::vector<double>(scores.weights.begin(), scores.weights.end())),
+            to_python(std::move(scores.lexical)),
+            to_python(std::move(scores.final)),
+            to_python(std::move(scores.said), said, pool.size),
+            to_python(std::move(scores.near), said, pool.size)};
 }
 
 }  // namespace
 
 NB_MODULE(mnemolog_kernel, m) {
-    m.attr("VERSION") = 1;  // `projections/kernel/module.py` names the version that it calls
-    m.def("products", &products_of, nb::arg("matrix"), nb::arg("rows"), nb::arg("query"),
-          "The product of each of these rows of a matrix (int8) with a query (int16): (n,) int64.");
-    m.def("nearest_codes", &nearest_by_code, nb::arg("codes"), nb::arg("rows"), nb::arg("query"), nb::arg("count"),
-          "The `count` of these rows whose codes differ from the query's in the fewest bits, in their order; of equals "
-          "the first.");
+    m.attr("VERSION") = 3;  // `projections/kernel/module.py` names the version that it calls
+    m.def("cosines", &cosines, nb::arg("matrix"), nb::arg("scale"), nb::arg("first"), nb::arg("count"),
+          nb::arg("documents"), nb::arg("query"), nb::arg("query_scale"),
+          "The cosine of each document's best vector with the query: (n,) float32, nan without one.");
+    m.def("quantize", &quantized, nb::arg("rows"),
+          "Rows as int8, and the scale that makes each of unit length: (n, width) int8, (n,) float32.");
+    m.def("sums_of_terms", &sums_of_terms, nb::arg("table_terms"), nb::arg("table_rows"), nb::arg("vectors"),
+          nb::arg("terms"), nb::arg("lengths"), nb::arg("most"),
+          "The sum of the vectors of each document's first `most` terms: (n, width) float32.");
+    m.def("sign_codes", &codes_of, nb::arg("matrix"), nb::arg("mean"),
+          "Which components of each row exceed the mean, as bits: (n, words) uint64.");
+    m.def("nearest_codes", &nearest, nb::arg("codes"), nb::arg("document"), nb::arg("allowed"), nb::arg("query"),
+          nb::arg("most"),
+          "Up to `most` rows of allowed documents whose codes differ in the fewest bits: (n,) int64, ascending.");
+    nb::class_<Postings>(m, "Postings", "See `projections.search.lexical.Postings`, the reference.")
+        .def(nb::init<>())
+        .def("add", &add_document, nb::arg("document"), nb::arg("terms"), nb::arg("words"))
+        .def("add_each", &add_documents, nb::arg("first"), nb::arg("terms"), nb::arg("lengths"))
+        .def("add_word", &Postings::add_word, nb::arg("term"), nb::arg("word"))
+        .def("words", &Postings::words)
+        .def("frequencies", &frequencies, nb::arg("terms"), nb::arg("allowed"))
+        .def("best", &best, nb::arg("terms"), nb::arg("idf"), nb::arg("allowed"), nb::arg("lengths"), nb::arg("k1"),
+             nb::arg("b"), nb::arg("average_length"), nb::arg("least"), nb::arg("most"))
+        .def("mostly", &mostly, nb::arg("terms"), nb::arg("allowed"), nb::arg("lengths"), nb::arg("least"),
+             nb::arg("times"), nb::arg("beside"))
+        .def("similar", &Postings::similar, nb::arg("word"), nb::arg("edits"));
+    m.def("score", &ranked, nb::arg("terms"), nb::arg("lengths"), nb::arg("cosine"), nb::arg("static_cosine"),
+          nb::arg("episode"), nb::arg("sequence"), nb::arg("occurred_ms"), nb::arg("importance"), nb::arg("author"),
+          nb::arg("other_author"), nb::arg("inside"), nb::arg("authors"), nb::arg("mode"), nb::arg("query_terms"),
+          nb::arg("times"), nb::arg("months"), nb::arg("words"), nb::arg("cues"), nb::arg("traits"),
+          nb::arg("feature_weights"), nb::arg("kind_weights"),
+          "The features of a pool, which must not be empty, and their sums; an empty column is missing.");
+    m.def("count_terms", &counts, nb::arg("terms"), nb::arg("lengths"), nb::arg("wanted"),
+          "How often each document says each of the wanted terms: (n, wanted) float64.");
+    m.def("distinct", &distinct_results, nb::arg("terms"), nb::arg("lengths"), nb::arg("places"), nb::arg("limit"),
+          nb::arg("same_from"), nb::arg("without_last"), nb::arg("most_terms"), nb::arg("smallest"),
+          "Of each place, the number of the result that it is, or repeats: (n,) int64.");
 }

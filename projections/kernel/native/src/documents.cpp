@@ -1,0 +1,94 @@
+#include "documents.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <unordered_map>
+
+namespace mnemolog {
+namespace {
+
+// Rules out most terms that are none of some few: a bit for each of 4,096 remainders.
+class Maybe {
+public:
+    explicit Maybe(std::span<const std::uint32_t> terms) {
+        for (const std::uint32_t term : terms) bits_[(term >> 6) & 63] |= std::uint64_t{1} << (term & 63);
+    }
+
+    bool has(std::uint32_t term) const { return bits_[(term >> 6) & 63] >> (term & 63) & 1; }
+
+private:
+    std::array<std::uint64_t, 64> bits_{};
+};
+
+using Terms = std::vector<std::uint32_t>;  // distinct, ascending
+
+std::size_t shared(const Terms& terms, const Terms& other) {
+    std::size_t count = 0;
+    for (auto left = terms.begin(), right = other.begin(); left != terms.end() && right != other.end();) {
+        if (*left < *right) ++left;
+        else if (*right < *left) ++right;
+        else ++count, ++left, ++right;
+    }
+    return count;
+}
+
+bool alike(const Terms& terms, const Terms& other, double same_from) {
+    const auto [shorter, longer] = std::minmax({terms.size(), other.size()});
+    if (shorter == 0 || static_cast<double>(shorter) < same_from * static_cast<double>(longer)) return false;
+    const std::size_t both = shared(terms, other);
+    return static_cast<double>(both) >= same_from * static_cast<double>(shorter + longer - both);
+}
+
+}  // namespace
+
+std::vector<double> count_terms(const Documents& documents, std::span<const std::uint32_t> wanted) {
+    std::vector<double> counts(documents.lengths.size() * wanted.size());
+    const Maybe maybe(wanted);
+    std::size_t start = 0;
+    for (std::size_t document = 0; document < documents.lengths.size(); ++document) {
+        const auto row = documents.terms.subspan(start, static_cast<std::size_t>(documents.lengths[document]));
+        start += row.size();
+        for (const std::uint32_t term : row) {
+            if (!maybe.has(term)) continue;
+            for (std::size_t column = 0; column < wanted.size(); ++column)
+                counts[document * wanted.size() + column] += wanted[column] == term;
+        }
+    }
+    return counts;
+}
+
+std::vector<std::int64_t> distinct(const Documents& documents, std::span<const std::int64_t> places, std::size_t limit,
+                                   const Repeats& repeats) {
+    std::vector<std::size_t> starts(documents.lengths.size());
+    for (std::size_t i = 1; i < starts.size(); ++i)
+        starts[i] = starts[i - 1] + static_cast<std::size_t>(documents.lengths[i - 1]);
+    std::vector<std::int64_t> results;
+    std::vector<Terms> said;
+    std::unordered_map<std::uint32_t, std::vector<std::size_t>> having;
+    for (const std::int64_t place : places) {
+        const auto document = static_cast<std::size_t>(place);
+        const auto length = static_cast<std::size_t>(documents.lengths[document]);
+        const std::size_t counted = std::min(length - std::min(length, repeats.without_last), repeats.most_terms);
+        const auto row = documents.terms.subspan(starts[document], counted);
+        Terms terms(row.begin(), row.end());
+        std::sort(terms.begin(), terms.end());
+        terms.erase(std::unique(terms.begin(), terms.end()), terms.end());
+        const std::span smallest(terms.data(), std::min(terms.size(), repeats.smallest));
+        std::set<std::size_t> near;
+        for (const std::uint32_t term : smallest)
+            if (const auto found = having.find(term); found != having.end())
+                near.insert(found->second.begin(), found->second.end());
+        const auto same = std::find_if(near.begin(), near.end(), [&](std::size_t result) {
+            return alike(terms, said[result], repeats.same_from);
+        });
+        if (same == near.end() && said.size() == limit) break;
+        results.push_back(static_cast<std::int64_t>(same == near.end() ? said.size() : *same));
+        if (same != near.end()) continue;
+        for (const std::uint32_t term : smallest) having[term].push_back(said.size());
+        said.push_back(std::move(terms));
+    }
+    return results;
+}
+
+}  // namespace mnemolog

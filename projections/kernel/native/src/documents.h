@@ -1,0 +1,32 @@
+// What the terms of some documents say, one document after the other: `lengths` terms each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace mnemolog {
+
+struct Documents {
+    std::span<const std::uint32_t> terms;
+    std::span<const std::int64_t> lengths;
+};
+
+// (documents, wanted): how often each document says each of the wanted terms.
+std::vector<double> count_terms(const Documents& documents, std::span<const std::uint32_t> wanted);
+
+// Which documents repeat an earlier one.
+struct Repeats {
+    double same_from;          // Jaccard similarity of the distinct terms from which one repeats another
+    std::size_t without_last;  // terms at the end that do not count
+    std::size_t most_terms;    // terms that count, from the beginning
+    std::size_t smallest;      // of two that are so alike, one of the smallest terms of each is the same
+};
+
+// For each of `places`, in order, the number of the result that it repeats, or its own number if it is a new result.
+// Ends before the result after the first `limit`. Every place must be below the number of documents.
+std::vector<std::int64_t> distinct(const Documents& documents, std::span<const std::int64_t> places, std::size_t limit,
+                                   const Repeats& repeats);
+
+}  // namespace mnemolog

@@ -1,0 +1,258 @@
+#include "postings.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+namespace mnemolog {
+namespace {
+
+void append_number(std::string& packed, std::uint64_t number) {
+    while (number >= 0x80) {
+        packed.push_back(static_cast<char>(number | 0x80));
+        number >>= 7;
+    }
+    packed.push_back(static_cast<char>(number));
+}
+
+// Only of what `append_number` wrote, so the last byte ends it.
+std::uint64_t read_number(const char*& at) {
+    std::uint64_t number = 0;
+    for (int shift = 0;; shift += 7) {
+        const auto byte = static_cast<unsigned char>(*at++);
+        number |= std::uint64_t{byte & 0x7fU} << shift;
+        if (byte < 0x80) return number;
+    }
+}
+
+// The letters of a UTF-8 text; a malformed byte is a letter of its own.
+std::u32string letters_of(std::string_view text) {
+    std::u32string letters;
+    for (std::size_t i = 0; i < text.size();) {
+        const auto byte = static_cast<unsigned char>(text[i]);
+        const std::size_t length = byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+        char32_t letter = length == 1 ? byte : byte & (0x7fU >> length);
+        const std::size_t end = std::min(text.size(), i + length);
+        for (++i; i < end; ++i) letter = (letter << 6) | (static_cast<unsigned char>(text[i]) & 0x3fU);
+        letters.push_back(letter);
+    }
+    return letters;
+}
+
+// Whether at most `most` edits turn one word into the other: `candidates.edits`, given up as soon as a row exceeds it.
+bool within_edits(std::u32string_view word, std::u32string_view other, std::size_t most) {
+    std::array<std::array<std::size_t, kLongestWord + 1>, 3> rows{};
+    for (std::size_t j = 0; j <= other.size(); ++j) rows[0][j] = j;
+    for (std::size_t i = 1; i <= word.size(); ++i) {
+        const auto& before = rows[(i - 1) % 3];
+        const auto& earlier = rows[(i + 1) % 3];
+        auto& row = rows[i % 3];
+        row[0] = i;
+        std::size_t least = i;
+        for (std::size_t j = 1; j <= other.size(); ++j) {
+            std::size_t cost = std::min({before[j] + 1, row[j - 1] + 1, before[j - 1] + (word[i - 1] != other[j - 1])});
+            if (i > 1 && j > 1 && word[i - 1] == other[j - 2] && word[i - 2] == other[j - 1])
+                cost = std::min(cost, earlier[j - 2] + 1);
+            row[j] = cost;
+            least = std::min(least, cost);
+        }
+        // a swap can reach the row after the next from this one, so only a row far above the limit ends it
+        if (least > most + 1) return false;
+    }
+    return rows[word.size() % 3][other.size()] <= most;
+}
+
+constexpr std::uint32_t kNone = 0xffffffff;
+
+// Spreads hashes whose low bits are alike: multiplication by the golden ratio (Knuth, TAOCP 3, 6.4).
+std::size_t mixed(std::uint32_t hash) { return (std::uint64_t{hash} * 0x9e3779b97f4a7c15U) >> 32; }
+
+std::uint32_t bucket(unsigned char first_byte, std::size_t letters) {
+    return static_cast<std::uint32_t>(first_byte) << 8 | static_cast<std::uint32_t>(letters);
+}
+
+}  // namespace
+
+template <typename Visit>
+void Postings::each(std::uint32_t term, Visit visit) const {
+    const std::uint32_t number = find(term);
+    if (number == kNone) return;
+    const std::string& packed = terms_[number].packed;
+    std::uint32_t document = 0;
+    for (const char* at = packed.data(); at != packed.data() + packed.size();) {
+        const std::uint64_t step = read_number(at);
+        document += static_cast<std::uint32_t>(step >> 1);
+        visit(document, step & 1 ? static_cast<std::uint32_t>(read_number(at)) : 1U);
+    }
+}
+
+std::uint32_t Postings::find(std::uint32_t hash) const {
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t slot = mixed(hash) & mask; slots_[slot] != 0; slot = (slot + 1) & mask)
+        if (terms_[slots_[slot] - 1].hash == hash) return slots_[slot] - 1;
+    return kNone;
+}
+
+std::uint32_t Postings::find_or_add(std::uint32_t hash) {
+    if (const std::uint32_t found = find(hash); found != kNone) return found;
+    if (3 * (terms_.size() + 1) > 2 * slots_.size()) grow();
+    terms_.emplace_back().hash = hash;
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t slot = mixed(hash) & mask;
+    while (slots_[slot] != 0) slot = (slot + 1) & mask;
+    slots_[slot] = static_cast<std::uint32_t>(terms_.size());
+    return static_cast<std::uint32_t>(terms_.size() - 1);
+}
+
+void Postings::grow() {
+    slots_.assign(2 * slots_.size(), 0);
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t number = 0; number < terms_.size(); ++number) {
+        std::size_t slot = mixed(terms_[number].hash) & mask;
+        while (slots_[slot] != 0) slot = (slot + 1) & mask;
+        slots_[slot] = static_cast<std::uint32_t>(number + 1);
+    }
+}
+
+std::string_view Postings::word_of(const Term& term) const { return letters_.data() + term.word; }
+
+void Postings::add(std::uint32_t document, std::span<const std::uint32_t> terms, std::string_view words) {
+    std::vector<std::uint32_t> sorted(terms.begin(), terms.end());
+    std::sort(sorted.begin(), sorted.end());
+    for (std::size_t i = 0; i < sorted.size();) {
+        const std::size_t begin = i;
+        while (i < sorted.size() && sorted[i] == sorted[begin]) ++i;
+        Term& term = terms_[find_or_add(sorted[begin])];
+        const std::size_t times = i - begin;
+        append_number(term.packed, std::uint64_t{document - term.last} << 1 | std::uint64_t{times > 1});
+        if (times > 1) append_number(term.packed, times);
+        term.last = document;
+    }
+    std::size_t start = 0;
+    for (std::size_t i = 0; i < terms.size() && start < words.size(); ++i) {
+        const std::size_t end = std::min(words.find(' ', start), words.size());
+        add_word(terms[i], words.substr(start, end - start));
+        start = end + 1;
+    }
+}
+
+void Postings::add_word(std::uint32_t term, std::string_view word) {
+    const std::uint32_t number = find(term);
+    if (number != kNone && terms_[number].word == 0) keep_word(terms_[number], word);
+}
+
+void Postings::keep_word(Term& term, std::string_view word) {
+    if (word.empty() || word.size() > 4 * kLongestWord) return;
+    for (const char letter : word)
+        if (static_cast<unsigned char>(letter) < 'A') return;  // no word: it has a digit or a sign
+    const std::size_t letters = letters_of(word).size();
+    if (letters > kLongestWord || letters_.size() + word.size() >= kNone) return;
+    term.word = static_cast<std::uint32_t>(letters_.size());
+    letters_.append(word).push_back('\0');
+    words_like_[bucket(static_cast<unsigned char>(word[0]), letters)].push_back(find(term.hash));
+}
+
+std::vector<std::pair<std::uint32_t, std::string>> Postings::words() const {
+    std::vector<std::pair<std::uint32_t, std::string>> words;
+    for (const Term& term : terms_)
+        if (term.word != 0) words.emplace_back(term.hash, word_of(term));
+    return words;
+}
+
+std::vector<std::int64_t> Postings::frequencies(const Question& question) const {
+    std::vector<std::int64_t> frequencies;
+    for (const std::uint32_t term : question.terms) {
+        std::int64_t count = 0;
+        each(term, [&](std::uint32_t document, std::uint32_t) {
+            count += document < question.allowed.size() && question.allowed[document];
+        });
+        frequencies.push_back(count);
+    }
+    return frequencies;
+}
+
+void Postings::touch(const Question& question, const Bm25* bm25) {
+    const std::size_t documents = question.allowed.size();
+    if (said_.size() < documents) {
+        score_.resize(documents);
+        times_.resize(documents);
+        said_.resize(documents);
+    }
+    for (std::size_t i = 0; i < question.terms.size(); ++i) {
+        each(question.terms[i], [&](std::uint32_t document, std::uint32_t times) {
+            if (document >= documents || !question.allowed[document]) return;
+            if (said_[document]++ == 0) touched_.push_back(document);
+            times_[document] += times;
+            if (bm25 == nullptr) return;
+            const auto length = static_cast<double>(question.lengths[document]);
+            const double norm = bm25->k1 * (1 - bm25->b + bm25->b * length / bm25->average_length);
+            score_[document] += bm25->idf[i] * times / (times + norm);
+        });
+    }
+}
+
+void Postings::clear_touched() {
+    for (const std::uint32_t document : touched_) {
+        score_[document] = 0;
+        times_[document] = 0;
+        said_[document] = 0;
+    }
+    touched_.clear();
+}
+
+Scored Postings::best(const Question& question, const Bm25& bm25, std::size_t least, std::size_t most) {
+    touch(question, &bm25);
+    std::vector<std::uint32_t> saying;
+    std::vector<double> scores;
+    for (const std::uint32_t document : touched_) {
+        if (said_[document] < least) continue;
+        saying.push_back(document);
+        scores.push_back(score_[document]);
+    }
+    if (scores.size() > most && most > 0) {
+        std::vector<double> ordered = scores;
+        std::nth_element(ordered.begin(), ordered.begin() + static_cast<std::ptrdiff_t>(most) - 1, ordered.end(),
+                         std::greater<>());
+        std::erase_if(saying, [&, cut = ordered[most - 1]](std::uint32_t document) { return score_[document] < cut; });
+    }
+    std::sort(saying.begin(), saying.end());
+    Scored best;
+    for (const std::uint32_t document : saying) {
+        best.documents.push_back(document);
+        best.scores.push_back(score_[document]);
+    }
+    clear_touched();
+    return best;
+}
+
+std::vector<std::int64_t> Postings::mostly(const Question& question, std::size_t least, std::int64_t times,
+                                           std::int64_t beside) {
+    touch(question, nullptr);
+    std::vector<std::int64_t> documents;
+    for (const std::uint32_t document : touched_)
+        if (said_[document] >= least && times * times_[document] >= question.lengths[document] - beside)
+            documents.push_back(document);
+    std::sort(documents.begin(), documents.end());
+    clear_touched();
+    return documents;
+}
+
+std::vector<std::string> Postings::similar(const std::string& word, std::size_t edits) const {
+    const std::u32string letters = letters_of(word);
+    std::vector<std::string> similar;
+    if (letters.empty() || letters.size() > kLongestWord) return similar;
+    const std::size_t shortest = letters.size() > edits ? letters.size() - edits : 1;
+    for (std::size_t length = shortest; length <= letters.size() + edits; ++length) {
+        const auto found = words_like_.find(bucket(static_cast<unsigned char>(word[0]), length));
+        if (found == words_like_.end()) continue;
+        for (const std::uint32_t number : found->second) {
+            const std::string_view other_word = word_of(terms_[number]);
+            const std::u32string other = letters_of(other_word);
+            if (other[0] == letters[0] && within_edits(letters, other, edits)) similar.emplace_back(other_word);
+        }
+    }
+    std::sort(similar.begin(), similar.end());
+    return similar;
+}
+
+}  // namespace mnemolog

@@ -1,0 +1,487 @@
+#include "ranking.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <unordered_map>
+
+namespace mnemolog {
+namespace {
+
+using Column = std::vector<double>;
+
+// The constants of the reference, by the same names.
+constexpr int kWindow = 2;
+constexpr double kAloneShare = 0.5;
+constexpr std::size_t kEpisodeBestOf = 3;
+constexpr std::size_t kStrongest = 10;
+constexpr double kExpectedCosine = 0.3;
+constexpr double kK1 = 0.9, kB = 0.4;
+constexpr double kRankK = 3;
+constexpr double kMostAuthors = 8;
+constexpr double kSpreadOver = 10;
+constexpr std::size_t kDateTerms = 3;
+constexpr double kSmallest = 1e-12;
+
+struct Moments {
+    double mean = 0, deviation = 0;
+    std::size_t count = 0;
+};
+
+Moments moments(std::span<const double> column) {
+    Moments result;
+    double sum = 0, squares = 0;
+    for (const double value : column)
+        if (!std::isnan(value)) sum += value, ++result.count;
+    if (result.count == 0) return result;
+    result.mean = sum / static_cast<double>(result.count);
+    for (const double value : column)
+        if (!std::isnan(value)) squares += (value - result.mean) * (value - result.mean);
+    result.deviation = std::sqrt(squares / static_cast<double>(result.count));
+    return result;
+}
+
+Column standardized(std::span<const double> column) {
+    const Moments of = moments(column);
+    Column out(column.size());
+    for (std::size_t i = 0; i < column.size(); ++i)
+        out[i] = of.deviation > kSmallest ? (column[i] - of.mean) / of.deviation : column[i] * 0.0;
+    return out;
+}
+
+Column reciprocal_rank(const Column& column) {
+    Column sorted = column, out(column.size());
+    std::sort(sorted.begin(), sorted.end());
+    for (std::size_t i = 0; i < column.size(); ++i)
+        out[i] = 1 / (kRankK + static_cast<double>(sorted.end() - std::upper_bound(sorted.begin(), sorted.end(), column[i])));
+    return out;
+}
+
+double mean(const Column& column) {
+    return std::accumulate(column.begin(), column.end(), 0.0) / static_cast<double>(column.size());
+}
+
+// The documents of a pool by episode and place in it. Documents outside any episode are alone.
+class Sessions {
+public:
+    explicit Sessions(const Pool& pool) : order_(pool.size), key_(pool.size), none_(pool.size) {
+        for (std::size_t i = 0; i < pool.size; ++i)
+            key_[i] = std::int64_t{pool.episode[i]} * (std::int64_t{1} << 33) + pool.sequence[i];
+        std::iota(order_.begin(), order_.end(), std::size_t{0});
+        std::stable_sort(order_.begin(), order_.end(),
+                         [&](std::size_t left, std::size_t right) { return key_[left] < key_[right]; });
+        for (auto& places : places_) places.assign(pool.size, none_);
+        for (std::size_t at = 0; at < pool.size; ++at) {
+            const std::size_t i = order_[at];
+            if (pool.episode[i] >= 0) find_neighbors(at);
+            const bool joins = at > 0 && pool.episode[i] >= 0 && pool.episode[order_[at - 1]] == pool.episode[i];
+            distinct += at == 0 || pool.episode[order_[at - 1]] != pool.episode[i];
+            if (!joins) members.emplace_back();
+            members.back().push_back(i);
+        }
+        for (auto& some : members) std::sort(some.begin(), some.end());
+    }
+
+    std::size_t place(std::size_t document, int distance) const {
+        return places_[static_cast<std::size_t>(distance + kWindow)][document];
+    }
+
+    bool has(std::size_t document, int distance) const { return place(document, distance) != none_; }
+
+    bool alone(std::size_t document) const {
+        for (int distance = -kWindow; distance <= kWindow; ++distance)
+            if (has(document, distance)) return false;
+        return true;
+    }
+
+    double take(const Column& column, std::size_t document, int distance) const {
+        return has(document, distance) ? column[place(document, distance)] : 0.0;
+    }
+
+    std::vector<std::vector<std::size_t>> members;  // of each episode
+    std::size_t distinct = 0;                       // episodes; those outside any count as one
+
+private:
+    // Keys ascend, so neighbors are next to each other; of several in the same place the first of the pool counts.
+    void find_neighbors(std::size_t at) {
+        const std::size_t document = order_[at];
+        for (std::size_t next = at + 1; next < order_.size(); ++next) {
+            const std::int64_t distance = key_[order_[next]] - key_[document];
+            if (distance > kWindow) break;
+            if (distance > 0) join(document, order_[next], static_cast<int>(distance));
+        }
+        for (std::size_t before = at; before-- > 0;) {
+            const std::int64_t distance = key_[document] - key_[order_[before]];
+            if (distance > kWindow) break;
+            if (distance > 0) places_[static_cast<std::size_t>(kWindow - distance)][document] = order_[before];
+        }
+    }
+
+    void join(std::size_t document, std::size_t neighbor, int distance) {
+        auto& place = places_[static_cast<std::size_t>(kWindow + distance)][document];
+        if (place == none_) place = neighbor;
+    }
+
+    std::vector<std::size_t> order_;
+    std::vector<std::int64_t> key_;
+    std::size_t none_;
+    std::array<std::vector<std::size_t>, 2 * kWindow + 1> places_;
+
+public:
+    Column best(const Column& column) const {
+        Column out(column.size());
+        for (const auto& some : members) {
+            double highest = -std::numeric_limits<double>::infinity();
+            for (const std::size_t i : some) highest = std::max(highest, column[i]);
+            for (const std::size_t i : some) out[i] = highest;
+        }
+        return out;
+    }
+
+    Column mean_of_best(const Column& column) const {
+        Column out(column.size()), values;
+        for (const auto& some : members) {
+            values.clear();
+            for (const std::size_t i : some) values.push_back(column[i]);
+            std::sort(values.begin(), values.end(), std::greater<>());
+            const std::size_t count = std::min(values.size(), kEpisodeBestOf);
+            const double sum = std::accumulate(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count), 0.0);
+            for (const std::size_t i : some) out[i] = sum / static_cast<double>(count);
+        }
+        return out;
+    }
+};
+
+// What the question's words say of each document.
+struct Words {
+    std::size_t terms;
+    Column said, near;    // (size, terms)
+    Column idf;           // (terms,), rarity in the pool; sums to 1, if any document says any
+    Column lexical;       // BM25
+    Column coverage, near_coverage;
+    Column month;
+    std::array<Column, kTraits> traits;
+};
+
+void count_terms(const Pool& pool, const Asked& asked, Words& words) {
+    std::unordered_map<std::uint32_t, std::size_t> column_of;
+    for (std::size_t term = 0; term < asked.terms.size(); ++term) column_of.try_emplace(asked.terms[term], term);
+    // most terms of a document are none of the question's: a bit for each of 4,096 remainders rules them out
+    std::array<std::uint64_t, 64> maybe{};
+    const auto mark = [&](std::uint32_t hash) { maybe[(hash >> 6) & 63] |= std::uint64_t{1} << (hash & 63); };
+    for (const std::uint32_t hash : asked.terms) mark(hash);
+    for (const std::uint32_t hash : asked.months) mark(hash);
+    std::size_t start = 0;
+    for (std::size_t i = 0; i < pool.size; ++i) {
+        const auto row = pool.terms.subspan(start, static_cast<std::size_t>(pool.lengths[i]));
+        start += row.size();
+        for (const std::uint32_t hash : row) {
+            if ((maybe[(hash >> 6) & 63] >> (hash & 63) & 1) == 0) continue;
+            if (const auto found = column_of.find(hash); found != column_of.end())
+                ++words.said[i * words.terms + found->second];
+            if (std::find(asked.months.begin(), asked.months.end(), hash) != asked.months.end()) words.month[i] = 1;
+        }
+        const auto end = row.subspan(row.size() - std::min(row.size(), kDateTerms + kTraits));
+        for (std::size_t trait = 0; trait < kTraits; ++trait)
+            words.traits[trait][i] = std::find(end.begin(), end.end(), asked.traits[trait]) != end.end();
+    }
+}
+
+void weigh_terms(const Pool& pool, const Asked& asked, Words& words) {
+    double total = 0;
+    for (const std::int64_t length : pool.lengths) total += static_cast<double>(length);
+    double average = total / static_cast<double>(pool.size);
+    if (average == 0) average = 1;
+    for (std::size_t term = 0; term < words.terms; ++term) {
+        double saying = 0;
+        for (std::size_t i = 0; i < pool.size; ++i) saying += words.said[i * words.terms + term] > 0;
+        if (saying == 0) continue;
+        const double idf = std::log(1 + (static_cast<double>(pool.size) - saying + 0.5) / (saying + 0.5));
+        words.idf[term] = idf;
+        for (std::size_t i = 0; i < pool.size; ++i) {
+            const double times = words.said[i * words.terms + term];
+            const double norm = kK1 * (1 - kB + kB * static_cast<double>(pool.lengths[i]) / average);
+            words.lexical[i] += asked.times[term] * (idf * (times * (kK1 + 1) / (times + norm)));
+        }
+    }
+    const double sum = std::accumulate(words.idf.begin(), words.idf.end(), 0.0);
+    if (sum != 0)
+        for (double& idf : words.idf) idf /= sum;
+}
+
+Words words_of(const Pool& pool, const Asked& asked, const Sessions& sessions) {
+    const std::size_t terms = asked.terms.size();
+    Words words{terms, Column(pool.size * terms), Column(pool.size * terms), Column(terms), Column(pool.size),
+                Column(pool.size), Column(pool.size), Column(pool.size), {}};
+    for (Column& trait : words.traits) trait.resize(pool.size);
+    count_terms(pool, asked, words);
+    weigh_terms(pool, asked, words);
+    for (std::size_t i = 0; i < pool.size; ++i) {
+        for (std::size_t term = 0; term < terms; ++term) {
+            bool near = words.said[i * terms + term] > 0;
+            if (near) words.coverage[i] += words.idf[term];
+            for (int distance = -kWindow; distance <= kWindow && !near; ++distance)
+                near = sessions.has(i, distance) && words.said[sessions.place(i, distance) * terms + term] > 0;
+            words.near[i * terms + term] = near;
+            if (near) words.near_coverage[i] += words.idf[term];
+        }
+    }
+    return words;
+}
+
+// How well each document matches, without its neighbors.
+struct Matches {
+    Column bm25, vector, raw_cosine, static_cosine, mix;
+};
+
+// The model's cosines, standardized; of documents without one the static cosine, on the same scale.
+Column meaning_of(const Pool& pool) {
+    if (pool.static_cosine.empty()) return {pool.cosine.begin(), pool.cosine.end()};
+    const Column static_cosine = standardized(pool.static_cosine);
+    Column own = standardized(pool.cosine), of_both;
+    bool lacks = false;
+    for (std::size_t i = 0; i < pool.size; ++i) {
+        lacks |= std::isnan(own[i]);
+        if (!std::isnan(own[i]) && !std::isnan(static_cosine[i])) of_both.push_back(static_cosine[i]);
+    }
+    const Moments both = moments(of_both);
+    for (std::size_t i = 0; i < pool.size; ++i) {
+        if (lacks && both.count > 0) own[i] = own[i] * both.deviation + both.mean;
+        if (std::isnan(own[i])) own[i] = static_cosine[i];
+    }
+    return own;
+}
+
+Matches matches_of(const Pool& pool, Mode mode, const Words& words) {
+    Matches matches{standardized(words.lexical), {}, Column(pool.size), Column(pool.size), {}};
+    if (mode == Mode::kLexical) {
+        matches.vector = matches.mix = matches.bm25;
+        return matches;
+    }
+    for (std::size_t i = 0; i < pool.static_cosine.size(); ++i)
+        matches.static_cosine[i] = std::isnan(pool.static_cosine[i]) ? 0.0 : pool.static_cosine[i];
+    const Column meaning = standardized(meaning_of(pool));
+    const Moments present = moments(pool.cosine);
+    double lowest_cosine = 1, lowest_meaning = 0;
+    bool said = false;
+    for (std::size_t i = 0; i < pool.size; ++i) {
+        said |= matches.bm25[i] != 0;
+        if (!std::isnan(pool.cosine[i])) lowest_cosine = std::min(lowest_cosine, pool.cosine[i]);
+        if (!std::isnan(meaning[i])) lowest_meaning = std::min(lowest_meaning, meaning[i]);
+    }
+    const double unembedded = present.count > 0 ? lowest_cosine : 0.0;
+    for (std::size_t i = 0; i < pool.size; ++i) {
+        const bool has_vector = !std::isnan(meaning[i]);
+        matches.vector.push_back(has_vector ? meaning[i] : said ? matches.bm25[i] : lowest_meaning);
+        const double expected = present.count > 0 ? present.mean + present.deviation * meaning[i] : kExpectedCosine;
+        matches.raw_cosine[i] = !std::isnan(pool.cosine[i]) ? pool.cosine[i] : has_vector ? expected : unembedded;
+        matches.mix.push_back((matches.bm25[i] + matches.vector[i]) / 2);
+    }
+    return matches;
+}
+
+class Table {
+public:
+    explicit Table(std::size_t size) : values_(size * kFeatures), size_(size) {}
+
+    void set(Feature feature, const Column& column) {
+        for (std::size_t i = 0; i < size_; ++i) values_[i * kFeatures + feature] = column[i];
+    }
+
+    double& at(std::size_t document, Feature feature) { return values_[document * kFeatures + feature]; }
+
+    double mean(Feature feature) const {
+        double sum = 0;
+        for (std::size_t i = 0; i < size_; ++i) sum += values_[i * kFeatures + feature];
+        return sum / static_cast<double>(size_);
+    }
+
+    Column&& values() { return std::move(values_); }
+
+private:
+    Column values_;
+    std::size_t size_;
+};
+
+void own_features(const Words& words, const Matches& matches, Table& table) {
+    table.set(kBm25, matches.bm25);
+    table.set(kBm25Rank, reciprocal_rank(matches.bm25));
+    table.set(kCoverage, words.coverage);
+    table.set(kNearCoverage, standardized(words.near_coverage));
+    table.set(kRawNearCoverage, words.near_coverage);
+    table.set(kRelativeCosine, matches.vector);
+    table.set(kRawCosine, matches.raw_cosine);
+    table.set(kCosineRank, reciprocal_rank(matches.vector));
+    table.set(kRelativeStatic, standardized(matches.static_cosine));
+    table.set(kRawStatic, matches.static_cosine);
+}
+
+void neighbor_features(const Pool& pool, const Sessions& sessions, const Words& words, const Matches& matches,
+                       Table& table) {
+    const Column share = standardized(words.coverage);
+    for (std::size_t i = 0; i < pool.size; ++i) {
+        const bool alone = sessions.alone(i);
+        const auto beside = [&](const Column& column, int distance) {
+            return alone ? kAloneShare * column[i] : sessions.take(column, i, distance);
+        };
+        table.at(i, kBefore) = beside(matches.mix, -1);
+        table.at(i, kAfter) = beside(matches.mix, 1);
+        table.at(i, kTwoAway) = (beside(matches.mix, -2) + beside(matches.mix, 2)) / 2;
+        table.at(i, kCoverageBefore) = beside(share, -1);
+        table.at(i, kCoverageAfter) = beside(share, 1);
+        table.at(i, kAfterQuestion) = sessions.take(words.traits[kAsksTrait], i, -1);
+    }
+}
+
+Column episode_coverage(const Pool& pool, const Sessions& sessions, const Words& words) {
+    Column coverage(pool.size);
+    for (const auto& members : sessions.members) {
+        double sum = 0;
+        for (std::size_t term = 0; term < words.terms; ++term)
+            sum += words.idf[term] * std::any_of(members.begin(), members.end(), [&](std::size_t i) {
+                       return words.said[i * words.terms + term] > 0;
+                   });
+        for (const std::size_t i : members) coverage[i] = sum;
+    }
+    return coverage;
+}
+
+// Minus the number of better documents of the same episode; of equal ones the first is better.
+Column spread_of(const Pool& pool, const Sessions& sessions, const Matches& matches, const Column& episode) {
+    Column lost(pool.size);
+    for (std::vector<std::size_t> members : sessions.members) {
+        std::stable_sort(members.begin(), members.end(), [&](std::size_t left, std::size_t right) {
+            return matches.mix[left] + episode[left] > matches.mix[right] + episode[right];
+        });
+        for (std::size_t place = 0; place < members.size(); ++place)
+            lost[members[place]] = -std::min(static_cast<double>(place), kSpreadOver);
+    }
+    return lost;
+}
+
+void session_features(const Pool& pool, const Asked& asked, const Sessions& sessions, const Words& words,
+                      const Matches& matches, Table& table) {
+    const Column coverage = episode_coverage(pool, sessions, words), best = sessions.mean_of_best(matches.mix);
+    table.set(kEpisode, best);
+    table.set(kEpisodeCosine, sessions.best(matches.vector));
+    table.set(kEpisodeBest, sessions.best(matches.mix));
+    table.set(kEpisodeCoverage, standardized(coverage));
+    table.set(kRawEpisodeCoverage, coverage);
+    if (asked.cues.several != 0) table.set(kSpread, spread_of(pool, sessions, matches, best));
+    const Column last = sessions.best({pool.sequence.begin(), pool.sequence.end()});
+    for (std::size_t i = 0; i < pool.size; ++i) {
+        if (pool.episode[i] < 0) {
+            table.at(i, kAlone) = 1;
+            continue;
+        }
+        table.at(i, kFirst) = pool.sequence[i] == 0;
+        table.at(i, kTurnNumber) = std::log1p(pool.sequence[i]);
+        table.at(i, kLate) = last[i] - pool.sequence[i] < 1.5;
+    }
+}
+
+void text_features(const Pool& pool, const Asked& asked, const Words& words, Table& table) {
+    const auto& traits = words.traits;
+    Column length(pool.size);
+    for (std::size_t i = 0; i < pool.size; ++i) {
+        length[i] = std::log1p(static_cast<double>(pool.lengths[i]));
+        const double user = std::max(traits[kPromptTrait][i], traits[kUserTurnTrait][i]);
+        table.at(i, kAuthor) = pool.author[i];
+        table.at(i, kOtherAuthor) = pool.other_author[i];
+        table.at(i, kNamedFirstPerson) = traits[kFirstPersonTrait][i] * pool.author[i];
+        table.at(i, kUserFirstPerson) = user * asked.cues.first_person;
+        table.at(i, kUser) = user;
+        table.at(i, kTool) = std::max(traits[kToolOutputTrait][i], traits[kCallTrait][i]);
+        table.at(i, kResult) = traits[kResultTrait][i];
+        table.at(i, kAsks) = traits[kAsksTrait][i];
+        table.at(i, kUserAsks) = traits[kAsksTrait][i] * user;
+        table.at(i, kImportance) = pool.importance.empty() ? 0.0 : pool.importance[i] - 5;
+    }
+    table.set(kRawLength, length);
+    table.set(kLength, standardized(length));
+}
+
+void time_features(const Pool& pool, const Asked& asked, const Words& words, const Matches& matches, Table& table) {
+    std::vector<std::int64_t> occurred(pool.size), sorted, strongest;
+    if (!pool.occurred_ms.empty()) occurred.assign(pool.occurred_ms.begin(), pool.occurred_ms.end());
+    sorted = occurred;
+    std::sort(sorted.begin(), sorted.end());
+    std::vector<std::size_t> order(pool.size);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t left, std::size_t right) { return matches.mix[left] > matches.mix[right]; });
+    for (std::size_t i = 0; i < std::min(pool.size, kStrongest); ++i) strongest.push_back(occurred[order[i]]);
+    std::sort(strongest.begin(), strongest.end());
+    const double others = std::max(1.0, static_cast<double>(pool.size) - 1);
+    for (std::size_t i = 0; i < pool.size; ++i) {
+        const double tells_time = words.traits[kTellsTimeTrait][i], number = words.traits[kNumberTrait][i];
+        const double older = static_cast<double>(std::lower_bound(sorted.begin(), sorted.end(), occurred[i]) - sorted.begin());
+        const double passed = static_cast<double>(
+            std::upper_bound(strongest.begin(), strongest.end(), occurred[i]) - strongest.begin());
+        const double newness = older / others;
+        table.at(i, kTellsTime) = tells_time;
+        table.at(i, kTimeAsked) = tells_time * asked.cues.time;
+        table.at(i, kNumber) = number;
+        table.at(i, kNumberAsked) = number * asked.cues.number;
+        table.at(i, kMonth) = words.month[i];
+        table.at(i, kNamedTime) = !pool.inside.empty() && pool.inside[i];
+        table.at(i, kNew) = newness;
+        table.at(i, kNewAsked) = newness * asked.cues.now;
+        table.at(i, kNewPast) = newness * asked.cues.past;
+        table.at(i, kNewPresent) = newness * asked.cues.present;
+        table.at(i, kNewerStrong) = 1 - passed / std::max(1.0, static_cast<double>(strongest.size()));
+    }
+}
+
+std::array<double, kKinds> kind_of(const Pool& pool, const Asked& asked, const Sessions& sessions,
+                                   const Matches& matches, const Table& table) {
+    Column cosines = matches.raw_cosine;
+    std::sort(cosines.begin(), cosines.end());
+    const Column nearest(cosines.end() - static_cast<std::ptrdiff_t>(std::min<std::size_t>(10, pool.size)), cosines.end());
+    const double size = static_cast<double>(pool.size);
+    return {1.0,
+            table.mean(kTool),
+            table.mean(kUser),
+            table.mean(kRawLength),
+            table.mean(kAsks),
+            asked.cues.first_person,
+            asked.cues.question_mark,
+            asked.cues.question_word,
+            mean(nearest),
+            std::log(1 + asked.words),
+            std::log(1 + static_cast<double>(sessions.distinct) / size),
+            std::min(pool.authors, kMostAuthors)};
+}
+
+}  // namespace
+
+Scores score(const Pool& pool, const Asked& asked, const Weights& weights) {
+    const Sessions sessions(pool);
+    Words words = words_of(pool, asked, sessions);
+    const Matches matches = matches_of(pool, asked.mode, words);
+    Table table(pool.size);
+    own_features(words, matches, table);
+    neighbor_features(pool, sessions, words, matches, table);
+    session_features(pool, asked, sessions, words, matches, table);
+    text_features(pool, asked, words, table);
+    time_features(pool, asked, words, matches, table);
+
+    Scores scores;
+    scores.kind = kind_of(pool, asked, sessions, matches, table);
+    const double log_odds = std::inner_product(scores.kind.begin(), scores.kind.end(), weights.kind.begin(), 0.0);
+    const double first = 1 / (1 + std::exp(-log_odds));
+    for (std::size_t i = 0; i < kFeatures; ++i)
+        scores.weights[i] = first * weights.features[i] + (1 - first) * weights.features[kFeatures + i];
+    scores.features = table.values();
+    scores.final.resize(pool.size);
+    for (std::size_t i = 0; i < pool.size; ++i)
+        scores.final[i] = std::inner_product(scores.weights.begin(), scores.weights.end(),
+                                             scores.features.begin() + static_cast<std::ptrdiff_t>(i * kFeatures), 0.0);
+    scores.lexical = std::move(words.lexical);
+    scores.said = std::move(words.said);
+    scores.near = std::move(words.near);
+    return scores;
+}
+
+}  // namespace mnemolog

@@ -1,0 +1,63 @@
+"""The compiled features of a pool are those of the reference, of random pools."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from projections.kernel.module import NATIVE
+from projections.search.columns import TermRows
+from projections.search.cues import TRAITS, Cues
+from projections.search.ranking import (
+    FEATURES,
+    MODES,
+    Pool,
+    _native_score,  # pyright: ignore[reportPrivateUsage]
+    _score,  # pyright: ignore[reportPrivateUsage]
+    shipped_weights,
+)
+
+pytestmark = pytest.mark.skipif(not NATIVE, reason="mnemolog-kernel is not installed")
+VOCABULARY = ["deploy", "tuesday", "pool", "ada", "lovelac", "mai", "8", "2023", "june", *TRAITS]
+
+
+def random_pool(dice: np.random.Generator, size: int) -> Pool:
+    """Documents of few words, some alone, some without vectors, some with equal columns."""
+    texts = [" ".join(dice.choice(VOCABULARY, dice.integers(0, 16))) for _ in range(size)]
+    episode = dice.integers(-1, 3, size).astype(np.int32)
+    sequence = np.array([np.count_nonzero(episode[:n] == episode[n]) for n in range(size)], np.int32)
+
+    def cosines() -> Any:
+        values = dice.choice([0.1, 0.25, 0.5, dice.random(), np.nan], size).astype(np.float32)
+        return values if dice.random() < 0.9 else np.full(size, np.nan, np.float32)
+
+    return Pool(
+        terms=TermRows.of(texts),
+        cosine=cosines(),
+        episode=episode,
+        sequence=np.where(episode < 0, 0, sequence * dice.integers(1, 3)).astype(np.int32),
+        static=cosines() if dice.random() < 0.8 else None,
+        author=dice.integers(0, 3, size).astype(np.int32) if dice.random() < 0.8 else None,
+        names={0: (), 1: ("ada", "lovelac"), 2: ("tuesday",)},
+        occurred_ms=dice.integers(0, 5, size) if dice.random() < 0.8 else None,
+        importance=dice.integers(0, 11, size).astype(np.float32) if dice.random() < 0.8 else None,
+    )
+
+
+@given(size=st.integers(1, 40), words=st.integers(0, 12), mode=st.sampled_from(MODES), seed=st.integers(0, 2**32 - 1))
+def test_features_and_scores(size: int, words: int, mode: Any, seed: int):
+    dice = np.random.default_rng(seed)
+    pool = random_pool(dice, size)
+    query: list[str] = [] if mode == "vector" else dice.choice([*VOCABULARY, "unsaid"], words).tolist()
+    cues = Cues(*(dice.random(len(Cues._fields)) < 0.5).tolist())
+    inside = dice.random(size) < 0.5 if dice.random() < 0.5 else None
+    given = query, words, pool, mode, cues, inside, shipped_weights()
+    native, reference = _native_score(*given), _score(*given)
+    for column, name in enumerate(FEATURES):
+        np.testing.assert_allclose(
+            native.features[:, column], reference.features[:, column], rtol=1e-9, atol=1e-9, err_msg=name
+        )
+    for name in ("kind", "weights", "lexical", "final", "relevance", "said", "near"):
+        np.testing.assert_allclose(getattr(native, name), getattr(reference, name), rtol=1e-9, atol=1e-9, err_msg=name)
