@@ -158,19 +158,19 @@ async def _index(
 
     Raises as `open_to_write` does if the log was closed since.
     """
-    work = work_folder(settings.cache_dir / "replicas")
+    name = work_folder(settings.cache_dir / "replicas").name
     if (url := settings.search_engine) is not None:
         engine = connect(url, connections=4)
         stack.push_async_callback(engine.aclose)
         service = EngineService(
-            redis, engine, url, settings.partitions, embedders, work.name, read_wait_s=settings.read_wait,
+            redis, engine, url, settings.partitions, embedders, name, read_wait_s=settings.read_wait,
             history=log.history, look_at_log=log.look_whether_open,
         )  # fmt: skip
     else:
         feeds = connect(redis_url, connections=settings.partitions + 4)
         stack.push_async_callback(feeds.aclose)
         service = ReplicaService(
-            feeds, settings.partitions, work, settings.snapshots, embedders, read_wait_s=settings.read_wait,
+            feeds, settings.partitions, settings.snapshots, embedders, name, read_wait_s=settings.read_wait,
             history=log.history, look_at_log=log.look_whether_open,
         )  # fmt: skip
     stack.push_async_callback(service.aclose)

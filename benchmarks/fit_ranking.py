@@ -7,7 +7,6 @@ picks the candidates. Recall agrees with HTTP within half a point (ids, which br
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -101,21 +100,19 @@ def _cases(history: History, embedder: Embedder, cache: Path) -> Iterator[_Case]
     asked = history.questions
     texts = [chunk(turn.searchable_text()) for turn in turns.values()]
     vectors = _vectors([*(part for parts in texts for part in parts), *(it.text for it in asked)], embedder, cache)
-    with tempfile.TemporaryDirectory() as folder:
-        index = IndexReplica(Path(folder), embedder.dimensions, embedder.model, table_of(embedder))
-        index.apply(0, [Put(turn.index_entry()) for turn in turns.values()])
-        index.commit()
-        first = 0
-        for turn, parts in zip(turns.values(), texts, strict=True):
-            if parts:
-                index.vectors.put(index.ordinal_of[turn.id], vectors[first : first + len(parts)].astype(np.float16))
-            first += len(parts)
-        turn_of = {turn.id: name for name, turn in turns.items()}
-        for number, (it, vector) in enumerate(zip(asked, vectors[first:], strict=True)):
-            if case := _case(index, it, vector, turn_of):
-                yield case
-            if number % APART_EACH == 0 and (case := _case(index, it, vector, turn_of, apart=True)):
-                yield case
+    index = IndexReplica(embedder.dimensions, embedder.model, table_of(embedder))
+    index.apply(0, [Put(turn.index_entry()) for turn in turns.values()])
+    first = 0
+    for turn, parts in zip(turns.values(), texts, strict=True):
+        if parts:
+            index.vectors.put(index.ordinal_of[turn.id], vectors[first : first + len(parts)].astype(np.float16))
+        first += len(parts)
+    turn_of = {turn.id: name for name, turn in turns.items()}
+    for number, (it, vector) in enumerate(zip(asked, vectors[first:], strict=True)):
+        if case := _case(index, it, vector, turn_of):
+            yield case
+        if number % APART_EACH == 0 and (case := _case(index, it, vector, turn_of, apart=True)):
+            yield case
 
 
 def _case(

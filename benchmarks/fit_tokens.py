@@ -1,6 +1,5 @@
 """Makes `projections/vectors/tokens.npy`, and measures what late interaction brings."""
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -88,13 +87,12 @@ def _asked(history: History, embedder: LateEmbedder) -> Iterator[_Asked]:
     documents = _documents(history)
     chunks = {turn: chunk(document.searchable_text()) for turn, document in documents.items()}
     cached = iter(_cached(embedder, [text for parts in chunks.values() for text in parts]))
-    index = IndexReplica(Path(tempfile.mkdtemp()), embedder.dimensions, embedder.model, table_of(embedder))
+    index = IndexReplica(embedder.dimensions, embedder.model, table_of(embedder))
     index.apply(0, [Put(document.index_entry()) for document in documents.values()])
     for turn, parts in chunks.items():
         of_chunks = [next(cached) for _ in parts]
         if of_chunks:
             index.apply(0, [Vectors.of(documents[turn].id, embedder.model, embedder.dimensions, of_chunks)])
-    index.commit()
     turn_of = {str(document.id): turn for turn, document in documents.items()}
     for it in answerable(history.questions):
         if it.category not in APART:

@@ -205,7 +205,7 @@ class _Services(NamedTuple):
         """The job that writes snapshots."""
         settings = self.settings
         snapshots = SnapshotJob(
-            self.redis, settings.partitions, settings.snapshots, work_folder(settings.cache_dir / "snapshots"),
+            self.redis, settings.partitions, settings.snapshots,
             self.embedders, settings.snapshot_every, lambda: self.host.pressed,
         )  # fmt: skip
         self.stack.push_async_callback(snapshots.aclose)
@@ -217,9 +217,8 @@ class _Services(NamedTuple):
         """This worker's part in rebuilds."""
         settings, redis, go_first = self.settings, self.redis, self.let_projecting_go_first
         if self.engine is None:
-            work = work_folder(settings.cache_dir / "embeddings")
             embeddings = EmbeddingRebuild(
-                redis, settings.partitions, self.embedders, vectors, snapshots, settings.snapshots, work, go_first
+                redis, settings.partitions, self.embedders, vectors, snapshots, settings.snapshots, go_first
             )
         else:
             embeddings = EngineEmbeddingRebuild(redis, self.embedders, vectors, go_first)

@@ -6,7 +6,6 @@ is taken off only after everything was done, so that a crash at any point repeat
 
 import asyncio
 import logging
-import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -176,7 +175,7 @@ WAIT_FOR_REPLICAS_S = 30.0
 
 
 class SnapshotPurge:
-    """Purges the snapshots in `folder`; `work` is a folder of this worker's own."""
+    """Purges the snapshots in `folder`."""
 
     def __init__(
         self,
@@ -184,11 +183,10 @@ class SnapshotPurge:
         embedders: Embedders,
         snapshot: SnapshotJob,
         folder: Path,
-        work: Path,
         clock: Clock = system_clock,
     ) -> None:
         self._redis, self._embedders, self._snapshot = redis, embedders, snapshot
-        self._folder, self._work, self._clock = folder, work, clock
+        self._folder, self._clock = folder, clock
 
     async def clean(self) -> Cleaned | None:
         """Write a compacted snapshot, delete the older ones and trim the feeds; None where none could be written."""
@@ -203,19 +201,16 @@ class SnapshotPurge:
         return await asyncio.to_thread(self._search, model, tenant, set(names), texts)
 
     def _search(self, model: str, tenant: str, names: set[str], texts: Sequence[str]) -> Probe:
-        try:
-            newest = snapshots.load_newest(self._folder, model, self._work)
-            if newest is None:
-                return Probe(documents=len(names), queries=0, found=0)
-            index, now_ms = newest[0], to_ms(self._clock())
-            hits = names & index.ordinal_of.keys()
-            for text in texts:
-                question = Question(text=text[:2000], vector=None, mode="lexical", now_ms=now_ms)
-                results = search(index, question, Filter(tenant=tenant, operator=True, as_of_ms=now_ms))
-                hits |= {hit.id for hit in results} & names
-            return Probe(documents=len(names), queries=len(texts), found=len(hits))
-        finally:
-            shutil.rmtree(self._work, ignore_errors=True)
+        newest = snapshots.load_newest(self._folder, model)
+        if newest is None:
+            return Probe(documents=len(names), queries=0, found=0)
+        index, now_ms = newest[0], to_ms(self._clock())
+        hits = names & index.ordinal_of.keys()
+        for text in texts:
+            question = Question(text=text[:2000], vector=None, mode="lexical", now_ms=now_ms)
+            results = search(index, question, Filter(tenant=tenant, operator=True, as_of_ms=now_ms))
+            hits |= {hit.id for hit in results} & names
+        return Probe(documents=len(names), queries=len(texts), found=len(hits))
 
     async def await_readers(self, name: str) -> tuple[int, int]:
         """Wait until every live replica has started from this snapshot or a newer one; how many have, and have not."""

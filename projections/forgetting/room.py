@@ -26,7 +26,6 @@ from projections.forgetting.receipts import save_receipt as save_receipt
 from projections.operations.current import Current
 from projections.rebuilding.job import RebuildJob
 from projections.search.snapshots import SnapshotJob
-from projections.search.waiting import work_folder
 from projections.vectors.embedder import Embedders
 
 EVERY_S = 60.0
@@ -46,7 +45,7 @@ def purging_jobs(
 ) -> list[tuple[str, Callable[..., Awaitable[object]], float]]:
     """The jobs by name, with the seconds between two runs. `engine` is the search engine that has the index, if any."""
     index = (
-        SnapshotPurge(redis, embedders, snapshots, settings.snapshots, work_folder(settings.cache_dir / "probes"))
+        SnapshotPurge(redis, embedders, snapshots, settings.snapshots)
         if engine is None
         else SearchEnginePurge(redis, engine, settings.partitions)
     )

@@ -8,7 +8,6 @@ have, and switch, each in one step.
 
 import asyncio
 import logging
-import shutil
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ from projections.rebuilding.rebuilds import Part, Rebuild
 from projections.search import snapshots
 from projections.search.comparing import catch_up
 from projections.search.embedded import matches, search
-from projections.search.question import BitMap, Filter, Question, ordinals
+from projections.search.question import Filter, Matching, Question, ordinals
 from projections.search.ranking import Mode
 from projections.search.replica import FeedPosition, IndexReplica, live_generation
 from projections.search.snapshots import SnapshotJob, UnusableSnapshot, compacted
@@ -67,13 +66,12 @@ class Candidate:
     choice: Choice
     index: IndexReplica
     embedder: Embedder
-    folder: Path
     at: dict[int, FeedPosition]
     without_text: set[int]
 
 
 class CandidateIndexes:
-    """Makes indexes in `work`, a folder of this worker's own, and holds the last candidate in memory."""
+    """Makes indexes, and holds the last candidate in memory."""
 
     def __init__(
         self,
@@ -83,19 +81,16 @@ class CandidateIndexes:
         vectors: DocumentVectors,
         snapshot: SnapshotJob,
         folder: Path,
-        work: Path,
         go_first: Callable[[], Awaitable[None]],
     ) -> None:
         self._redis, self._partitions = redis, partitions
         self._embedders, self._vectors, self._snapshot = embedders, vectors, snapshot
-        self._folder, self._work, self._go_first = folder, work, go_first
+        self._folder, self._go_first = folder, go_first
         self._held: Candidate | None = None
 
-    async def release(self) -> None:
-        """Free the index in memory and the work folder."""
+    def release(self) -> None:
+        """Free the index in memory."""
         self._held = None
-        if self._work.exists():
-            await asyncio.to_thread(shutil.rmtree, self._work, True)
 
     async def candidate(self, choice: Choice) -> Candidate:
         """The index with vectors of a choice, complete or not; made where it is not in memory."""
@@ -103,41 +98,34 @@ class CandidateIndexes:
             self._held = None  # free its memory before the next one is loaded
             is_current = await is_live(self._redis, choice)
             embedder = await (self._embedders.refresh() if is_current else embedder_of(self._embedders, choice))
-            self._held = await self.loaded(choice, embedder, "candidate")
+            self._held = await self.loaded(choice, embedder)
         return self._held
 
-    async def loaded(self, choice: Choice, embedder: Embedder, name: str) -> Candidate:
-        """The live index, up to date, in a folder of that name; it keeps its vectors if those are of the choice."""
+    async def loaded(self, choice: Choice, embedder: Embedder) -> Candidate:
+        """The live index, up to date; it keeps its vectors if those are of the choice."""
         for _ in range(TRIES):
             record = await chosen(self._redis)
             live = record.live if record is not None else choice
-            folder = self._work / name
-            loaded = await asyncio.to_thread(self._read, live, choice, folder, table_of(embedder))
+            loaded = await asyncio.to_thread(self._read, live, choice, table_of(embedder))
             if loaded is None:
                 await self._snapshot.run(force=True)
                 continue
-            return await self.follow(Candidate(choice, loaded[0], embedder, folder, loaded[1], set()))
+            return await self.follow(Candidate(choice, loaded[0], embedder, loaded[1], set()))
         raise UnusableSnapshot(f"no snapshot of the index could be read in {TRIES} tries: look at the worker's log")
 
     def _read(
-        self, live: Choice, choice: Choice, folder: Path, table: StaticTable | None
+        self, live: Choice, choice: Choice, table: StaticTable | None
     ) -> tuple[IndexReplica, dict[int, FeedPosition]] | None:
-        shutil.rmtree(folder, ignore_errors=True)
-        source = folder.with_name(f"{folder.name}-source")
         same = (live.model, live.dimensions) == (choice.model, choice.dimensions)
-        newest = snapshots.load_newest(
-            self._folder, live.model, folder if same else source, live.dimensions, table=table
-        )
+        newest = snapshots.load_newest(self._folder, live.model, live.dimensions, table=table)
         if newest is None:
             return None
         index, manifest = newest
         if not same:
-            index = compacted(index, folder, without_vectors_for=(choice.model, choice.dimensions, table))
-            shutil.rmtree(source, ignore_errors=True)
-            earlier = snapshots.load_newest(self._folder, choice.model, source, choice.dimensions)
+            index = compacted(index, without_vectors_for=(choice.model, choice.dimensions, table))
+            earlier = snapshots.load_newest(self._folder, choice.model, choice.dimensions)
             if earlier is not None:  # in a rollback, or from an earlier attempt
                 index.take_vectors(earlier[0])
-                shutil.rmtree(source, ignore_errors=True)
         at = {partition: FeedPosition() for partition in range(self._partitions)}
         return index, at | manifest.partitions
 
@@ -177,9 +165,7 @@ class CandidateIndexes:
     async def save(self, candidate: Candidate) -> None:
         """Write the snapshot that replicas start from, without removed documents."""
         if candidate.index.removed:
-            folder = self._work / "compacted"
-            await asyncio.to_thread(shutil.rmtree, folder, True)
-            candidate.index = await asyncio.to_thread(compacted, candidate.index, folder)
+            candidate.index = await asyncio.to_thread(compacted, candidate.index)
             candidate.without_text.clear()
         await asyncio.to_thread(candidate.index.link)  # otherwise replicas that start from it would score every vector
         name = str(new_event_id())
@@ -332,14 +318,13 @@ class EmbeddingRebuild(_VectorRebuild):
         vectors: DocumentVectors,
         snapshot: SnapshotJob,
         folder: Path,
-        work: Path,
         go_first: Callable[[], Awaitable[None]] = nothing,
         clock: Clock = system_clock,
     ) -> None:
-        """`folder` has the snapshots, `work` is a folder of this worker's own; `go_first` lets other work go first."""
+        """`folder` has the snapshots; `go_first` lets other work go first."""
         super().__init__(redis, embedders, vectors, go_first)
         self._snapshot, self._folder, self._clock = snapshot, folder, clock
-        self._indexes = CandidateIndexes(redis, partitions, embedders, vectors, snapshot, folder, work, go_first)
+        self._indexes = CandidateIndexes(redis, partitions, embedders, vectors, snapshot, folder, go_first)
 
     async def compare(self, rebuild: Rebuild) -> Canaries:
         """Search the live index and the new one for documents, each with vectors of its own model.
@@ -348,29 +333,24 @@ class EmbeddingRebuild(_VectorRebuild):
         """
         before, after = embedders_of(rebuild)
         candidate = await self._indexes.complete(await self._indexes.candidate(after))
-        live = await self._indexes.loaded(before, await self._embedders.refresh(), "live")
+        live = await self._indexes.loaded(before, await self._embedders.refresh())
+        now_ms, trouble = to_ms(self._clock()), ""
+        questions = await self._questions(live, candidate, now_ms)
+        texts = [text for _, text, _ in questions]
+        live_vectors = np.zeros((len(texts), 0), np.float32)
         try:
-            now_ms, trouble = to_ms(self._clock()), ""
-            questions = await self._questions(live, candidate, now_ms)
-            texts = [text for _, text, _ in questions]
-            live_vectors = np.zeros((len(texts), 0), np.float32)
-            try:
-                live_vectors = await asyncio.to_thread(live.embedder.embed, texts)
-            except ModelUnavailable as error:  # no search can use them any more
-                logger.warning("embeddings: the live vectors are not compared: %s", error)
-            except EmbeddingError as error:
-                trouble = str(error)
-            vectors = [live_vectors, await asyncio.to_thread(candidate.embedder.embed, texts)]
-            return recall_verdict(
-                await asyncio.to_thread(_probes, live, candidate, questions, vectors, now_ms), trouble
-            )
-        finally:
-            await asyncio.to_thread(shutil.rmtree, live.folder, True)
+            live_vectors = await asyncio.to_thread(live.embedder.embed, texts)
+        except ModelUnavailable as error:  # no search can use them any more
+            logger.warning("embeddings: the live vectors are not compared: %s", error)
+        except EmbeddingError as error:
+            trouble = str(error)
+        vectors = [live_vectors, await asyncio.to_thread(candidate.embedder.embed, texts)]
+        return recall_verdict(await asyncio.to_thread(_probes, live, candidate, questions, vectors, now_ms), trouble)
 
     async def discard(self, rebuild: Rebuild | None) -> bool:
-        """See `Strategy`; the index in memory and the work folder are freed unless it is compared or switched to."""
+        """See `Strategy`; the index in memory is freed unless it is compared or switched to."""
         if rebuild is None or (rebuild.under_way and rebuild.state not in ALONE):
-            await self._indexes.release()
+            self._indexes.release()
         return await super().discard(rebuild)
 
     async def _all_names(self, rebuild: Rebuild) -> dict[int, list[DocumentId]]:
@@ -409,7 +389,7 @@ class EmbeddingRebuild(_VectorRebuild):
             await repairs.embed(location.id, queued_at)
         if ordinals_left:
             logger.info("embeddings: %d documents are queued once more", len(ordinals_left))
-        await self._indexes.release()
+        self._indexes.release()
 
     async def _questions(
         self, live: Candidate, candidate: Candidate, now_ms: int
@@ -420,7 +400,7 @@ class EmbeddingRebuild(_VectorRebuild):
         locations = [location_of(candidate, ordinal) for ordinal in picked]
         documents = await self._vectors.documents(locations)
         questions: list[tuple[DocumentLocation, str, Filter]] = []
-        allowed: dict[str, tuple[Filter, BitMap]] = {}
+        allowed: dict[str, tuple[Filter, Matching]] = {}
         for location, document in zip(locations, documents, strict=True):
             if not isinstance(document, Searched) or location.id not in live.index.ordinal_of:
                 continue
@@ -430,7 +410,7 @@ class EmbeddingRebuild(_VectorRebuild):
                 allowed[tenant] = within, await asyncio.to_thread(matches, candidate.index, within, now_ms)
             words = searchable_text(document).split()
             middle = max(0, (len(words) - WORDS) // 2)
-            if words and candidate.index.ordinal_of[location.id] in allowed[tenant][1]:
+            if words and candidate.index.ordinal_of[location.id] in allowed[tenant][1].bitmap:
                 questions.append((location, " ".join(words[middle : middle + WORDS]), allowed[tenant][0]))
         return questions[:PROBES]
 

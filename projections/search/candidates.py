@@ -5,7 +5,6 @@ nothing of others.
 """
 
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import islice
@@ -41,7 +40,7 @@ class DocumentColumns:
     def __init__(self, vectors: VectorIndex, static: VectorIndex) -> None:
         """`vectors` are for those of the model, `static` for the static ones."""
         self.vectors, self.static = vectors, static
-        self.tokens = VectorIndex(TOKEN_DIMENSIONS, graph=False, of=np.int8)
+        self.tokens = VectorIndex(TOKEN_DIMENSIONS, search=False)
         """Those of the documents' tokens, for late interaction; mostly empty."""
         self.ids: list[str] = []
         self.terms = TermColumn()
@@ -80,8 +79,8 @@ class DocumentColumns:
 
     def author_terms(self, ordinals: NDArray[np.int64]) -> dict[int, Sequence[str]]:
         """The terms of the name of each author (agent) of these documents, by its number."""
-        authors: list[int] = np.unique(self.author.values[ordinals]).tolist()
-        return {author: _name_terms(self.authors[author]) for author in authors}
+        authors: set[int] = {*self.author.values[ordinals].tolist()}
+        return {author: _name_terms(self.authors[author]) for author in sorted(authors)}
 
     def is_of(self, prefix: str, ordinals: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(n,), which of the documents have ids with this prefix, of four characters."""
@@ -157,8 +156,8 @@ class Candidates(Protocol):
         """Those that have none of the vectors of the query; of very many the newest, and `count` that say a term."""
         ...
 
-    def like(self, term: str, edits: int) -> list[set[str]]:
-        """The terms of each of some documents that say a term so many letters away."""
+    def like(self, term: str, edits: int) -> Mapping[str, int]:
+        """Words at most so many letters away that some of them say, and how many say each."""
         ...
 
     def frequencies(self, terms: Sequence[str]) -> tuple[list[int], int]:
@@ -234,16 +233,16 @@ def corrected(candidates: Candidates, query_terms: Sequence[str], unsaid: Iterab
     """The terms of a query; for one that no matching document says, the nearest that one says.
 
     `unsaid` are those that none of the query's candidates say. One letter away comes before two; of equally near terms
-    it is the one that most of the sampled documents say.
+    it is the one that most documents say.
     """
     corrections: dict[str, str] = {}
     for term in [term for term in unsaid if len(term) >= SHORTEST and term.isalpha()][:MOST_CORRECTED]:
         if candidates.by_words([term], 1):
             continue
         for letters in range(1, _most_wrong(term) + 1):
-            said = (other for terms in candidates.like(term, letters) for other in terms)
-            if like := Counter(other for other in said if is_slip(term, other)):
-                corrections[term] = min(like, key=partial(_distance, term, like))
+            like = candidates.like(term, letters)
+            if slips := [other for other in like if is_slip(term, other)]:
+                corrections[term] = min(slips, key=partial(_distance, term, like))
                 break
     return [corrections.get(term, term) for term in query_terms]
 

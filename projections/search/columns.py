@@ -13,9 +13,16 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from projections.kernel.module import NATIVE, native
+
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 _FIRST_CAPACITY = 1024
+
+
+def _with_room(length: int) -> int:
+    """Rows to have room for: a quarter more, because a column that doubled was half empty for long."""
+    return max(_FIRST_CAPACITY, length + length // 4)
 
 
 class Column(Generic[Scalar]):
@@ -37,7 +44,7 @@ class Column(Generic[Scalar]):
     def append(self, value: Any) -> None:
         """Add one row."""
         if self._length == len(self._array):
-            self._grow(2 * len(self._array))
+            self._grow(_with_room(self._length + 1))
         self._array[self._length] = value
         self._length += 1
 
@@ -45,7 +52,7 @@ class Column(Generic[Scalar]):
         """Add rows."""
         needed = self._length + len(values)
         if needed > len(self._array):
-            self._grow(max(needed, 2 * len(self._array)))
+            self._grow(_with_room(needed))
         self._array[self._length : needed] = values
         self._length = needed
 
@@ -70,13 +77,19 @@ class Column(Generic[Scalar]):
         """A column that begins with a copy of an array, with room to grow: growing is copying, while searches wait."""
         column = cls.__new__(cls)
         column._shape = array.shape[1:]
-        column._array = np.zeros((max(_FIRST_CAPACITY, 2 * len(array)), *array.shape[1:]), array.dtype)
+        column._array = np.zeros((_with_room(len(array)), *array.shape[1:]), array.dtype)
         column._array[: len(array)] = array
         column._length = len(array)
         return column
 
 
 Hashes = NDArray[np.uint32]
+
+
+def ascending(*numbers: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Each of some numbers, from 0 up, once, ascending. A third of the time of `np.unique`, for some hundred."""
+    ordered = np.sort(np.concatenate(numbers)).astype(np.int64)
+    return ordered[np.diff(ordered, prepend=-1) > 0]
 
 
 def hashed(terms: Iterable[bytes]) -> Hashes:
@@ -124,9 +137,14 @@ class TermRows:
 
     def counts(self, terms: Sequence[str]) -> NDArray[np.float64]:
         """(n, terms), how often each document says each term."""
+        wanted = hashed(term.encode() for term in terms)
+        return native.count_terms(self.hashes, self.lengths, wanted) if NATIVE else self._counts(wanted)
+
+    def _counts(self, wanted: Hashes) -> NDArray[np.float64]:
+        """The reference of `native.count_terms`."""
         ends = np.cumsum(self.lengths)
-        counts = np.zeros((len(self), len(terms)))
-        for column, value in enumerate(hashed(term.encode() for term in terms)):
+        counts = np.zeros((len(self), len(wanted)))
+        for column, value in enumerate(wanted):
             documents = np.searchsorted(ends, np.flatnonzero(self.hashes == value), side="right")
             counts[:, column] = np.bincount(documents, minlength=len(self))
         return counts
@@ -157,13 +175,6 @@ class TermColumn:
     def lengths(self) -> NDArray[np.int64]:
         """(n,), how many terms are each document's."""
         return self._lengths.values
-
-    def saying(self, term: str, first: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The documents from `first` on that say a term, ascending, and how often each does."""
-        (value,) = hashed([term.encode()])
-        start = int(self._first[first])
-        places = start + np.flatnonzero(self._hashes.values[start:] == value)
-        return np.unique(np.searchsorted(self._first.values, places, side="right") - 1, return_counts=True)
 
     def append(self, row: Hashes) -> None:
         """The next document's."""

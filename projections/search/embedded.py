@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from copy import copy
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from ingest.ids import DocumentId
 from projections.search import search as ranking
 from projections.search.candidates import STATIC_CANDIDATES, Meaning, Near, best_first, nearest_first
+from projections.search.columns import ascending
 from projections.search.index import (
     MAX_OF_ONE_MOMENT,
     DocumentLocation,
@@ -27,10 +29,10 @@ from projections.search.index import (
     time_and_id,
 )
 from projections.search.lexical import MatchingWords
-from projections.search.question import LEXICAL, BitMap, Filter, Hit, Question, among, bitmap, facet, ordinals
-from projections.search.replica import IndexReplica
+from projections.search.question import BitMap, Filter, Hit, Matching, Question, among, bitmap, facet, ordinals
+from projections.search.replica import MATCHING_CACHED, IndexReplica
 from projections.search.terms import terms
-from projections.search.vectors import EXACT_OF_MOST_BELOW
+from projections.search.vectors import EXACT_BELOW
 
 LOOKED_AT = 2_000
 """The newest documents, in which every word is found."""
@@ -50,7 +52,7 @@ class EmbeddedIndex:
         self._index = index
 
     def _matching(self, allowed: Filter, now_ms: int) -> NDArray[np.int64]:
-        return ordinals(matches(self._index, allowed, now_ms))
+        return matches(self._index, allowed, now_ms).documents
 
     def __len__(self) -> int:
         return len(self._index)
@@ -62,7 +64,7 @@ class EmbeddedIndex:
         return len(matches(self._index, allowed, now_ms))
 
     def counts(self, allowed: Filter, now_ms: int, name: Listed) -> dict[str, int]:
-        matching = matches(self._index, allowed, now_ms)
+        matching = matches(self._index, allowed, now_ms).bitmap
         counted = (
             (value, matching.intersection_cardinality(self._index.facets.of(facet(name, value))))
             for value in self._index.facets.values(name)
@@ -129,8 +131,8 @@ class EmbeddedIndex:
         index = self._index
         matching, count = matches(index, allowed, now_ms), SAID
         if not everywhere:
-            matching, count = bitmap(self._newest(ordinals(matching), LOOKED_AT)), LOOKED_AT
-        saying = set(matching & index.facets.of(facet("concept", words)))
+            matching, count = Matching(bitmap(self._newest(matching.documents, LOOKED_AT))), LOOKED_AT
+        saying = set(matching.bitmap & index.facets.of(facet("concept", words)))
         if query := terms(words):
             saying |= set(MatchingWords(index, index.postings, matching).best(query, count, every=True))
         documents = np.array(sorted(saying), np.int64)
@@ -149,10 +151,10 @@ class EmbeddedIndex:
         return {name for name, ordinal in ordinals_of if ordinal is not None and self._index.vectors.has(ordinal)}
 
     def linked_values(self, allowed: Filter, now_ms: int, name: Linked, most: int) -> list[str]:
-        return self._index.facets.linked(name, matches(self._index, allowed, now_ms), most)
+        return self._index.facets.linked(name, matches(self._index, allowed, now_ms).bitmap, most)
 
     def links(self, allowed: Filter, now_ms: int, name: Linked, values: Sequence[str]) -> dict[str, Links]:
-        index, matching = self._index, matches(self._index, allowed, now_ms)
+        index, matching = self._index, matches(self._index, allowed, now_ms).bitmap
         memories, observations = (matching & index.facets.of(facet("kind", kind)) for kind in ("memory", "observation"))
         links_of: dict[str, Links] = {}
         for value in values:
@@ -204,8 +206,20 @@ def _closest(documents: NDArray[np.int64], away: NDArray[np.int64], count: int) 
     return documents[away <= np.partition(away, count - 1)[count - 1]]
 
 
-def matches(index: IndexReplica, allowed: Filter, now_ms: int) -> BitMap:
+def matches(index: IndexReplica, allowed: Filter, now_ms: int) -> Matching:
     """The documents that a filter allows."""
+    if allowed.embedded is not None or index.facets.of(facet("expiring", "yes")):
+        return Matching(_matches(index, allowed, now_ms))
+    # without documents that expire, the same until the index changes
+    key = msgspec.msgpack.encode(allowed)
+    if key not in index.matching:
+        if len(index.matching) >= MATCHING_CACHED:
+            index.matching.clear()
+        index.matching[key] = Matching(_matches(index, allowed, now_ms))
+    return index.matching[key]
+
+
+def _matches(index: IndexReplica, allowed: Filter, now_ms: int) -> BitMap:
     matching = index.alive.copy()
     for name, values in allowed.required():
         matching &= index.facets.any_of(facet(name, value) for value in values)
@@ -264,8 +278,6 @@ def _drop(
 
 READ_WITHOUT_VECTOR = 500
 """Documents without a vector that are read, newest first, besides the best by words."""
-LIKE = 50
-"""Documents that are searched for a word like another one."""
 
 
 class EmbeddedCandidates:
@@ -279,8 +291,11 @@ class EmbeddedCandidates:
 
     def leave_out_prompts(self, asked: Sequence[str]) -> None:
         if len(repeating := self._words.repeating(asked)):
-            self._matching -= bitmap(repeating)
-            self._words = MatchingWords(self._index, self._index.postings, self._matching)
+            self._narrow(self._matching.bitmap - bitmap(repeating))
+
+    def _narrow(self, matching: BitMap) -> None:
+        self._matching = Matching(matching)
+        self._words = MatchingWords(self._index, self._index.postings, self._matching)
 
     def by_words(self, terms: Sequence[str], count: int, *, every: bool = False) -> list[int]:
         return self._words.best(terms, count, every=every)
@@ -288,35 +303,34 @@ class EmbeddedCandidates:
     def by_meaning(self, asked: Meaning, count: int) -> Near:
         """The nearest `count`. Candidates are the nearest by static vectors, where the index has them.
 
-        By the model's too where those have a graph, or where so few match that all are scored anyway.
+        By the model's too where those are searched, or where so few match that all can be scored.
         """
         index, matching = self._index, self._matching
         documents = [np.empty(0, np.int64)]
         if asked.static is not None and count > 0:
             documents.append(index.static.nearest_with_ties(asked.static, matching, max(count, STATIC_CANDIDATES))[0])
-        if asked.vector is not None and (index.vectors.has_graph or len(matching) <= EXACT_OF_MOST_BELOW):
+        if asked.vector is not None and (index.vectors.searches or len(matching) <= EXACT_BELOW):
             documents.append(index.vectors.nearest_with_ties(asked.vector, matching, count)[0])
-        return nearest_first(index, asked, np.unique(np.concatenate(documents)), count)
+        return nearest_first(index, asked, ascending(*documents), count)
 
     def within(self, from_ms: int, to_ms: int) -> "EmbeddedCandidates":
         narrowed = copy(self)
         narrowed._allowed = replace(self._allowed, from_ms=from_ms, to_ms=to_ms - 1)
         # not from the index again: prompts may have been removed from these
-        narrowed._matching = self._matching & matches(self._index, narrowed._allowed, self._now_ms)
-        narrowed._words = MatchingWords(self._index, self._index.postings, narrowed._matching)
+        narrowed._narrow(self._matching.bitmap & matches(self._index, narrowed._allowed, self._now_ms).bitmap)
         return narrowed
 
     def newest(self, count: int, importance: float = 0.0) -> list[int]:
-        index, documents = self._index, ordinals(self._matching)
+        index, documents = self._index, self._matching.documents
         documents = documents[index.importance.values[documents] >= importance]
         occurred = index.occurred_ms.values[documents].astype(np.float64)
         return documents[best_first(index, documents, occurred, count)].tolist()
 
     def beside(self, documents: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
-        return among(np.array(self._index.around(documents, distance), np.int64), self._matching)
+        return among(np.array(self._index.around(documents, distance), np.int64), self._matching.bitmap)
 
     def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
-        index, documents = self._index, ordinals(self._matching)
+        index, documents = self._index, self._matching.documents
         if asked.vector is not None:
             documents = documents[index.vectors.without(documents)]
         if asked.static is not None:
@@ -324,15 +338,12 @@ class EmbeddedCandidates:
         if len(documents) > READ_WITHOUT_VECTOR:
             recorded = index.recorded_ms.values[documents].astype(np.float64)
             newest = documents[best_first(index, documents, recorded, READ_WITHOUT_VECTOR)]
-            saying = MatchingWords(index, index.postings, bitmap(documents)).best(terms, count)
+            saying = MatchingWords(index, index.postings, Matching(bitmap(documents))).best(terms, count)
             documents = np.union1d(newest, np.asarray(saying, np.int64))
         return documents
 
-    def like(self, term: str, edits: int) -> list[set[str]]:
-        required = self._allowed.required()
-        groups = [[facet(name, value) for value in values] for name, values in required if name in LEXICAL]
-        near = self._index.lexical.near(term, edits, groups, self._matching, LIKE)
-        return [set(text.split()) for text in near]
+    def like(self, term: str, edits: int) -> dict[str, int]:
+        return self._words.similar(term, edits)
 
     def frequencies(self, terms: Sequence[str]) -> tuple[list[int], int]:
         return self._words.frequencies(terms), len(self._words)

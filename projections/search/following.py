@@ -6,13 +6,11 @@ feed is still followed. Comparisons run one at a time, those that reads wait for
 
 import asyncio
 import logging
-import shutil
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -45,42 +43,42 @@ from projections.vectors.static import table_of
 
 @dataclass
 class Loaded:
-    """An index, the embedder of its vectors, its folder, its snapshot ("" for none), its positions in the feeds.
+    """An index, the embedder of its vectors, its snapshot ("" for none), its positions in the feeds.
 
     `comparisons` are the outstanding ones, by partition.
     """
 
     index: IndexReplica
     embedder: Embedder
-    folder: Path
     snapshot: str
     at: dict[int, FeedPosition]
     comparisons: dict[int, Comparison] = field(default_factory=dict[int, Comparison])
 
 
 class Loader:
-    """Loads indexes into folders below `work`, one at a time."""
+    """Loads indexes, one at a time."""
 
-    def __init__(self, redis: Client, partitions: int, work: Path, snapshot_folder: Path) -> None:
-        self._redis, self._partitions = redis, partitions
-        self._work, self._snapshots = work, snapshot_folder
+    def __init__(self, redis: Client, partitions: int, snapshot_folder: Path) -> None:
+        self._redis, self._partitions, self._snapshots = redis, partitions, snapshot_folder
         self._thread = ThreadPoolExecutor(1, "index-loader")
-        self._numbers = count(1)
 
     async def newest(self, embedder: Embedder) -> Loaded:
-        """The index of the newest usable snapshot of an embedder's vectors, else an empty one.
+        """The index of the newest usable snapshot of an embedder's vectors, else an empty one."""
+        if (loaded := await self.at_least("", embedder)) is not None:
+            return loaded
+        index = IndexReplica(embedder.dimensions, embedder.model, table_of(embedder))
+        return Loaded(index, embedder, "", self._start)
 
-        Removes the folders of all others.
-        """
-        loaded: Loaded | None = await self._in_thread(self._read, "", embedder, None)
-        return loaded or await self._in_thread(self._empty, embedder)
-
-    async def at_least(self, snapshot: str, embedder: Embedder, keep: Path) -> Loaded | None:
-        """The newest snapshot's index if that is `snapshot` or a later one, of an embedder's vectors; else None.
-
-        Removes all other folders except `keep`.
-        """
-        return await self._in_thread(self._read, snapshot, embedder, keep)
+    async def at_least(self, snapshot: str, embedder: Embedder) -> Loaded | None:
+        """The newest snapshot's index if that is `snapshot` or a later one, of an embedder's vectors; else None."""
+        loaded = await self._in_thread(
+            snapshots.load_newest,
+            self._snapshots, embedder.model, embedder.dimensions, snapshot, table_of(embedder), self._partitions,
+        )  # fmt: skip
+        if loaded is None:
+            return None
+        index, manifest = loaded
+        return Loaded(index, embedder, manifest.name, self._start | manifest.partitions)
 
     async def catch_up(self, loaded: Loaded, goal: Loaded) -> None:
         """Apply what the feeds have, or else the documents, at least up to the positions of `goal`."""
@@ -90,30 +88,11 @@ class Loader:
             )
 
     def close(self) -> None:
-        """Wait for what is being loaded; removes all folders."""
+        """Wait for what is being loaded."""
         self._thread.shutdown(wait=True, cancel_futures=True)
-        shutil.rmtree(self._work, ignore_errors=True)
 
     async def _in_thread(self, work: Any, *args: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
-
-    def _read(self, least: str, embedder: Embedder, keep: Path | None) -> Loaded | None:
-        for path in self._work.glob("*"):
-            if path != keep:
-                shutil.rmtree(path, ignore_errors=True)
-        folder = self._work / str(next(self._numbers))
-        loaded = snapshots.load_newest(
-            self._snapshots, embedder.model, folder, embedder.dimensions, least, table_of(embedder), self._partitions
-        )
-        if loaded is None:
-            return None
-        index, manifest = loaded
-        return Loaded(index, embedder, folder, manifest.name, self._start | manifest.partitions)
-
-    def _empty(self, embedder: Embedder) -> Loaded:
-        folder = self._work / str(next(self._numbers))
-        index = IndexReplica(folder, embedder.dimensions, embedder.model, table_of(embedder))
-        return Loaded(index, embedder, folder, "", self._start)
 
     @property
     def _start(self) -> dict[int, FeedPosition]:
@@ -123,8 +102,6 @@ class Loader:
 logger = logging.getLogger(__name__)
 
 BLOCK_MS = 1000
-COMMIT_EVERY_S = 2.0
-"""A commit takes tantivy some milliseconds; what is not committed is searched as the replica's tail."""
 LINK_S, LINK_AGAIN_S = 0.01, 0.1
 """Turns of linking vectors, which a search waits for, and how often to look for more."""
 MANY_PER_S, RATE_OVER_S = 500, 0.5
@@ -155,7 +132,6 @@ class Followers:
     ) -> None:
         self._redis, self._live, self._caught_up = redis, live, wait_for_own_writes
         self._in_thread, self._in_background, self._changed = in_thread, in_background, changed
-        self._committed_at = time.monotonic()
         self._comparison_added = asyncio.Event()
         self._reached: set[int] = set()
         self.stopped = False
@@ -197,8 +173,6 @@ class Followers:
                 await self._apply(partition, read)
             elif block_ms is None:
                 goal = START  # the end of the feed, though not the entry seen at the start: it was trimmed
-            else:
-                await self._commit_sometimes()
             if at[partition].generation != generation:
                 goal = await self._newest_feed_id(partition)
             block_ms = BLOCK_MS if await self._mark_reached(partition, goal) else None
@@ -295,7 +269,6 @@ class Followers:
         if switched is None:
             self._live.at[partition] = read.then
             await self._changed()
-            await self._commit_sometimes()
             return
         # both generations covered the same position, so reads continue; the documents may differ, so they are compared
         reason = f"generation {switched.generation} became live"
@@ -317,8 +290,3 @@ class Followers:
             in_thread = self._in_background if isinstance(steps[0][0], Vectors) else self._in_thread
             switched = await in_thread(apply_steps, self._live.index, partition, steps, changed)
         return switched
-
-    async def _commit_sometimes(self) -> None:
-        if time.monotonic() - self._committed_at > COMMIT_EVERY_S:
-            self._committed_at = time.monotonic()
-            await self._in_thread(self._live.index.commit)

@@ -1,267 +1,199 @@
-"""Candidates by words: tantivy's dictionary, and the BM25 of documents that a filter allows. Alone imports tantivy.
-
-Documents are in the dictionary after the next commit; until then they are the replica's tail.
+"""Candidates by words: which documents say which terms, in memory, and the BM25 of those that a filter allows.
 
 Guarantee: frequencies, scores and order are functions of the matching documents alone. Others in the same index, of
 other tenants, projects or readers, change nothing.
 """
 
-import shutil
-from collections import OrderedDict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-import tantivy
 from numpy.typing import NDArray
 
-from projections.search.candidates import DocumentColumns, best_first
-from projections.search.columns import TermRows
-from projections.search.cues import BESIDE_TEXT, PROMPT, USER_TURN, says_only
-from projections.search.question import BitMap, ordinals
+from projections.kernel.module import NATIVE, native
+from projections.search.candidates import DocumentColumns, best_first, edits
+from projections.search.columns import Hashes, TermRows, hashed
+from projections.search.cues import BESIDE_TEXT, REPEATS_FROM, says_only
+from projections.search.question import Matching
 from projections.search.ranking import idf_of
 
-_WRITER_HEAP = 64 << 20
-"""What tantivy buffers at most before it writes a segment."""
 MAX_QUERY_TERMS = 64
 """A query longer than that is a document; its first distinct terms say what it is about."""
-NEAR = 4_096
-"""Documents with a term like a mistaken one: each takes a microsecond."""
-
-
-class Lexical:
-    """An inverted index of one folder, with one writer. Belongs to the replica's index thread."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
-        builder = tantivy.SchemaBuilder()
-        builder.add_unsigned_field("ordinal", stored=False, indexed=True, fast=True)
-        builder.add_text_field("terms", stored=True, tokenizer_name="whitespace", index_option="freq")
-        builder.add_text_field("facets", stored=False, tokenizer_name="raw", index_option="basic")
-        self._schema = builder.build()
-        self._index = tantivy.Index(self._schema, path=str(folder), reuse=True)
-        self._index.config_reader(reload_policy="manual")
-        self._writer = self._index.writer(heap_size=_WRITER_HEAP, num_threads=1)
-        self._searcher = self._index.searcher()
-
-    def add(self, ordinal: int, terms: str, facets: Iterable[str]) -> None:
-        """Queue a document for the next commit."""
-        document = tantivy.Document()
-        document.add_unsigned("ordinal", ordinal)
-        document.add_text("terms", terms)
-        for key in facets:
-            document.add_text("facets", key)
-        self._writer.add_document(document)
-
-    def remove(self, ordinal: int) -> None:
-        """Queue a document's removal for the next commit."""
-        # by query: tantivy-py's delete by term takes the number for a signed one and finds nothing in an unsigned field
-        self._writer.delete_documents_by_query(tantivy.Query.term_query(self._schema, "ordinal", ordinal))
-
-    def commit(self) -> None:
-        """Make what was queued findable."""
-        self._writer.commit()
-        self._index.reload()
-        self._searcher = self._index.searcher()
-
-    def saying(self, term: str) -> list[int]:
-        """The ordinals of the committed documents that say a term, in no order."""
-        query = tantivy.Query.term_query(self._schema, "terms", term, "basic")
-        hits = self._searcher.search(query, limit=max(1, self.frequency(term)), count=False).hits
-        return self._ordinals([address for _, address in hits])
-
-    def frequency(self, term: str) -> int:
-        """How many committed documents say a term; removed ones count until their segment is merged."""
-        return self._searcher.doc_freq("terms", term)
-
-    def near(
-        self, term: str, edits: int, facets: Sequence[Sequence[str]], matching: Container[int], count: int
-    ) -> list[str]:
-        """The terms of the first `count` matching documents, by ordinal, that say a term so many letters away.
-
-        Only committed ones; those that do not match take no places. Up to NEAR of all are looked at.
-        """
-        near = tantivy.Query.fuzzy_term_query(self._schema, "terms", term, edits, True)
-        having = [
-            # of one value: a set takes twice as long, because it is searched in all of the dictionary
-            tantivy.Query.term_query(self._schema, "facets", group[0], "basic")
-            if len(group) == 1
-            else tantivy.Query.term_set_query(self._schema, "facets", list(group))
-            for group in facets
-        ]
-        parts = [(tantivy.Occur.Must, query) for query in (near, *having)]
-        hits = self._searcher.search(tantivy.Query.boolean_query(parts), limit=NEAR, count=False).hits
-        places = [address for _, address in hits]
-        documents = sorted(
-            (ordinal, address.segment_ord, address.doc)
-            for ordinal, address in zip(self._ordinals(places), places, strict=True)
-            if ordinal in matching
-        )
-        addresses = (tantivy.DocAddress(segment, document) for _, segment, document in documents[:count])
-        return [self._searcher.doc(address).get_first("terms") or "" for address in addresses]
-
-    def all_terms(self) -> Iterator[tuple[int, str]]:
-        """The ordinal and the terms of every committed document, in no order. Reads all of the files."""
-        hits = self._searcher.search(tantivy.Query.all_query(), limit=max(1, self._searcher.num_docs), count=False)
-        places = [address for _, address in hits.hits]
-        for ordinal, address in zip(self._ordinals(places), places, strict=True):
-            yield ordinal, self._searcher.doc(address).get_first("terms") or ""
-
-    def _ordinals(self, places: list[tantivy.DocAddress]) -> list[int]:
-        return [int(ordinal or 0) for ordinal in self._searcher.fast_field_values("ordinal", places)]
-
-    def copy_to(self, folder: Path) -> None:
-        """Write the committed index into a new folder. Segments never change, so they are linked where possible."""
-        self._writer.wait_merging_threads()
-        link_or_copy(self.folder, folder)
-        self._writer = self._index.writer(heap_size=_WRITER_HEAP, num_threads=1)
-
-
-def link_or_copy(source: Path, target: Path) -> None:
-    """Copy a folder of write-once files by hard links where possible; its metadata byte for byte, its locks not."""
-    target.mkdir(parents=True)
-    for path in source.iterdir():
-        if path.name.endswith(".lock"):
-            continue
-        if path.suffix == ".json":
-            shutil.copy2(path, target / path.name)
-            continue
-        try:
-            (target / path.name).hardlink_to(path)
-        except OSError:
-            shutil.copy2(path, target / path.name)
-
-
+LONGEST_WORD = 64
+"""Letters of a word that is compared with misspelled ones; a longer one is data."""
 K1, B = 1.2, 0.75
-"""Tantivy's."""
+"""Lucene's defaults."""
 READ_DIRECTLY = 1_000
-"""Matching documents whose terms are all read: 0.1 ms a term, and the cache is left to bigger filters."""
-RARE = 100
-"""Tantivy lists the documents of a term that at most one in so many says. Scanning the terms of every document takes
-0.5 ms a term among 20,000, 5 ms among 100,000."""
+"""Matching documents whose terms are all read: then the documents of others cost no time."""
 ASKED_FROM = 4
 """A prompt that only asks says the question's words at least once for so many of its own."""
-CACHED, CACHED_A_DOCUMENT = 1_000_000, 8
-"""Documents in all cached postings: 16 bytes each, so some 130 bytes a document at most."""
-A_TERM = 20
-"""A term counts as so many documents itself, so words in no document are bounded too."""
 
 Documents = NDArray[np.int64]
-
-
-class Posting(NamedTuple):
-    """The documents that say a term, ascending, and how often each does."""
-
-    documents: Documents
-    counts: NDArray[np.int64]
-
-
-NONE = Posting(np.empty(0, np.int64), np.empty(0, np.int64))
+Allowed = NDArray[np.bool_]
 
 
 class Postings:
-    """The postings of terms, cached: those of a term that was cached are extended by newer documents only.
+    """Which documents say which terms, as hashes, and the words near a misspelled one. Documents are only added; each
+    question says which are `allowed`, by ordinal. The reference of `native.Postings`, which takes a fiftieth of the
+    time and two bytes a posting."""
 
-    Removed documents stay in them, so what is read must be restricted to documents that are there.
-    """
+    def __init__(self) -> None:
+        self._saying: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        self._words: dict[int, str] = {}
 
-    def __init__(self, rows: DocumentColumns, lexical: Lexical, tail: set[int]) -> None:
-        """`tail` are the documents that are not in the lexical index yet."""
-        self._rows, self._lexical, self._tail = rows, lexical, tail
-        self._cached: OrderedDict[str, tuple[int, Posting]] = OrderedDict()
-        self._size = 0
+    def add(self, document: int, terms: Hashes, words: str) -> None:
+        """Add a document, greater than all before. `words` are those of the terms, joined by spaces, or empty."""
+        values, counts = np.unique(terms, return_counts=True)
+        for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+            self._saying[value].append((document, count))
+        for value, word in zip(terms.tolist(), words.split(" ") if words else (), strict=False):
+            self.add_word(value, word)
 
-    def of(self, term: str) -> Posting:
-        """All documents of the index that say a term."""
-        end = len(self._rows.ids)
-        if term in self._cached:
-            covered, posting = self._evict(term)
-        else:
-            # tantivy is complete only before the first document of the tail, which it does not have yet
-            covered, posting = 0, NONE
-            complete = min(self._tail, default=end)
-            if RARE * self._lexical.frequency(term) < complete:
-                documents = np.array(sorted(self._lexical.saying(term)), np.int64)
-                documents = documents[documents < complete]
-                counts = self._rows.terms.rows(documents).counts([term])[:, 0].astype(np.int64)
-                covered, posting = complete, Posting(documents[counts > 0], counts[counts > 0])
-        if covered < end:
-            documents, counts = self._rows.terms.saying(term, covered)
-            posting = Posting(np.append(posting.documents, documents), np.append(posting.counts, counts))
-        self._cached[term] = end, posting
-        self._size += A_TERM + len(posting.documents)
-        while self._size > CACHED + CACHED_A_DOCUMENT * end and len(self._cached) > 1:
-            self._evict(next(iter(self._cached)))
-        return posting
+    def add_each(self, first: int, terms: Hashes, lengths: NDArray[np.int64]) -> None:
+        """Add documents from `first` on, `lengths` terms each."""
+        for number, row in enumerate(np.split(terms, np.cumsum(lengths))[:-1]):
+            self.add(first + number, row, "")
 
-    def _evict(self, term: str) -> tuple[int, Posting]:
-        evicted = self._cached.pop(term)
-        self._size -= A_TERM + len(evicted[1].documents)
-        return evicted
+    def add_word(self, term: int, word: str) -> None:
+        """Add the word of a term, unless it has one, or the word has a digit or a sign."""
+        if term in self._saying and 0 < len(word) <= LONGEST_WORD and all(letter >= "A" for letter in word):
+            self._words.setdefault(term, word)
+
+    def words(self) -> list[tuple[int, str]]:
+        """All words, each with its term, in no order."""
+        return list(self._words.items())
+
+    def frequencies(self, terms: Hashes, allowed: Allowed) -> NDArray[np.int64]:
+        """(terms,), how many allowed documents say each."""
+        return np.array([len(self._of(term, allowed)[0]) for term in terms.tolist()], np.int64)
+
+    def best(
+        self,
+        terms: Hashes,
+        idf: NDArray[np.float64],
+        allowed: Allowed,
+        lengths: NDArray[np.int64],
+        k1: float,
+        b: float,
+        average_length: float,
+        least: int,
+        most: int,
+    ) -> tuple[Documents, NDArray[np.float64]]:
+        """The best `most` allowed documents that say `least` of the terms, by BM25, and all that are as good as the
+        last of them, ascending; and their scores."""
+        scores, said = np.zeros(len(allowed)), np.zeros(len(allowed), np.int64)
+        for term, weight in zip(terms.tolist(), idf.tolist(), strict=True):
+            documents, counts = self._of(term, allowed)
+            norm = k1 * (1 - b + b * lengths[documents] / average_length)
+            scores[documents] += weight * counts / (counts + norm)
+            said[documents] += 1
+        saying = np.flatnonzero(said >= max(1, least))
+        if 0 < most < len(saying):
+            saying = saying[scores[saying] >= np.partition(scores[saying], len(saying) - most)[len(saying) - most]]
+        return saying, scores[saying]
+
+    def mostly(
+        self, terms: Hashes, allowed: Allowed, lengths: NDArray[np.int64], least: int, times: int, beside: int
+    ) -> Documents:
+        """The allowed documents that say at least `least` of the terms, and have at most `times` as many terms as they
+        say of these, and `beside`, ascending."""
+        counted, said = np.zeros(len(allowed), np.int64), np.zeros(len(allowed), np.int64)
+        for term in terms.tolist():
+            documents, counts = self._of(term, allowed)
+            counted[documents] += counts
+            said[documents] += 1
+        return np.flatnonzero((said >= max(1, least)) & (times * counted >= lengths[: len(allowed)] - beside))
+
+    def similar(self, word: str, edits_: int) -> list[str]:
+        """The words that at most so many letters distinguish from a word, with the same first letter, sorted."""
+        if len(word) > LONGEST_WORD:
+            return []
+        if len(word) > LONGEST_WORD:
+            return []
+        words = (it for it in self._words.values() if it[0] == word[:1] and abs(len(it) - len(word)) <= edits_)
+        return sorted(it for it in words if edits(word, it) <= edits_)
+
+    def _of(self, term: int, allowed: Allowed) -> tuple[Documents, NDArray[np.int64]]:
+        rows = np.array(self._saying.get(term, []), np.int64).reshape(-1, 2)
+        rows = rows[rows[:, 0] < len(allowed)]
+        rows = rows[allowed[rows[:, 0]]]
+        return rows[:, 0], rows[:, 1]
+
+
+def new_postings() -> "native.Postings | Postings":
+    """Empty postings: compiled ones where the module is installed."""
+    return native.Postings() if NATIVE else Postings()
 
 
 class MatchingWords:
     """What the documents that a filter allows say."""
 
-    def __init__(self, rows: DocumentColumns, postings: Postings, matching: BitMap) -> None:
-        self._rows, self._postings, self._documents = rows, postings, ordinals(matching)
-        self._saying: dict[str, Posting] = {}
+    def __init__(self, rows: DocumentColumns, postings: "native.Postings | Postings", matching: Matching) -> None:
+        self._rows, self._postings, self._matching = rows, postings, matching
+        self._frequencies: dict[str, int] = {}
 
     def __len__(self) -> int:
-        return len(self._documents)
+        return len(self._matching.documents)
 
     def frequencies(self, terms: Sequence[str]) -> list[int]:
         """How many of them say each term."""
-        return [len(self._of(term).documents) for term in terms]
+        if new := [term for term in dict.fromkeys(terms) if term not in self._frequencies]:
+            self._frequencies.update(zip(new, self._count(new), strict=True))
+        return [self._frequencies[term] for term in terms]
 
     def best(self, terms: Sequence[str], count: int, *, every: bool = False) -> list[int]:
         """The best `count` of those that say any of the terms (with `every`: all), by BM25, best first."""
         query_terms = list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
         if not query_terms or count <= 0 or not len(self):
             return []
-        lengths = self._rows.terms.lengths
-        scores, said = np.zeros(len(lengths)), np.zeros(len(lengths), np.int64)
-        average = max(1.0, float(lengths[self._documents].mean()))
-        for term, idf in zip(query_terms, idf_of(self.frequencies(query_terms), len(self)), strict=True):
-            documents, counts = self._of(term)
-            scores[documents] += idf * counts / (counts + K1 * (1 - B + B * lengths[documents] / average))
-            said[documents] += 1
-        matches = np.flatnonzero(said >= (len(query_terms) if every else 1))
-        return matches[best_first(self._rows, matches, scores[matches], count)].tolist()
+        documents, lengths = self._matching.documents, self._rows.terms.lengths
+        average = max(1.0, float(lengths[documents].mean()))
+        idf = idf_of(self.frequencies(query_terms), len(self))
+        least = len(query_terms) if every else 1
+        if self._is_small:
+            counts = self._terms.counts(query_terms)
+            norm = K1 * (1 - B + B * lengths[documents] / average)
+            scores = np.zeros(len(documents))
+            for weight, column in zip(idf, counts.T, strict=True):
+                scores += weight * column / (column + norm)
+            saying = np.count_nonzero(counts, axis=1) >= least
+            documents, scores = documents[saying], scores[saying]
+        else:
+            documents, scores = self._postings.best(
+                _hashes(query_terms), idf, self._matching.mask, lengths, K1, B, average, least, count
+            )
+        return documents[best_first(self._rows, documents, scores, count)].tolist()
 
     def repeating(self, question_terms: Sequence[str]) -> Documents:
         """The prompts among them that say nothing but these terms, `says_only`."""
-        prompts = np.union1d(self._of(PROMPT).documents, self._of(USER_TURN).documents)
-        lengths = self._rows.terms.lengths
-        if not len(prompts):
-            return prompts
-        said = np.zeros(len(lengths), np.int64)
-        for term in question_terms:
-            documents, counts = self._of(term)
-            said[documents] += counts
-        prompts = prompts[ASKED_FROM * said[prompts] >= lengths[prompts] - BESIDE_TEXT]  # few remain to be read
-        return prompts[says_only(question_terms, self._rows.terms.rows(prompts))]
+        documents = self._matching.documents
+        if not self._is_small:  # few remain to be read
+            least = int(np.ceil(REPEATS_FROM * len(question_terms)))
+            mask, lengths = self._matching.mask, self._rows.terms.lengths
+            documents = self._postings.mostly(_hashes(question_terms), mask, lengths, least, ASKED_FROM, BESIDE_TEXT)
+        if not len(documents):  # the usual case
+            return documents
+        return documents[says_only(question_terms, self._rows.terms.rows(documents))]
 
-    def _of(self, term: str) -> Posting:
-        if term not in self._saying:
-            if len(self) <= READ_DIRECTLY:
-                documents, counts = self._documents, self._terms.counts([term])[:, 0].astype(np.int64)
-                matching = counts > 0
-            else:
-                documents, counts = self._postings.of(term)
-                matching = self._allowed[documents]
-            self._saying[term] = Posting(documents[matching], counts[matching])
-        return self._saying[term]
+    def similar(self, term: str, letters: int) -> dict[str, int]:
+        """The words so many letters away that they say, and how many of them say each."""
+        words = self._postings.similar(term, letters)
+        return {word: count for word, count in zip(words, self.frequencies(words), strict=True) if count}
+
+    def _count(self, terms: Sequence[str]) -> Iterable[int]:
+        if self._is_small:
+            return np.count_nonzero(self._terms.counts(terms), axis=0).tolist()
+        return self._postings.frequencies(_hashes(terms), self._matching.mask).tolist()
+
+    @property
+    def _is_small(self) -> bool:
+        return len(self) <= READ_DIRECTLY
 
     @cached_property
     def _terms(self) -> TermRows:
-        return self._rows.terms.rows(self._documents)
+        return self._rows.terms.rows(self._matching.documents)
 
-    @cached_property
-    def _allowed(self) -> NDArray[np.bool_]:
-        allowed = np.zeros(len(self._rows.ids), np.bool_)
-        allowed[self._documents] = True
-        return allowed
+
+def _hashes(terms: Sequence[str]) -> Hashes:
+    return hashed(term.encode() for term in terms)

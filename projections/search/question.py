@@ -5,6 +5,7 @@ A filter is answered by a roaring bitmap of document ordinals for each value of 
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from operator import attrgetter
 from typing import Literal
@@ -195,15 +196,11 @@ class Hit(Struct, frozen=True):
     """Whether it is returned without a limit of confidence (see `ranking.likely`)."""
 
 
-__all__ = ["BitMap", "Facets", "among", "bitmap", "entry_facets", "facet", "lexical_facets", "ordinals"]
-
-LEXICAL = frozenset({"tenant", "project", "kind", "session", "agent", "user", "tag"})
-"""The facets that are also in the lexical index: those of most filters, which hardly ever change. The others are only
-bitmaps, or superseding a memory and sharing it would each write the document to tantivy again."""
+__all__ = ["BitMap", "Facets", "Matching", "among", "bitmap", "entry_facets", "facet", "ordinals"]
 
 
 def facet(name: str, value: str) -> str:
-    """The key of one facet value, also its term in the lexical index. In NFC: old documents may have other forms."""
+    """The key of one facet value. In NFC: old documents may have other forms."""
     return f"{name}\x1f{nfc(value)}"
 
 
@@ -240,11 +237,6 @@ def entry_facets(partition: int, entry: IndexEntry) -> tuple[str, ...]:
     return tuple(map(sys.intern, dict.fromkeys(keys)))
 
 
-def lexical_facets(keys: Iterable[str]) -> list[str]:
-    """Those of a document's facet values that the lexical index knows."""
-    return [key for key in keys if key.partition("\x1f")[0] in LEXICAL]
-
-
 LISTED = frozenset({"project", "agent", "type"})
 """The facets whose values are listed. Searching all keys for them takes longer with every file and session."""
 
@@ -253,28 +245,35 @@ class Facets:
     """Which documents have which facet values."""
 
     def __init__(self, bitmaps: Mapping[str, BitMap] | None = None) -> None:
-        self._bitmaps = dict(bitmaps or {})
+        self._members: dict[str, BitMap | int] = {}
+        """A value that one document has, as most have, is that document's ordinal: a bitmap takes 200 bytes."""
+        for key, members in (bitmaps or {}).items():
+            self._members[key] = members if len(members) > 1 else members[0]
         self._listed: dict[str, set[str]] = {name: set() for name in LISTED}
-        for key in self._bitmaps:
+        for key in self._members:
             self._list(key, set[str].add)
 
     def add(self, ordinal: int, keys: Iterable[str]) -> None:
         """The document has these facet values."""
         for key in keys:
-            members = self._bitmaps.get(key)
+            members = self._members.get(key)
             if members is None:
-                members = self._bitmaps[key] = BitMap()
+                self._members[key] = ordinal
                 self._list(key, set[str].add)
-            members.add(ordinal)
+            elif isinstance(members, BitMap):
+                members.add(ordinal)
+            elif members != ordinal:
+                self._members[key] = BitMap((members, ordinal))
 
     def remove(self, ordinal: int, keys: Iterable[str]) -> None:
         """The document no longer has these facet values."""
         for key in keys:
-            if (members := self._bitmaps.get(key)) is not None:
+            members = self._members.get(key)
+            if isinstance(members, BitMap):
                 members.discard(ordinal)
-                if not members:
-                    del self._bitmaps[key]
-                    self._list(key, set[str].discard)
+            if members == ordinal or (isinstance(members, BitMap) and not members):
+                del self._members[key]
+                self._list(key, set[str].discard)
 
     def _list(self, key: str, change: Callable[[set[str], str], None]) -> None:
         name, _, value = key.partition("\x1f")
@@ -283,7 +282,8 @@ class Facets:
 
     def of(self, key: str) -> BitMap:
         """The documents with a facet value; do not change it."""
-        return self._bitmaps.get(key) or _NONE
+        members = self._members.get(key, _NONE)
+        return members if isinstance(members, BitMap) else BitMap((members,))
 
     def any_of(self, keys: Iterable[str]) -> BitMap:
         """The documents with at least one of the facet values."""
@@ -292,7 +292,8 @@ class Facets:
     def linked(self, name: str, matching: BitMap, most: int) -> list[str]:
         """Up to `most` of the values of any facet that these documents have, in a fixed order. Looks at all keys."""
         lead = f"{name}\x1f"
-        having = (key for key, members in self._bitmaps.items() if key.startswith(lead) and members.intersect(matching))
+        keys = (key for key in self._members if key.startswith(lead))
+        having = (key for key in keys if self.of(key).intersect(matching))
         return [key.removeprefix(lead) for key in islice(having, most)]
 
     def values(self, name: str) -> list[str]:
@@ -301,13 +302,13 @@ class Facets:
 
     def dump(self) -> dict[str, bytes]:
         """Serialized bitmaps, for a snapshot."""
-        return {key: members.serialize() for key, members in self._bitmaps.items()}
+        return {key: self.of(key).serialize() for key in self._members}
 
     def renumbered(self, documents: NDArray[np.int64]) -> "Facets":
         """The facets of these documents (ascending) alone, with their places in `documents` as their ordinals."""
         bitmaps: dict[str, BitMap] = {}
-        for key, having in self._bitmaps.items():
-            members = np.intersect1d(ordinals(having), documents, assume_unique=True)
+        for key in self._members:
+            members = np.intersect1d(ordinals(self.of(key)), documents, assume_unique=True)
             if len(members):
                 bitmaps[key] = bitmap(np.searchsorted(documents, members))
         return Facets(bitmaps)
@@ -326,6 +327,28 @@ def ordinals(bitmap: BitMap) -> NDArray[np.int64]:
 def bitmap(members: NDArray[np.integer]) -> BitMap:
     """The set of these ordinals."""
     return BitMap(members.astype(np.uint32))
+
+
+class Matching:
+    """Documents that a question may find, by ordinal. Do not change them."""
+
+    def __init__(self, bitmap: BitMap) -> None:
+        self.bitmap = bitmap
+
+    def __len__(self) -> int:
+        return len(self.bitmap)
+
+    @cached_property
+    def documents(self) -> NDArray[np.int64]:
+        """(n,) int64, ascending."""
+        return ordinals(self.bitmap)
+
+    @cached_property
+    def mask(self) -> NDArray[np.bool_]:
+        """Which ordinals are among them, up to the last that is."""
+        mask = np.zeros(int(self.documents[-1]) + 1 if len(self) else 0, np.bool_)
+        mask[self.documents] = True
+        return mask
 
 
 def among(documents: NDArray[np.integer], matching: BitMap) -> NDArray[np.int64]:

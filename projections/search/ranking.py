@@ -13,6 +13,7 @@ among the documents that the reader can read.
 """
 
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 
-from projections.search.columns import TermRows
+from projections.kernel.module import NATIVE, native
+from projections.search.columns import TermRows, hashed
 from projections.search.cues import (
     ASKS,
     CALL,
@@ -150,6 +152,9 @@ KIND = (
 """What tells the kind of history: shares of the pool, and how the question is put."""
 ANSWERABLE = ("near", "said", "unknown", "static", "best_cosine", "always")
 SHARE = ("share", "always")
+MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector")
+CUES = ("first_person", "time", "several", "number", "past", "now", "present", "question_word", "question_mark")
+"""Those that features depend on, in the order of `native.score`."""
 
 
 @cache
@@ -212,6 +217,59 @@ def score(
     weights = shipped_weights() if weights is None else weights
     cues = NO_CUES if mode == "vector" else cues
     words = () if mode == "vector" else query_terms
+    if NATIVE and len(pool.terms):
+        return _native_score(words, len(query_terms), pool, mode, cues, inside, weights)
+    return _score(words, len(query_terms), pool, mode, cues, inside, weights)
+
+
+def _native_score(
+    words: Sequence[str],
+    number: int,
+    pool: Pool,
+    mode: Mode,
+    cues: Cues,
+    inside: NDArray[np.bool_] | None,
+    weights: Weights,
+) -> Scores:
+    times = Counter(words)
+    author, other = _authors(words, pool)
+    missing = np.empty(0)
+    features, kind, mixed, lexical, final, said, near = native.score(
+        pool.terms.hashes,
+        pool.terms.lengths,
+        np.asarray(pool.cosine, np.float64),
+        missing if pool.static is None else np.asarray(pool.static, np.float64),
+        pool.episode,
+        pool.sequence,
+        np.empty(0, np.int64) if pool.occurred_ms is None else pool.occurred_ms,
+        missing if pool.importance is None else pool.importance.astype(np.float64),
+        author,
+        other,
+        np.empty(0, np.bool_) if inside is None else inside,
+        float(len(pool.names)),
+        MODES.index(mode),
+        hashed(term.encode() for term in times),
+        np.array([*times.values()], np.float64),
+        hashed(term.encode() for term in months(words)),
+        float(number),
+        np.array([getattr(cues, name) for name in CUES], np.float64),
+        hashed(trait.encode() for trait in TRAITS),
+        weights.features,
+        weights.kind,
+    )
+    return Scores(features, kind, mixed, lexical, final, stretched(final), said, near)
+
+
+def _score(
+    words: Sequence[str],
+    number: int,
+    pool: Pool,
+    mode: Mode,
+    cues: Cues,
+    inside: NDArray[np.bool_] | None,
+    weights: Weights,
+) -> Scores:
+    """The reference of `native.score`."""
     bm25 = PoolBM25(pool.terms, words)
     around = _Surroundings.of(pool)
     lexical = np.asarray(bm25.get_scores(list(words)), np.float64)
@@ -229,7 +287,7 @@ def score(
     }
     columns["spread"] = spread(cues, matched.mix + columns["episode"], pool.episode)
     features = np.stack([columns[name] for name in FEATURES], axis=1)
-    kind = _kind(columns, pool, cues, len(query_terms))
+    kind = _kind(columns, pool, cues, number)
     first = 1 / (1 + np.exp(-kind @ weights.kind))
     mixed = first * weights.features[0] + (1 - first) * weights.features[1]
     final = np.vecdot(features, mixed)  # not `@`: BLAS sums a row in an order that depends on its place
@@ -327,10 +385,7 @@ def _texts(
 ) -> dict[str, Floats]:
     """Who said it, and what kind of text it is."""
     asks, user = traits[ASKS], np.maximum(traits[PROMPT], traits[USER_TURN])
-    lengths, named = np.log1p(pool.terms.lengths), _author_named(words, pool)
-    whole = {author for author, name in pool.names.items() if name and {*name} <= {*words}}
-    only = next(iter(whole)) if len(whole) == 1 else None
-    other = np.zeros(len(named)) if pool.author is None or only is None else 1.0 * (pool.author != only)
+    lengths, (named, other) = np.log1p(pool.terms.lengths), _authors(words, pool)
     return {
         "length": standardized(lengths),
         "raw_length": lengths,
@@ -471,14 +526,18 @@ def stretched(column: Floats) -> Floats:
     return (column - column.min()) / (column.max() - column.min())
 
 
-def _author_named(query_terms: Sequence[str], pool: Pool) -> Floats:
-    """(n,), the share of the author's name that the query says."""
+def _authors(query_terms: Sequence[str], pool: Pool) -> tuple[Floats, Floats]:
+    """(n,), the share of the author's name that the query says; and (n,), 1 if it says the whole name of another, and
+    of no second one."""
     words = frozenset(query_terms)
-    if pool.author is None or not words:
-        return np.zeros(len(pool.terms))
+    named = other = np.zeros(len(pool.terms))
     shares = {author: sum(term in words for term in name) / max(1, len(name)) for author, name in pool.names.items()}
-    authors: list[int] = pool.author.tolist()
-    return np.array([shares[author] for author in authors], np.float64)
+    if pool.author is None or not any(shares.values()):
+        return named, other
+    for author, share in shares.items():
+        named = np.where(pool.author == author, share, named)
+    whole = [author for author, share in shares.items() if share == 1]
+    return named, np.where(pool.author != whole[0], 1.0, other) if len(whole) == 1 else other
 
 
 def _episode_best(values: Floats, episode: NDArray[np.int32]) -> Floats:

@@ -6,7 +6,6 @@ All of the index belongs to one thread (see `ReplicaService`): a search sees it 
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,17 +20,17 @@ from ingest.platform.connections import Client, Transaction, past_memory_limit
 from projections.documents.index_entry import IndexEntry
 from projections.search.candidates import OF_ENTRY, DocumentColumns, packed
 from projections.search.columns import Column, hashed_text
-from projections.search.lexical import Lexical, Postings
-from projections.search.question import BitMap, Facets, entry_facets, facet, lexical_facets
+from projections.search.lexical import new_postings
+from projections.search.question import BitMap, Facets, Matching, entry_facets, facet
 from projections.search.vectors import VectorIndex
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors, read_entry
 from projections.vectors.static import StaticTable
 from projections.vectors.tokens import TOKEN_DIMENSIONS
 
-MAX_TAIL = 256
-"""Documents not committed to tantivy yet; no slip is corrected to what they alone say, so they are few."""
 EMBEDDED_AT_ONCE = 1_000
 """Documents whose terms become static vectors together."""
+MATCHING_CACHED = 8
+"""Filters whose documents are cached until the next change: at most 9 bytes a document each."""
 CHANGING = (*OF_ENTRY, "retired_ms", "expires_ms")
 """The columns that are fields of an index entry."""
 COLUMNS = ("id_key", "partition", "author", "episode", "sequence", *CHANGING)
@@ -61,16 +60,15 @@ class Compared(NamedTuple):
 class IndexReplica(DocumentColumns):
     """Applies the change feed; holds which documents match what, and their neighbors."""
 
-    def __init__(self, folder: Path, dimensions: int, model: str, table: StaticTable | None = None) -> None:
+    def __init__(self, dimensions: int, model: str, table: StaticTable | None = None) -> None:
         """`dimensions` are those of the model's vectors; `table` gives every document a static one.
 
-        If it is of the same model, only the static ones have a graph: those of the model come later, and refine the
+        If it is of the same model, only the static ones are searched: those of the model come later, and refine the
         scores.
         """
         static = VectorIndex(0 if table is None else table.dimensions)
-        super().__init__(VectorIndex(dimensions, graph=table is None or not table.of_model), static)
+        super().__init__(VectorIndex(dimensions, search=table is None or not table.of_model), static)
         self.model = model
-        self.lexical = Lexical(folder)
         self.table = table
         self.facets = Facets()
         self.ordinal_of: dict[str, int] = {}
@@ -80,12 +78,11 @@ class IndexReplica(DocumentColumns):
         self.retired_ms: Column[np.int64] = Column(np.int64)
         self.expires_ms: Column[np.int64] = Column(np.int64)
         self.alive = BitMap()
-        self.tail: set[int] = set()
-        """Documents that are not committed to tantivy yet."""
-        self.postings = Postings(self, self.lexical, self.tail)
+        self.postings = new_postings()
+        self.matching: dict[bytes, Matching] = {}
+        """The documents of filters that were asked last (`embedded.matches`)."""
         self.removed = 0
-        """Documents removed since it was made or loaded; their text is in its files until it is compacted."""
-        self._uncommitted = False
+        """Documents removed since it was made or loaded; their words are in its memory until it is compacted."""
         self._holes: set[int] = set()
         self._without_static: list[int] = []
 
@@ -94,24 +91,23 @@ class IndexReplica(DocumentColumns):
 
     def apply(self, partition: int, items: Iterable[FeedItem]) -> None:
         """Apply feed items in order. Applying an item twice changes nothing."""
+        vectors: dict[str, Vectors] = {}
         for item in items:
             match item:
                 case Put(entry):
+                    if entry.id in vectors:  # they are of the text before
+                        self._set_vectors([vectors.pop(entry.id)])
                     self._put(partition, entry)
                 case Remove(name):
+                    vectors.pop(name, None)
                     self._remove(name)
                 case Vectors():
-                    self._set_vectors(item)
+                    if item.model == self.model and item.dimensions == self.vectors.dimensions:
+                        vectors[item.id] = item
                 case Switched() | Cleared():
                     pass  # the follower handles these: they change no document
+        self._set_vectors(vectors.values())
         self._settle()
-
-    def commit(self) -> None:
-        """Move the tail into the lexical index."""
-        if self._uncommitted:
-            self.lexical.commit()
-            self.tail.clear()
-            self._uncommitted = False
 
     @property
     def unlinked(self) -> int:
@@ -136,7 +132,7 @@ class IndexReplica(DocumentColumns):
             some = ordinals[start : start + EMBEDDED_AT_ONCE]
             rows = self.table.embed(self.terms.rows(some))
             has_terms = rows.any(axis=1)
-            self.static.put_each(some[has_terms], rows[has_terms].astype(np.float16))
+            self.static.put_each(some[has_terms], rows[has_terms])
 
     def take_vectors(self, other: "IndexReplica") -> int:
         """Take the vectors of documents that say the same there, as `Put` lets them keep theirs; returns how many."""
@@ -146,7 +142,7 @@ class IndexReplica(DocumentColumns):
             if theirs is None or not other.vectors.has(theirs):
                 continue
             if np.array_equal(self.terms[ordinal], other.terms[theirs]):
-                self.vectors.put(ordinal, other.vectors.rows(theirs))
+                self.vectors.take(ordinal, other.vectors, theirs)
                 if other.tokens.has(theirs):
                     self.tokens.put(ordinal, other.tokens.rows(theirs))
                 taken += 1
@@ -173,7 +169,7 @@ class IndexReplica(DocumentColumns):
         if ordinal is None or self.vectors.has(ordinal):
             return
         if np.array_equal(self.terms[ordinal], hashed_text(terms_then)):
-            self._set_vectors(item)
+            self._set_vectors([item])
 
     def names_beyond(self, partition: int, existing: Container[str]) -> list[str]:
         """The documents of a partition that are not among the existing ones."""
@@ -227,10 +223,9 @@ class IndexReplica(DocumentColumns):
             waiting = [ordinal for ordinal in self._without_static if ordinal in self.alive]
             self._without_static.clear()
             self.embed_terms(np.array(waiting, np.int64))
-        if len(self.tail) > MAX_TAIL:
-            self.commit()
 
     def _put(self, partition: int, entry: IndexEntry) -> None:
+        self.matching.clear()
         existing = self.ordinal_of.get(entry.id)
         row = hashed_text(entry.terms)
         if existing is not None and np.array_equal(self.terms[existing], row):
@@ -256,10 +251,10 @@ class IndexReplica(DocumentColumns):
         self.alive.add(ordinal)
         self._without_static.append(ordinal)
         self.facets.add(ordinal, keys)
-        self._file(ordinal, entry.terms)
+        self.postings.add(ordinal, row, entry.terms)
 
     def _update(self, ordinal: int, entry: IndexEntry) -> None:
-        """The same text: the vectors stay, and the lexical index gets only the facets that it knows."""
+        """The same text: the vectors stay."""
         self.author[ordinal] = self.author_number(entry.agent_id)
         for name in CHANGING:
             getattr(self, name)[ordinal] = getattr(entry, name)
@@ -267,23 +262,14 @@ class IndexReplica(DocumentColumns):
         self.facets.remove(ordinal, before)
         self.facets.add(ordinal, keys)
         self.facets_of[ordinal] = keys
-        if set(lexical_facets(before)) != set(lexical_facets(keys)):
-            self.lexical.remove(ordinal)
-            self._file(ordinal, entry.terms)
-
-    def _file(self, ordinal: int, terms: str) -> None:
-        """Hand a document to the lexical index; until the next commit it is in the tail."""
-        self.lexical.add(ordinal, terms, lexical_facets(self.facets_of[ordinal]))
-        self.tail.add(ordinal)
-        self._uncommitted = True
 
     def _remove(self, name: str) -> None:
         ordinal = self.ordinal_of.pop(name, None)
         if ordinal is None:
             return
         self.removed += 1
+        self.matching.clear()
         self.alive.discard(ordinal)
-        self.tail.discard(ordinal)
         self.facets.remove(ordinal, self.facets_of[ordinal])
         self.facets_of[ordinal] = ()
         self.ids[ordinal], self.id_key[ordinal] = "", 0
@@ -293,21 +279,21 @@ class IndexReplica(DocumentColumns):
         self.vectors.remove(ordinal)
         self.tokens.remove(ordinal)
         self.static.remove(ordinal)
-        self.lexical.remove(ordinal)
-        self._uncommitted = True
 
-    def _set_vectors(self, item: Vectors) -> None:
-        """A document's vectors, unless it is gone or another model made them.
-
-        The same ones again cost no insert: after a rebuild, all of them come again.
-        """
-        ordinal = self.ordinal_of.get(item.id)
-        if ordinal is not None and item.model == self.model and item.dimensions == self.vectors.dimensions:
-            rows = np.frombuffer(item.rows, dtype="<f2").reshape(-1, item.dimensions)
-            if not np.array_equal(rows, self.vectors.rows(ordinal)):
-                self.vectors.put(ordinal, rows.astype(np.float16))
+    def _set_vectors(self, items: Iterable[Vectors]) -> None:
+        """The vectors of documents, each named once, unless one is gone or another model made them."""
+        ordinals: list[int] = []
+        rows: list[NDArray[np.float16]] = []
+        for item in items:
+            ordinal = self.ordinal_of.get(item.id)
+            if ordinal is not None and item.model == self.model and item.dimensions == self.vectors.dimensions:
+                ordinals.append(ordinal)
+                rows.append(np.frombuffer(item.rows, dtype="<f2").reshape(-1, item.dimensions))
                 if item.tokens:
                     self.tokens.put(ordinal, np.frombuffer(item.tokens, np.int8).reshape(-1, TOKEN_DIMENSIONS))
+        if ordinals:
+            counts = np.array([len(row) for row in rows], np.int64)
+            self.vectors.put_each(np.array(ordinals, np.int64), np.concatenate(rows), counts)
 
     def _join_episode(self, ordinal: int, name: str, before: int | None) -> None:
         """Last in its episode; with a new text, in the place there of `before`, the ordinal it had."""
@@ -410,13 +396,8 @@ async def live_generation(redis: Client, partition: int) -> int:
 
 
 def steps_of(entries: Iterable[dict[bytes, bytes]]) -> deque[list[FeedItem]]:
-    """The items of entries in steps between which a search may run: entry by entry, but vectors one by one."""
-    steps: deque[list[FeedItem]] = deque()
-    for fields in entries:
-        items, _ = read_entry(fields)
-        only_vectors = all(isinstance(item, Vectors) for item in items)
-        steps.extend([[item] for item in items] if only_vectors else [items])
-    return steps
+    """The items of entries, in steps between which a search may run."""
+    return deque(items for items, _ in map(read_entry, entries) if items)
 
 
 def apply_entries(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ingest.platform.tracing import span
 from projections.search.candidates import Candidates, DocumentColumns, Meaning, best_first, corrected, cosines_of
-from projections.search.columns import TermRows, hashed
+from projections.search.columns import TermRows, ascending, hashed
 from projections.search.cues import (
     DATE_TERMS,
     PROMPT,
@@ -364,9 +364,10 @@ def _confidences(
         by_words = confidence_by_words(distinct_terms, measured.near, measured.idf)
         return Confidence(by_words, by_words)
     first = [pool.terms.beginning(place, DATE_TERMS, READ_FOR_LANGUAGE) for place in order[:FIRST]]
-    shares = [table.knows(hashes).mean() for hashes in first if len(hashes)]
-    if shares and np.mean(shares) < KNOWN_FROM:
-        return None
+    if lengths := [len(hashes) for hashes in first if len(hashes)]:
+        known = np.add.reduceat(table.knows(np.concatenate(first)).astype(np.int64), np.cumsum([0, *lengths[:-1]]))
+        if np.mean(known / lengths) < KNOWN_FROM:
+            return None
     # not with the lifts of a named time and of identifiers: what they pass would seem impossible
     return confidence(measured.evidence, final)
 
@@ -394,8 +395,8 @@ def pool_of(candidates: Candidates, question: Question, query_terms: Sequence[st
         said = [] if question.mode == "vector" else [some.by_words(query_terms, CANDIDATES) for some in every]
     with span("search by vectors"):
         near = [some.by_meaning(meaning, CANDIDATES).documents for some in every]
-    best = np.unique(np.concatenate([*(np.array(some, np.int64) for some in said), *near]))
-    places: list[int] = np.union1d(best, candidates.beside(best, REACH)).tolist()
+    best = ascending(*(np.array(some, np.int64) for some in said), *near)
+    places: list[int] = ascending(best, candidates.beside(best, REACH)).tolist()
     documents = np.array(sorted(places, key=rows.ids.__getitem__), np.int64)
     pool = Pool(
         terms=rows.terms.rows(documents),
@@ -526,7 +527,7 @@ def _near(candidates: Candidates, question: Question, count: int, said: Sequence
 
 
 def _by_text(candidates: Candidates, text: str, count: int) -> list[int]:
-    # BM25 over these alone: the tail is not in tantivy's order yet
+    # BM25 over these alone, so that the others of the filter do not count
     rows, query_words = candidates.rows, list(dict.fromkeys(required_terms(" ".join(text.split()[:WORDS]))))
     documents = np.asarray(candidates.by_words(query_words, count, every=True), np.int64)
     documents = documents[best_first(rows, documents, np.zeros(len(documents)), len(documents))]

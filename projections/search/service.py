@@ -4,8 +4,8 @@ One thread owns the index; the event loop only hands it work. A search that wait
 to it.
 
 When a purge requests it (PURGED), or another embedder is live, the replica loads a suitable snapshot while the old
-index answers, catches up with it, and only then switches over and deletes the old one's files. Until then both are in
-memory. The embedder changes with the index, in one step.
+index answers, catches up with it, and only then switches over and frees the old one. Until then both are in memory.
+The embedder changes with the index, in one step.
 
 Nothing else takes the index away from its readers: where a feed cannot be followed, or another generation became live,
 the partition is compared with its documents in the existing index (see `following`).
@@ -13,7 +13,6 @@ the partition is compared with its documents in the existing index (see `followi
 
 import asyncio
 import logging
-import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -53,17 +52,16 @@ class ReplicaService(IndexService):
         self,
         redis: Client,
         partitions: int,
-        work: Path,
         snapshot_folder: Path,
         embedders: Embedders,
-        name: str = "",
+        name: str,
         read_wait_s: float = READ_WAIT_S,
         history: LogHistory | None = None,
         look_at_log: Callable[[], Awaitable[None]] = nothing,
     ) -> None:
-        """`work` is a folder for this replica alone; `name`, among all replicas, is that folder's if none is given."""
-        super().__init__(redis, partitions, embedders, name or work.name, read_wait_s, history, look_at_log)
-        self._loader = Loader(redis, partitions, work, snapshot_folder)
+        """`name` is this replica's, among all."""
+        super().__init__(redis, partitions, embedders, name, read_wait_s, history, look_at_log)
+        self._loader = Loader(redis, partitions, snapshot_folder)
         self._thread = ThreadPoolExecutor(1, "index")
         self._searches = Searches(self._thread, self._search_now)
         self._one_change = asyncio.Lock()
@@ -124,7 +122,7 @@ class ReplicaService(IndexService):
 
     @property
     def removed(self) -> int:
-        """Documents removed from the index since it was loaded; what they said is in its files until it is purged."""
+        """Documents removed from the index since it was loaded; their words are in its memory until it is purged."""
         return 0 if self._live is None else self._live.index.removed
 
     @property
@@ -162,7 +160,7 @@ class ReplicaService(IndexService):
         ]
 
     async def aclose(self) -> None:
-        """Stop following; removes the working copy."""
+        """Stop following."""
         self._closing = True
         await end(*self._tasks)
         await end(*self._following)
@@ -286,7 +284,7 @@ class ReplicaService(IndexService):
                 live.embedder = embedder
             if (same and self._purged <= live.snapshot) or time.monotonic() < again_at:
                 continue
-            fresh = await self._loader.at_least(self._purged, embedder, live.folder)
+            fresh = await self._loader.at_least(self._purged, embedder)
             again_at = time.monotonic() + LOAD_AGAIN_S
             if fresh is not None:
                 try:
@@ -297,7 +295,7 @@ class ReplicaService(IndexService):
                 return fresh
             trouble = f"no usable snapshot {self._purged} or later has vectors of {embedder.model}"
             if trouble != reported:
-                left = "erased documents are still in its files" if same else f"it searches with {live.index.model}"
+                left = "words of erased documents are still in memory" if same else f"it searches with {live.index.model}"
                 logger.warning("index: %s: %s", left, trouble)
                 reported = trouble
 
@@ -315,7 +313,7 @@ class ReplicaService(IndexService):
         self._caught_up.update(range(self._partitions))
         await self._notify()
         # in the thread, after its last search: `old` has the last reference, and freeing an index takes a while
-        await self.in_index_thread(lambda: shutil.rmtree(old.pop().folder, ignore_errors=True))
+        await self.in_index_thread(old.clear)
         self._announced = fresh.snapshot
         logger.info("index: started again from snapshot %s, of %s", fresh.snapshot, fresh.index.model)
 

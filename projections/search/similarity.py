@@ -25,6 +25,9 @@ from hashlib import blake2b
 from itertools import combinations
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+
+from projections.kernel.module import NATIVE, native
 from projections.search.columns import TermRows
 from projections.search.cues import DATE_TERMS
 
@@ -332,6 +335,22 @@ def distinct(documents: TermRows, places: Sequence[int], limit: int) -> list[Dis
 
     Places after the last of them are ignored, so `repeats` are what a reader would have seen.
     """
+    if not NATIVE:
+        return _distinct(documents, places, limit)
+    numbers = native.distinct(
+        documents.hashes, documents.lengths, np.asarray(places, np.int64), limit, SAME_FROM, DATE_TERMS, TERMS, SMALLEST
+    )
+    distinct_results: list[Distinct] = []
+    for place, number in zip(places, numbers.tolist(), strict=False):
+        if number == len(distinct_results):
+            distinct_results.append(Distinct(place, []))
+        else:
+            distinct_results[number].repeats.append(place)
+    return distinct_results
+
+
+def _distinct(documents: TermRows, places: Sequence[int], limit: int) -> list[Distinct]:
+    """The reference of `native.distinct`."""
     distinct_results: list[Distinct] = []
     said: list[frozenset[int]] = []
     having: defaultdict[int, list[int]] = defaultdict(list)

@@ -14,7 +14,7 @@ import logging
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -33,16 +33,15 @@ from ingest.platform.connections import Client, past_memory_limit
 from ingest.platform.tasks import end
 from projections.search.columns import Column, TermColumn
 from projections.search.comparing import catch_up
-from projections.search.lexical import link_or_copy
-from projections.search.question import BitMap, Facets, bitmap, lexical_facets, ordinals
+from projections.search.question import BitMap, Facets, bitmap, ordinals
 from projections.search.replica import COLUMNS, FeedPosition, IndexReplica, live_generation, trim_feed
 from projections.search.vectors import VectorIndex
 from projections.vectors.embedder import Embedder, Embedders
-from projections.vectors.static import STATIC, StaticTable, table_of
+from projections.vectors.static import StaticTable, table_of
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 5
+FORMAT = 6
 """Others are skipped: the index is then made from the documents."""
 KEPT = 2
 """Snapshots: the newest, and one more for a replica that is reading it."""
@@ -82,6 +81,7 @@ class _Texts(Struct, array_like=True):
     episodes: list[list[int]]
     facets: dict[str, bytes]
     alive: bytes
+    words: list[tuple[int, str]]
 
 
 def unwritable(folder: Path) -> str | None:
@@ -96,12 +96,10 @@ def unwritable(folder: Path) -> str | None:
 
 def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name: str) -> SnapshotManifest:
     """Write the index as snapshot `name` below `folder`. Runs in the thread that owns the index."""
-    index.commit()
     folder.mkdir(parents=True, exist_ok=True)
     work = folder / f".writing-{name}"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
-    index.lexical.copy_to(work / "lexical")
     index.vectors.save(work)
     if len(index.tokens):
         index.tokens.save(work, "token")
@@ -112,7 +110,7 @@ def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name
     index.terms.save(work)
     texts = _Texts(
         index.ids, index.facets_of, index.authors, list(index.episode_of), index.episodes,
-        index.facets.dump(), index.alive.serialize(),
+        index.facets.dump(), index.alive.serialize(), index.postings.words(),
     )  # fmt: skip
     (work / _TEXTS).write_bytes(zstandard.compress(msgspec.msgpack.encode(texts)))
     manifest = SnapshotManifest(
@@ -171,13 +169,12 @@ def damage(path: Path, manifest: SnapshotManifest) -> str | None:
 def load(
     path: Path,
     manifest: SnapshotManifest,
-    work: Path,
     *,
     model: str = "",
     dimensions: int | None = None,
     table: StaticTable | None = None,
 ) -> IndexReplica:
-    """The index of a snapshot, working in the new folder `work`; static vectors of another `table` are made again.
+    """The index of a snapshot; static vectors of another `table` are made again.
 
     Raises UnusableSnapshot for an altered file, when the snapshot is pruned at the same time, and when its vectors are
     not of `model` and `dimensions`: vectors of two models must never be compared.
@@ -189,20 +186,17 @@ def load(
             f"not of {required[0]} with {required[1]}"
         )
     try:
-        shutil.rmtree(work, ignore_errors=True)
-        link_or_copy(path / "lexical", work)
-        _check_files(path, manifest, work)
+        if (trouble := damage(path, manifest)) is not None:
+            raise UnusableSnapshot(trouble)
         texts = _texts(path)
-        index = IndexReplica(work, manifest.dimensions, manifest.model, table)
+        index = IndexReplica(manifest.dimensions, manifest.model, table)
         for column in COLUMNS:
             setattr(index, column, Column.of(np.load(path / f"{column}.npy")))
         index.terms = TermColumn.load(path)
-        graph, names = index.vectors.has_graph, manifest.files
-        # beside static ones of the same model they have none
-        saved = "vectors.hnsw" in names or not any(name.startswith(STATIC) for name in names)
-        index.vectors = VectorIndex.load(path, manifest.dimensions, graph=graph, saved=saved)
+        _fill_postings(index, texts.words)
+        index.vectors = VectorIndex.load(path, manifest.dimensions, search=index.vectors.searches)
         if "tokens.npy" in manifest.files:
-            index.tokens = VectorIndex.load(path, index.tokens.dimensions, "token", graph=False)
+            index.tokens = VectorIndex.load(path, index.tokens.dimensions, "token", search=False)
         has_static = table is not None and f"{table.name}-vectors.npy" in manifest.files
         if table is not None and has_static:
             index.static = VectorIndex.load(path, table.dimensions, f"{table.name}-vector")
@@ -227,13 +221,11 @@ def load(
     return index
 
 
-def _check_files(path: Path, manifest: SnapshotManifest, work: Path) -> None:
-    for name, expected in manifest.files.items():
-        # hash the linked copies, not the originals, which may be pruned at the same time: tantivy treats a folder
-        # whose files disappeared as a new, empty index, and searches would silently find nothing
-        file = work / Path(name).relative_to("lexical") if name.startswith("lexical/") else path / name
-        if _sha256(file) != expected:
-            raise UnusableSnapshot(f"{path / name} was altered")
+def _fill_postings(index: IndexReplica, words: Iterable[tuple[int, str]]) -> None:
+    rows = index.terms.rows(np.arange(len(index.terms)))
+    index.postings.add_each(0, rows.hashes, rows.lengths)
+    for term, word in words:  # those that no document says any more are left out
+        index.postings.add_word(term, word)
 
 
 def _texts(path: Path) -> _Texts:
@@ -254,13 +246,12 @@ def places_of(path: Path) -> list[tuple[str, int]]:
 def load_newest(
     folder: Path,
     model: str,
-    work: Path,
     dimensions: int | None = None,
     least: str = "",
     table: StaticTable | None = None,
     partitions: int | None = None,
 ) -> tuple[IndexReplica, SnapshotManifest] | None:
-    """The index of the newest usable snapshot made with `model`, working in the new folder `work`; None without one.
+    """The index of the newest usable snapshot made with `model`; None without one.
 
     Those of a log of another number of `partitions`, if that is given, or with names before `least`, are ignored. A
     damaged one is skipped; so is one that was pruned while it was read, because there is a newer one.
@@ -271,10 +262,9 @@ def load_newest(
         if manifest.name < least:
             return None
         try:
-            return load(path, manifest, work, model=model, dimensions=dimensions, table=table), manifest
+            return load(path, manifest, model=model, dimensions=dimensions, table=table), manifest
         except UnusableSnapshot as error:
             logger.warning("index: %s; it is skipped", error)
-            shutil.rmtree(work, ignore_errors=True)
             tried.add(path)
     return None
 
@@ -313,14 +303,13 @@ def is_worthwhile(index: IndexReplica) -> bool:
     return len(index.ids) - len(index) > WORTHWHILE * len(index.ids)
 
 
-# an index only hides what was removed: tantivy keeps it until it merges the segment, hnswlib for ever, and the names of
-# its sessions and agents remain
+# an index only hides what was removed: postings and graph keep it, and the names of its sessions and agents remain
 def compacted(
-    index: IndexReplica, folder: Path, *, without_vectors_for: tuple[str, int, StaticTable | None] | None = None
+    index: IndexReplica, *, without_vectors_for: tuple[str, int, StaticTable | None] | None = None
 ) -> IndexReplica:
-    """A fresh index of the living documents, in the new `folder`; it answers as `index` does, which stays as it is.
+    """A fresh index of the living documents; it answers as `index` does, which stays as it is.
 
-    Ordinals are new, in the same order. Needs as much memory again, and a third of a millisecond for each vector.
+    Ordinals are new, in the same order. Needs as much memory again.
 
     With `without_vectors_for` a model, its dimensions and table, it has only static vectors, and the caller puts those
     of that model.
@@ -328,10 +317,11 @@ def compacted(
     living = ordinals(index.alive)
     places: list[int] = living.tolist()
     model, dimensions, table = without_vectors_for or (index.model, index.vectors.dimensions, index.table)
-    fresh = IndexReplica(folder, dimensions, model, table)
+    fresh = IndexReplica(dimensions, model, table)
     fresh.ids = [index.ids[place] for place in places]
     fresh.ordinal_of = {name: ordinal for ordinal, name in enumerate(fresh.ids)}
     fresh.terms = TermColumn.made_of(index.terms.rows(living))
+    _fill_postings(fresh, index.postings.words())
     fresh.facets_of = [index.facets_of[place] for place in places]
     fresh.facets = index.facets.renumbered(living)
     fresh.alive = bitmap(np.arange(len(living)))
@@ -356,11 +346,6 @@ def compacted(
         fresh.static = index.static.renumbered(living)
     else:
         fresh.embed_terms(ordinals(fresh.alive))
-    index.commit()
-    for place, terms in index.lexical.all_terms():
-        ordinal = int(np.searchsorted(living, place))
-        fresh.lexical.add(ordinal, terms, lexical_facets(fresh.facets_of[ordinal]))
-    fresh.lexical.commit()
     return fresh
 
 
@@ -374,14 +359,13 @@ FEED_BYTES_PER_DOCUMENT = 100
 
 
 class SnapshotJob:
-    """Writes snapshots into `folder`, working in `work` (a folder of this worker's own)."""
+    """Writes snapshots into `folder`."""
 
     def __init__(
         self,
         redis: Client,
         partitions: int,
         folder: Path,
-        work: Path,
         embedders: Embedders,
         every: int,
         pressed: Callable[[], bool] = lambda: False,
@@ -389,12 +373,12 @@ class SnapshotJob:
         """`pressed` says whether more urgent work waits: then new vectors join the graph of a later snapshot."""
         self._pressed = pressed
         self._redis, self._partitions = redis, partitions
-        self._folder, self._work = folder, work
+        self._folder = folder
         self._embedders, self._every = embedders, every
         self._id = str(new_event_id())
         self._checked: dict[Path, str | None] = {}
         self._tasks: set[asyncio.Task[SnapshotManifest | None]] = set()
-        self._one_at_a_time = asyncio.Lock()  # they work in the same folder
+        self._one_at_a_time = asyncio.Lock()
 
     async def run(self, force: bool = False, *, compact: bool = False) -> SnapshotManifest | None:
         """Write a snapshot if the feeds have grown enough (or `force`); returns its manifest, else None.
@@ -437,17 +421,14 @@ class SnapshotJob:
         return None
 
     async def _write(self, *, compact: bool) -> SnapshotManifest | None:
-        try:
-            index, at = await self._start(await self._embedders.refresh())
-            for partition in range(self._partitions):
-                at[partition] = await catch_up(self._redis, index, partition, at[partition], asyncio.to_thread)
-            if compact or is_worthwhile(index):
-                index = await asyncio.to_thread(compacted, index, self._work / "compacted")
-            while index.unlinked and not self._pressed():
-                await asyncio.to_thread(index.link, LINK_S)
-            manifest = await asyncio.to_thread(save, index, at, self._folder, str(new_event_id()))
-        finally:
-            shutil.rmtree(self._work, ignore_errors=True)
+        index, at = await self._start(await self._embedders.refresh())
+        for partition in range(self._partitions):
+            at[partition] = await catch_up(self._redis, index, partition, at[partition], asyncio.to_thread)
+        if compact or is_worthwhile(index):
+            index = await asyncio.to_thread(compacted, index)
+        while index.unlinked and not self._pressed():
+            await asyncio.to_thread(index.link, LINK_S)
+        manifest = await asyncio.to_thread(save, index, at, self._folder, str(new_event_id()))
         # only now: a feed must not lose entries before a complete snapshot covers them
         for partition, position in at.items():
             await trim_feed(self._redis, partition, position)
@@ -498,11 +479,8 @@ class SnapshotJob:
 
     async def _start(self, embedder: Embedder) -> tuple[IndexReplica, dict[int, FeedPosition]]:
         at = {partition: FeedPosition() for partition in range(self._partitions)}
-        work, model, dimensions, table = self._work / "read", embedder.model, embedder.dimensions, table_of(embedder)
-        candidate = await asyncio.to_thread(
-            load_newest, self._folder, model, work, dimensions, "", table, self._partitions
-        )
+        model, dimensions, table = embedder.model, embedder.dimensions, table_of(embedder)
+        candidate = await asyncio.to_thread(load_newest, self._folder, model, dimensions, "", table, self._partitions)
         if candidate is not None:
             return candidate[0], at | candidate[1].partitions
-        await asyncio.to_thread(shutil.rmtree, work, True)
-        return await asyncio.to_thread(IndexReplica, work, dimensions, model, table), at
+        return IndexReplica(dimensions, model, table), at

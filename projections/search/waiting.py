@@ -90,7 +90,7 @@ async def announce(redis: Client, replica: str, snapshot: str) -> None:
 
 
 async def sign_off(redis: Client, replica: str) -> None:
-    """A replica is down, and has left no file."""
+    """A replica is down."""
     result: list[bytes] = await redis.zrange(REPLICAS, 0, -1)
     if members := [raw.decode() for raw in result if raw.decode().rpartition("|")[0] == replica]:
         await redis.zrem(REPLICAS, *members)

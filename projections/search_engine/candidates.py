@@ -105,8 +105,8 @@ class EngineCandidates:
         """`distance` is how many neighbors on either side are needed at most: they are read with the others."""
         self._index, self._allowed, self._now_ms, self._distance = index, allowed, now_ms, distance
         self.table, identity = index.table, index.identity
-        static = VectorIndex(0 if index.table is None else identity.vector_dimensions, graph=False)
-        self.rows = DocumentColumns(VectorIndex(identity.dimensions, graph=False), static)
+        static = VectorIndex(0 if index.table is None else identity.vector_dimensions, search=False)
+        self.rows = DocumentColumns(VectorIndex(identity.dimensions, search=False), static)
         self._ordinals: dict[str, int] = {}
         self._requested: set[str] = set()
         """Ids that were read with their neighbors."""
@@ -196,9 +196,9 @@ class EngineCandidates:
             documents = documents[self.rows.static.without(documents)]
         return documents
 
-    def like(self, term: str, edits: int) -> list[set[str]]:
-        """The words like it that the documents say, each as often as some do. For the engine, swapped letters are two
-        wrong ones.
+    def like(self, term: str, edits: int) -> dict[str, int]:
+        """The words like it that the documents say, and up to LIKE documents that say each. For the engine,
+        swapped letters are two wrong ones.
 
         By the engine's dictionary: a search for all such words took 70 ms among a million documents. It returns nothing
         for a word that it has, which only others may say: then by the documents, or its silence would reveal theirs.
@@ -215,7 +215,7 @@ class EngineCandidates:
         words = sorted(word for word in near if is_slip(term, word))[:MOST_LIKE]
         saying = [f"{name} {words_query(self._allowed, self._now_ms, [word])}" for word in words]
         counts = self._count(saying) if saying else []
-        return [{word} for word, count in zip(words, counts, strict=True) for _ in range(min(count, LIKE))]
+        return {word: min(count, LIKE) for word, count in zip(words, counts, strict=True) if count}
 
     def frequencies(self, terms: Sequence[str]) -> tuple[list[int], int]:
         # as of some minutes ago: counting takes long, and frequencies change slowly

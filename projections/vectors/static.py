@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
+from projections.kernel.module import NATIVE, native
 from projections.search.columns import Hashes, TermRows, hashed
 from projections.vectors.embedder import Embedder, unit_rows
 from projections.vectors.model_files import STATIC_TOKENIZER_FILE, STATIC_WEIGHTS_FILE, read_manifest
@@ -62,6 +63,13 @@ class StaticTable:
 
     def embed(self, documents: TermRows) -> NDArray[np.float32]:
         """(n, dimensions) float32, rows of unit length; zeros for a document no term of which has a vector."""
+        if not NATIVE:
+            return unit_rows(self._sums(documents))
+        table = self._hashes, self._places, self._vectors
+        return unit_rows(native.sums_of_terms(*table, documents.hashes, documents.lengths, MAX_TERMS))
+
+    def _sums(self, documents: TermRows) -> NDArray[np.float32]:
+        """The reference of `native.sums_of_terms`."""
         ends = np.cumsum(documents.lengths)
         first = ends - documents.lengths
         within_limit = np.arange(len(documents.hashes)) - np.repeat(first, documents.lengths) < MAX_TERMS
@@ -75,7 +83,7 @@ class StaticTable:
             end = int(ends[some[-1]]) + int(some[-1]) + 1
             begin = int(starts[some[0]])
             sums[some] = np.add.reduceat(self._vectors[places[begin:end]], starts[some] - begin, axis=0)
-        return unit_rows(sums)
+        return sums
 
 
 def _parts(ends: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:

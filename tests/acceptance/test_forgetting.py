@@ -404,7 +404,7 @@ def in_files(folder: Path, wanted: bytes) -> list[str]:
 def index_files(folders: dict[str, Path]) -> set[tuple[str, int]]:
     """The files of snapshots and replicas, each with when it was written.
 
-    What an index file says cannot be read off its bytes: tantivy packs its words. That it is a new one can.
+    What an index file says cannot be read off its bytes, which are packed. That it is a new one can.
     """
     found: set[tuple[str, int]] = set()
     for path in (*files_below(folders["data"] / "snapshots"), *files_below(folders["replicas"])):

@@ -72,8 +72,8 @@ async def _check_once(
     for partition in range(log.partitions):
         assert [letter async for letter in dead_letters(redis, PartitionKeys(partition))] == []
     replays = await assert_equals_replay(redis, log, log.partitions)
-    again = index_of_documents(replays, work / "again", DIMENSIONS, MODEL)
-    replica = ReplicaService(redis, log.partitions, work / "live", settings.snapshots, FixedEmbedder(_Named()))
+    again = index_of_documents(replays, DIMENSIONS, MODEL)
+    replica = ReplicaService(redis, log.partitions, settings.snapshots, FixedEmbedder(_Named()), "check")
     replica.start()
     try:
         await replica.wait_ready(30)

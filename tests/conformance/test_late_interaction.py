@@ -51,7 +51,7 @@ async def embedded(shop: Workshop) -> dict[str, str]:
 
 def in_newest_snapshot(shop: Workshop) -> dict[str, list[list[int]]]:
     """The tokens of each document there."""
-    loaded = snapshots.load_newest(shop.snapshots, TokenHashEmbedder.model, shop.folder / "look")
+    loaded = snapshots.load_newest(shop.snapshots, TokenHashEmbedder.model)
     assert loaded is not None
     index = loaded[0]
     return {name: index.tokens.rows(ordinal).tolist() for name, ordinal in index.ordinal_of.items()}
@@ -88,7 +88,7 @@ async def test_forgetting_deletes_them_with_the_vector(shop: Workshop):
 async def test_an_index_that_is_made_again_has_them(shop: Workshop):
     """Of documents and cache: there is no snapshot, and the feed is trimmed."""
     names = await embedded(shop)
-    loaded = snapshots.load_newest(shop.snapshots, TokenHashEmbedder.model, shop.folder / "look")
+    loaded = snapshots.load_newest(shop.snapshots, TokenHashEmbedder.model)
     assert loaded is not None
     for partition, at in loaded[1].partitions.items():
         await trim_feed(shop.redis, partition, at)

@@ -428,7 +428,7 @@ async def test_a_replica_follows_a_switch_and_a_roll_back_when_the_old_feed_has_
     await forget(shop, gone.id)
     feeds = connect(valkey.url, connections=PARTITIONS + 4)
     replicas = [
-        ReplicaService(feeds, PARTITIONS, tmp_path / name, shop.snapshots, FixedEmbedder(HashEmbedder()))
+        ReplicaService(feeds, PARTITIONS, shop.snapshots, FixedEmbedder(HashEmbedder()), name)
         for name in ("follows", "fresh")
     ]
 

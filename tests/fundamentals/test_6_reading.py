@@ -1,7 +1,6 @@
 """Reading: who may see a document, and which documents come first."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 from factories import decided, place
@@ -41,9 +40,9 @@ def test_a_private_memory_is_its_authors():
     assert not may_read(memory, Reader("default"))  # a reader without a name
 
 
-async def test_an_index_finds_words_and_forgets_what_is_removed(tmp_path: Path):
+async def test_an_index_finds_words_and_forgets_what_is_removed():
     """The index follows the feed of the store: documents are put and removed, and it is rebuilt from nothing else."""
-    index = FilledReplica(tmp_path, None, 4)
+    index = FilledReplica(None, 4)
     await index.put("mem_1", "The invoices are in the archive")
     await index.put("mem_2", "Lunch was good")
     question, allowed = Question(text="invoices", vector=None, now_ms=T0), Filter(tenant="default")

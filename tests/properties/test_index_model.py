@@ -92,8 +92,8 @@ def folders() -> Generator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def applied(folder: Path, steps: Sequence[Step]) -> IndexReplica:
-    index = IndexReplica(folder, DIMENSIONS, MODEL)
+def applied(steps: Sequence[Step]) -> IndexReplica:
+    index = IndexReplica(DIMENSIONS, MODEL)
     for partition, item in steps:
         index.apply(partition, [item])
     return index
@@ -107,7 +107,7 @@ def modelled(steps: Sequence[Step]) -> Model:
 
 
 def matching(index: IndexReplica, allowed: Filter, now_ms: int) -> set[str]:
-    return {index.ids[ordinal] for ordinal in matches(index, allowed, now_ms)}
+    return {index.ids[ordinal] for ordinal in matches(index, allowed, now_ms).bitmap}
 
 
 def contents(index: IndexReplica) -> dict[str, tuple[Any, ...]]:
@@ -142,25 +142,18 @@ def found(index: IndexReplica, word: str, allowed: Filter, now_ms: int) -> set[s
 
 
 @settings(max_examples=60)
-@given(feeds(), st.lists(filters, min_size=1, max_size=4), ms, st.booleans())
-def test_the_index_holds_what_a_dictionary_would(
-    steps: list[Step], allowed: list[Filter], now_ms: int, committed: bool
-):
-    """Filters, the words and vectors of every document; alike before and after a commit."""
+@given(feeds(), st.lists(filters, min_size=1, max_size=4), ms)
+def test_the_index_holds_what_a_dictionary_would(steps: list[Step], allowed: list[Filter], now_ms: int):
+    """Filters, the words and vectors of every document."""
     model = modelled(steps)
-    with folders() as folder:
-        index = applied(folder, steps)
-        if committed:
-            index.commit()
-            fields = {index.ids[ordinal]: terms for ordinal, terms in index.lexical.all_terms()}
-            assert fields == {name: entry.terms for name, entry in model.entries.items()}
-        assert set(index.ordinal_of) == model.entries.keys()
-        assert len(index) == len(model.entries)
-        for item in allowed:
-            assert matching(index, item, now_ms) == model.matching(item, now_ms)
-        for name, ordinal in index.ordinal_of.items():
-            assert index.terms[ordinal].tolist() == hashed_text(model.entries[name].terms).tolist()
-            assert index.vectors.has(ordinal) == (name in model.rows)
+    index = applied(steps)
+    assert set(index.ordinal_of) == model.entries.keys()
+    assert len(index) == len(model.entries)
+    for item in allowed:
+        assert matching(index, item, now_ms) == model.matching(item, now_ms)
+    for name, ordinal in index.ordinal_of.items():
+        assert index.terms[ordinal].tolist() == hashed_text(model.entries[name].terms).tolist()
+        assert index.vectors.has(ordinal) == (name in model.rows)
 
 
 @settings(max_examples=30)
@@ -168,26 +161,22 @@ def test_the_index_holds_what_a_dictionary_would(
 def test_a_word_finds_the_matching_documents_that_say_it(steps: list[Step], allowed: Filter, now_ms: int, word: str):
     """And, of those that do not say it, only neighbours in the session of one that does."""
     model = modelled(steps)
-    with folders() as folder:
-        index = applied(folder, steps)
-        for _ in range(2):
-            hits = found(index, word, allowed, now_ms)
-            match = model.matching(allowed, now_ms)
-            saying = {name for name in match if word in model.entries[name].terms.split()}
-            episodes = {model.entries[name].episode for name in saying} - {""}
-            assert saying <= hits <= match
-            assert all(model.entries[name].episode in episodes for name in hits - saying)
-            index.commit()
+    index = applied(steps)
+    hits = found(index, word, allowed, now_ms)
+    match = model.matching(allowed, now_ms)
+    saying = {name for name in match if word in model.entries[name].terms.split()}
+    episodes = {model.entries[name].episode for name in saying} - {""}
+    assert saying <= hits <= match
+    assert all(model.entries[name].episode in episodes for name in hits - saying)
 
 
 @settings(max_examples=30)
 @given(feeds())
 def test_an_item_applied_twice_changes_nothing(steps: list[Step]):
     """A replica that lost its place reads an entry again."""
-    with folders() as folder:
-        once = contents(applied(folder / "once", steps))
-        twice = contents(applied(folder / "twice", [step for step in steps for _ in range(2)]))
-        assert once == twice
+    once = contents(applied(steps))
+    twice = contents(applied([step for step in steps for _ in range(2)]))
+    assert once == twice
 
 
 @settings(max_examples=20)
@@ -195,10 +184,10 @@ def test_an_item_applied_twice_changes_nothing(steps: list[Step]):
 def test_saving_and_loading_in_the_middle_changes_nothing(steps: list[Step], data: st.DataObject):
     at = data.draw(st.integers(0, len(steps)))
     with folders() as folder:
-        straight = applied(folder / "straight", steps)
-        first = applied(folder / "first", steps[:at])
+        straight = applied(steps)
+        first = applied(steps[:at])
         manifest = snapshots.save(first, {}, folder / "snapshots", "01")
-        index = snapshots.load(folder / "snapshots" / "01", manifest, folder / "second")
+        index = snapshots.load(folder / "snapshots" / "01", manifest)
         for partition, item in steps[at:]:
             index.apply(partition, [item])
         assert contents(index) == contents(straight)
@@ -212,32 +201,26 @@ def test_compacting_in_the_middle_changes_no_answer(
 ):
     """And leaves nothing of what was removed before."""
     at = data.draw(st.integers(0, len(steps)))
-    with folders() as folder:
-        straight = applied(folder / "straight", steps)
-        index = compacted(applied(folder / "first", steps[:at]), folder / "second")
-        assert "" not in index.ids
-        assert {index.authors[author] for author in index.author.values.tolist()} == set(index.authors)
-        for partition, item in steps[at:]:
-            index.apply(partition, [item])
-        for entry in (straight, index):
-            entry.commit()
-        assert contents(index) == contents(straight)
-        assert answers(index, allowed, now_ms) == answers(straight, allowed, now_ms)
+    straight = applied(steps)
+    index = compacted(applied(steps[:at]))
+    assert "" not in index.ids
+    assert {index.authors[author] for author in index.author.values.tolist()} == set(index.authors)
+    for partition, item in steps[at:]:
+        index.apply(partition, [item])
+    assert contents(index) == contents(straight)
+    assert answers(index, allowed, now_ms) == answers(straight, allowed, now_ms)
 
 
 @settings(max_examples=30)
 @given(feeds(), filters, ms)
 def test_two_replicas_of_the_same_documents_answer_alike(steps: list[Step], allowed: Filter, now_ms: int):
     """One has read all that happened, the other (after a rebuild) only what is left, in the order of the sessions."""
-    with folders() as folder:
-        straight = applied(folder / "straight", steps)
-        model = modelled(steps)
-        order = sorted(
-            model.entries, key=lambda name: (model.entries[name].episode, straight.sequence[straight.ordinal_of[name]])
-        )
-        late = applied(folder / "late", [(partition_of(name), Put(model.entries[name])) for name in order])
-        for name, rows in model.rows.items():
-            late.apply(partition_of(name), [Vectors(name, MODEL, DIMENSIONS, rows)])
-        for item in (straight, late):
-            item.commit()
-        assert answers(late, allowed, now_ms) == answers(straight, allowed, now_ms)
+    straight = applied(steps)
+    model = modelled(steps)
+    order = sorted(
+        model.entries, key=lambda name: (model.entries[name].episode, straight.sequence[straight.ordinal_of[name]])
+    )
+    late = applied([(partition_of(name), Put(model.entries[name])) for name in order])
+    for name, rows in model.rows.items():
+        late.apply(partition_of(name), [Vectors(name, MODEL, DIMENSIONS, rows)])
+    assert answers(late, allowed, now_ms) == answers(straight, allowed, now_ms)

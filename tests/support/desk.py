@@ -102,7 +102,7 @@ class Desk:
 async def opened_desk(redis: Client, url: str, folder: Path) -> AsyncGenerator[Desk]:
     """A desk with an index of its own."""
     feeds = connect(url, connections=PARTITIONS + 4)
-    replica = ReplicaService(feeds, PARTITIONS, folder / "work", folder / "snapshots", FixedEmbedder(NoEmbedder()))
+    replica = ReplicaService(feeds, PARTITIONS, folder / "snapshots", FixedEmbedder(NoEmbedder()), "desk")
     replica.start()
     desk = Desk(redis, replica)
     try:

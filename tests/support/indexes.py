@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,18 +75,13 @@ class Filled(ABC):
 class FilledReplica(Filled):
     """The embedded index."""
 
-    def __init__(self, folder: Path, table: StaticTable | None, dimensions: int) -> None:
-        self.replica = IndexReplica(folder, dimensions, MODEL, table)
+    def __init__(self, table: StaticTable | None, dimensions: int) -> None:
+        self.replica = IndexReplica(dimensions, MODEL, table)
         self.index = EmbeddedIndex(self.replica)
 
     async def apply(self, partition: int, *items: FeedItem) -> None:
         """Apply the items of one feed entry."""
         self.replica.apply(partition, items)
-
-    async def settle(self) -> Index:
-        """The index, with its documents committed: what is not comes behind the best by words, in no order."""
-        self.replica.commit()
-        return self.index
 
 
 class FilledEngine(Filled):
@@ -130,13 +124,12 @@ OpenIndex = Callable[[StaticTable | None], AbstractAsyncContextManager[Filled]]
 """Opens an empty index, with a table of static vectors or without one."""
 
 
-def opens_replicas(folder: Path) -> OpenIndex:
-    """Opens embedded indexes in a folder."""
-    folders = (folder / f"replica-{n}" for n in range(1_000))
+def opens_replicas() -> OpenIndex:
+    """Opens embedded indexes."""
 
     @asynccontextmanager
     async def opened(table: StaticTable | None = None) -> AsyncGenerator[Filled]:
-        yield FilledReplica(next(folders), table, DIMENSIONS)
+        yield FilledReplica(table, DIMENSIONS)
 
     return opened
 

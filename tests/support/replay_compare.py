@@ -5,7 +5,6 @@ folds instead.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +36,7 @@ class Indexed(NamedTuple):
     """What an index holds of one document: everything but its place in memory."""
 
     partition: int
-    terms: str
+    terms: tuple[int, ...]
     facets: frozenset[str]
     author: str
     times: tuple[int, int, int, int]
@@ -108,26 +107,23 @@ async def assert_equals_replay(redis: Client, log: EventLog, partitions: int) ->
     return results
 
 
-def index_of_documents(stores: Mapping[int, MemoryStore], folder: Path, dimensions: int, model: str) -> IndexReplica:
+def index_of_documents(stores: Mapping[int, MemoryStore], dimensions: int, model: str) -> IndexReplica:
     """The index that a feed of nothing but these documents, in log order, makes. It has no vectors."""
-    index = IndexReplica(folder, dimensions, model)
+    index = IndexReplica(dimensions, model)
     for partition, store in stores.items():
         results = [(document, entry) for document in store.documents.values() if (entry := index_entry(document))]
         for _, entry in sorted(results, key=lambda pair: Position.parse(getattr(pair[0], "position", "0-0"))):
             index.apply(partition, [Put(entry)])
-    index.commit()
     return index
 
 
 def indexed(index: IndexReplica) -> dict[str, Indexed]:
     """What an index holds, by document id. Runs in the thread that owns the index."""
-    index.commit()
-    fields = dict(index.lexical.all_terms())
     episodes = [tuple(index.ids[member] for member in members if member in index.alive) for members in index.episodes]
     return {
         name: Indexed(
             partition=int(index.partition[ordinal]),
-            terms=fields[ordinal],
+            terms=tuple(index.terms[ordinal].tolist()),
             facets=frozenset(index.facets_of[ordinal]),
             author=index.authors[int(index.author[ordinal])],
             times=(

@@ -234,8 +234,7 @@ class Workshop:
 
     def snapshot_job(self, worker: str = "worker") -> SnapshotJob:
         """The snapshot job of a worker."""
-        work = self.folder / worker
-        return SnapshotJob(self.redis, PARTITIONS, self.snapshots, work, self.embedders, every=1)
+        return SnapshotJob(self.redis, PARTITIONS, self.snapshots, self.embedders, every=1)
 
     def purge(self, worker: str = "worker") -> Purge:
         """The purge of a worker."""
@@ -243,10 +242,7 @@ class Workshop:
             self.redis,
             PARTITIONS,
             self.embedders,
-            SnapshotPurge(
-                self.redis, self.embedders, self.snapshot_job(worker), self.snapshots, self.folder / f"{worker}-probe",
-                self.clock,
-            ),
+            SnapshotPurge(self.redis, self.embedders, self.snapshot_job(), self.snapshots, self.clock),
             self.rebuild_job(worker),
             archive=self.archive_job() if isinstance(self.log, ArchivedLog) else None,
         )  # fmt: skip
@@ -281,8 +277,8 @@ class Workshop:
     def embedding_rebuild(self, worker: str = "worker") -> EmbeddingRebuild:
         """A worker's part in making vectors anew."""
         return EmbeddingRebuild(
-            self.redis, PARTITIONS, self.embedders, self.vectors, self.snapshot_job(worker), self.snapshots,
-            self.folder / f"{worker}-embeddings", clock=self.clock,
+            self.redis, PARTITIONS, self.embedders, self.vectors, self.snapshot_job(), self.snapshots,
+            clock=self.clock,
         )  # fmt: skip
 
     def embedding_queue(self) -> EmbeddingQueue:

@@ -1,7 +1,6 @@
 """What answers the questions of `Index`, one of them after the other: every test runs on each."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -18,17 +17,17 @@ TABLE = StaticTable(
 
 
 @pytest.fixture(params=["embedded", "engine"])
-def open_index(request: pytest.FixtureRequest, tmp_path: Path) -> OpenIndex:
+def open_index(request: pytest.FixtureRequest) -> OpenIndex:
     """Opens empty indexes of one kind."""
     if request.param == "embedded":
-        return opens_replicas(tmp_path)
+        return opens_replicas()
     return opens_on_engine(cast(str, request.getfixturevalue("engine_url")))
 
 
 @pytest.fixture
-def open_both(tmp_path: Path, engine_url: str) -> tuple[OpenIndex, OpenIndex]:
+def open_both(engine_url: str) -> tuple[OpenIndex, OpenIndex]:
     """What opens embedded indexes, and indexes on an engine."""
-    return opens_replicas(tmp_path), opens_on_engine(engine_url)
+    return opens_replicas(), opens_on_engine(engine_url)
 
 
 @pytest.fixture

@@ -45,13 +45,11 @@ async def feeds(valkey: Server) -> AsyncIterator[Client]:
 
 @pytest.fixture
 def open_replica(feeds: Client, tmp_path: Path) -> OpenReplica:
-    """`open_replica(name)`: a follower with a working folder of its own; all share one folder of snapshots."""
+    """`open_replica(name)`: a follower of that name; all share one folder of snapshots."""
 
     @asynccontextmanager
     async def opened(name: str) -> AsyncGenerator[ReplicaService]:
-        service = ReplicaService(
-            feeds, PARTITIONS, tmp_path / name, tmp_path / "snapshots", FixedEmbedder(HashEmbedder())
-        )
+        service = ReplicaService(feeds, PARTITIONS, tmp_path / "snapshots", FixedEmbedder(HashEmbedder()), name)
         service.start()
         try:
             await service.wait_ready(30)
@@ -64,9 +62,7 @@ def open_replica(feeds: Client, tmp_path: Path) -> OpenReplica:
 
 @pytest.fixture
 def snapshots(redis: Client, tmp_path: Path) -> SnapshotJob:
-    return SnapshotJob(
-        redis, PARTITIONS, tmp_path / "snapshots", tmp_path / "job", FixedEmbedder(HashEmbedder()), every=1000
-    )
+    return SnapshotJob(redis, PARTITIONS, tmp_path / "snapshots", FixedEmbedder(HashEmbedder()), every=1000)
 
 
 @pytest.fixture(autouse=True)

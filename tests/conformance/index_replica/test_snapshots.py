@@ -124,12 +124,12 @@ def _alter_manifests(folder: Path) -> None:
         manifest.write_bytes(re.sub(rb'"covers":"\d', b'"covers":"9', manifest.read_bytes()))
 
 
-def _delete_graphs(folder: Path) -> None:
-    for path in folder.glob("*/vectors.hnsw"):
+def _delete_vectors(folder: Path) -> None:
+    for path in folder.glob("*/vectors.npy"):
         path.unlink()
 
 
-DAMAGES = [_delete_folder, _alter_newest, _alter_all, _cut_manifests, _alter_manifests, _delete_graphs]
+DAMAGES = [_delete_folder, _alter_newest, _alter_all, _cut_manifests, _alter_manifests, _delete_vectors]
 
 
 async def test_an_index_without_a_usable_snapshot_is_made_of_the_documents(
@@ -168,19 +168,18 @@ async def test_an_index_without_a_usable_snapshot_is_made_of_the_documents(
 async def test_a_worker_writes_a_snapshot_by_itself_where_a_usable_one_is_missing(
     pen: Pen, open_replica: OpenReplica, redis: Client, tmp_path: Path, queue: EmbeddingQueue
 ):
-    def job(name: str) -> SnapshotJob:
+    def job() -> SnapshotJob:
         """As of a worker that was started just now."""
-        folder, work = tmp_path / "snapshots", tmp_path / name
-        return SnapshotJob(redis, PARTITIONS, folder, work, FixedEmbedder(HashEmbedder()), every=1000)
+        return SnapshotJob(redis, PARTITIONS, tmp_path / "snapshots", FixedEmbedder(HashEmbedder()), every=1000)
 
     await pen.add_some(6, queue=queue)
-    assert await job("1").run(force=True) is not None
-    assert await job("2").run() is None
+    assert await job().run(force=True) is not None
+    assert await job().run() is None
     _alter_all(tmp_path / "snapshots")
-    healed = await job("3").run()
+    healed = await job().run()
     assert healed is not None
     assert healed.documents == 6 + 6 + 6
-    assert await job("4").run() is None
+    assert await job().run() is None
     async with open_replica("late") as late:
         assert late.snapshot == healed.name
         assert late.documents == 6 + 6 + 6
@@ -220,7 +219,7 @@ async def test_before_an_index_has_anything_of_a_partition_a_search_is_an_error_
         return await places(redis, keys)
 
     monkeypatch.setattr(comparing_module, "places", held_up)
-    service = ReplicaService(feeds, PARTITIONS, tmp_path / "w", tmp_path / "s", FixedEmbedder(HashEmbedder()))
+    service = ReplicaService(feeds, PARTITIONS, tmp_path / "s", FixedEmbedder(HashEmbedder()), "w")
     service.start()
     try:
         await wait_until(lambda: service.trouble is not None and "partitions 0, 1 " in service.trouble)
@@ -252,7 +251,7 @@ async def test_a_snapshot_answers_before_the_feed_behind_it_is_read_and_says_so(
 
     monkeypatch.setattr(following_module, "read_feed", held_up)
     service = ReplicaService(
-        feeds, PARTITIONS, tmp_path / "w", tmp_path / "snapshots", FixedEmbedder(HashEmbedder()), read_wait_s=0.05
+        feeds, PARTITIONS, tmp_path / "snapshots", FixedEmbedder(HashEmbedder()), "w", read_wait_s=0.05
     )
     service.start()
     try:
@@ -295,7 +294,7 @@ async def test_a_folder_that_cannot_be_written_leaves_the_feeds_whole(
 ):
     (tmp_path / "file").write_text("in the way")
     embedders = FixedEmbedder(HashEmbedder())
-    job = SnapshotJob(redis, PARTITIONS, tmp_path / "file" / "snapshots", tmp_path / "job", embedders, every=1)
+    job = SnapshotJob(redis, PARTITIONS, tmp_path / "file" / "snapshots", embedders, every=1)
     await pen.add_some(6)
     assert await job.run() is None
     assert "is not writable" in caplog.text

@@ -9,7 +9,6 @@ def test_the_bridge_loads_no_model_and_no_index():
         "numpy",
         "onnxruntime",
         "hnswlib",
-        "tantivy",
         "torch",
         "redis",
         "api.http",

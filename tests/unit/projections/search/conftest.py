@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from projections.documents.index_entry import IndexEntry
+from projections.search import vectors
 from projections.search.replica import IndexReplica
 from projections.search.terms import terms
 from projections.store.feed import Put, Vectors
@@ -19,7 +20,7 @@ T0 = 1_769_860_800_000
 @pytest.fixture
 def index(tmp_path: Path) -> IndexReplica:
     """An empty index."""
-    return IndexReplica(tmp_path / "index", DIMENSIONS, MODEL)
+    return IndexReplica(DIMENSIONS, MODEL)
 
 
 @pytest.fixture
@@ -72,3 +73,9 @@ def embed(index: IndexReplica) -> Callable[..., None]:
         index.apply(0, [Vectors(name, model, matrix.shape[1], matrix.astype("<f2").tobytes())])
 
     return embed
+
+
+@pytest.fixture
+def with_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors join a graph however few they are."""
+    monkeypatch.setattr(vectors, "GRAPH_FROM", 0)

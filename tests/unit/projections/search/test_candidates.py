@@ -39,9 +39,7 @@ def test_a_slip_is_a_letter_or_two_behind_the_first(term: str, other: str, slip:
     assert is_slip(term, other) is slip
 
 
-def correct(index: IndexReplica, query: str, allowed: Filter = ANYBODY, *, commit: bool = True) -> list[str]:
-    if commit:
-        index.commit()
+def correct(index: IndexReplica, query: str, allowed: Filter = ANYBODY) -> list[str]:
     asked = terms(query)
     return corrected(EmbeddedCandidates(index, allowed, 0), asked, asked)
 
@@ -69,13 +67,6 @@ def test_a_word_that_something_says_stays(index: IndexReplica, put: Put):
     put("mem_1", "The checkout is open.")
     put("mem_2", "checkouk")
     assert correct(index, "checkouk") == ["checkouk"]
-
-
-def test_a_word_that_was_just_written_stays(index: IndexReplica, put: Put):
-    put("mem_1", "The checkout is open.")
-    index.commit()
-    put("mem_2", "checkouk")
-    assert correct(index, "checkouk", commit=False) == ["checkouk"]
 
 
 def test_a_word_like_nothing_stays(index: IndexReplica, put: Put):
@@ -112,21 +103,17 @@ def test_what_the_reader_may_not_find_keeps_no_word_from_correction(
     put("mem_1", "The project is called zepelin.", **fields)
     put("mem_2", "The project is called zeppelin.")
     assert correct(index, "zepelin", BOB) == ["zeppelin"]
-    put("mem_3", "zepelin", **fields)
-    assert correct(index, "zepelin", BOB, commit=False) == ["zeppelin"]
 
 
 def test_a_removed_word_corrects_nothing(index: IndexReplica, put: Put):
     put("mem_1", "The project is called zeppelin.")
-    index.commit()
     index.apply(0, [Remove("mem_1")])
-    assert correct(index, "zepelin", commit=False) == ["zepelin"]
+    assert correct(index, "zepelin") == ["zepelin"]
 
 
 def test_a_misspelled_question_finds_what_it_asks_for(index: IndexReplica, put: Put):
     put("mem_1", "The payment provider rejects large amounts.")
     put("mem_2", "Deploys go out on Tuesday.")
-    index.commit()
     found = search(index, Question(text="paymnet provder", vector=None), ANYBODY)
     assert [hit.id for hit in found] == ["mem_1"]
 

@@ -45,12 +45,11 @@ def test_similarity_and_recency_are_mixed_as_memex_does(index: IndexReplica, put
     embed(put("mem_near", "x", occurred_ms=T0 - 60 * DAY, importance=0.0), [1, 0, 0, 0])
     embed(put("mem_new", "tea", occurred_ms=T0 - 3 * DAY, importance=10.0), [0.6, 0.8, 0, 0])
     hits = similar(index)
-    cosine = float(np.float16(0.6))
     wanted = {
         "mem_near": 0.7 + 0.3 * exp(-log(2) / 30 * 60),
-        "mem_new": 0.7 * cosine + 0.3 * exp(-log(2) / 30 * 3),
+        "mem_new": 0.7 * 0.6 + 0.3 * exp(-log(2) / 30 * 3),
     }
-    assert {hit.id: hit.score for hit in hits} == pytest.approx(wanted, rel=1e-6)
+    assert {hit.id: hit.score for hit in hits} == pytest.approx(wanted, abs=2e-3), "vectors are rounded to bytes"
     assert ids(hits) == ["mem_near", "mem_new"]
     (near, _) = hits
     assert near.explain == {"similarity": 1.0, "recency": pytest.approx(0.25)}
@@ -87,16 +86,11 @@ def test_a_weak_match_is_returned(index: IndexReplica, put: Put, embed: Embed):
     assert hit.explain["similarity"] == -1
 
 
-@pytest.mark.parametrize("committed", [False, True])
-def test_what_has_no_vector_yet_is_as_similar_as_its_words(
-    index: IndexReplica, put: Put, embed: Embed, committed: bool
-):
+def test_what_has_no_vector_yet_is_as_similar_as_its_words(index: IndexReplica, put: Put, embed: Embed):
     for n in range(200):
         embed(put(f"mem_{n:03d}", "x", occurred_ms=T0 - DAY), [1, 0, 0, 0])
     put("mem_new", "green tea", occurred_ms=T0)
     put("mem_other", "coffee", occurred_ms=T0)
-    if committed:
-        index.commit()
     found = {hit.id: hit.explain["similarity"] for hit in similar(index, "green tea leaf", limit=99, shown=20)}
     assert found["mem_new"] == pytest.approx(2 / 3)
     assert found["mem_other"] == 0
@@ -110,9 +104,7 @@ def test_without_any_vector_words_and_recency_decide(index: IndexReplica, put: P
     for n in range(100):
         put(f"mem_{n:03d}", "coffee", occurred_ms=T0 - DAY, recorded_ms=T0 + n)
     put("mem_old", "tea", occurred_ms=T0 - DAY, recorded_ms=T0 - 1)
-    for _ in range(2):
-        assert ids(similar(index, vector=None, limit=3)) == ["mem_old", "mem_090", "mem_091"]
-        index.commit()
+    assert ids(similar(index, vector=None, limit=3)) == ["mem_old", "mem_090", "mem_091"]
 
 
 def test_the_empty_index_has_nothing_similar(index: IndexReplica):
@@ -127,31 +119,23 @@ def test_reciprocal_ranks_are_summed_and_lifted_when_recent(index: IndexReplica,
     embed(put("obs_both", "tea", occurred_ms=T0), [1, 0, 0, 0])
     embed(put("obs_near", "x", occurred_ms=T0 - 7 * DAY), [0.9, 0.1, 0, 0])
     put("obs_word", "tea with milk and sugar", occurred_ms=T0 - 30 * DAY)
-    hits: list[Hit] = []
-    for _ in range(2):
-        hits = rrf(index)
-        assert ids(hits) == ["obs_both", "obs_near", "obs_word"]
-        assert [hit.score for hit in hits] == [
-            pytest.approx(2 * (1 / 60 + 1 / 60)),
-            pytest.approx((1 + exp(-0.7)) / 61),
-            pytest.approx((1 + exp(-3)) / 61),
-        ]
-        index.commit()
+    hits = rrf(index)
+    assert ids(hits) == ["obs_both", "obs_near", "obs_word"]
+    assert [hit.score for hit in hits] == [
+        pytest.approx(2 * (1 / 60 + 1 / 60)),
+        pytest.approx((1 + exp(-0.7)) / 61),
+        pytest.approx((1 + exp(-3)) / 61),
+    ]
     assert hits[0].explain == {"vector": 1 / 60, "text": 1 / 60, "recency": 2.0}
     assert hits[1].explain.keys() == {"vector", "recency"}
 
 
-@pytest.mark.parametrize("committed", [False, True])
-def test_what_has_no_vector_yet_is_found_by_some_of_the_words(
-    index: IndexReplica, put: Put, embed: Embed, committed: bool
-):
+def test_what_has_no_vector_yet_is_found_by_some_of_the_words(index: IndexReplica, put: Put, embed: Embed):
     """It stands in the list of the near ones, by the share of the words; what says them all is in the text list."""
     embed(put("obs_near", "x"), [0.6, 0.8, 0, 0])
     put("obs_new", "a pool of twenty places")
     put("obs_all", "many places in the pool")
     put("obs_else", "nothing of it")
-    if committed:
-        index.commit()
     hits = rrf(index, "how many places has the pool?")
     assert ids(hits) == ["obs_all", "obs_new", "obs_near"]
     assert [hit.explain.keys() & {"vector", "text"} for hit in hits] == [{"text"}, {"vector"}, {"vector"}]
@@ -176,13 +160,10 @@ def test_each_mode_has_its_list(index: IndexReplica, put: Put, embed: Embed):
     assert ids(rrf(index, vector=None)) == ["obs_word"]
 
 
-@pytest.mark.parametrize("committed", [False, True])
-def test_the_text_list_wants_all_the_words(index: IndexReplica, put: Put, committed: bool):
+def test_the_text_list_wants_all_the_words(index: IndexReplica, put: Put):
     """Of the first ten; stop words and operators are none."""
     put("obs_1", "the deploy token has expired")
     put("obs_2", "the deploy script")
-    if committed:
-        index.commit()
     assert ids(rrf(index, "deploy & (tokens): !", vector=None)) == ["obs_1"]
     assert sorted(ids(rrf(index, "deploy", vector=None))) == ["obs_1", "obs_2"]
     assert ids(rrf(index, "deploy nothing", vector=None)) == []
@@ -193,7 +174,6 @@ def test_the_text_list_wants_all_the_words(index: IndexReplica, put: Put, commit
 def test_each_list_is_twice_as_long_as_what_is_shown(index: IndexReplica, put: Put, embed: Embed):
     for n in range(30):
         embed(put(f"obs_{n:02d}", "tea" + " x" * n), [1, n / 10, 0, 0])
-    index.commit()
     assert ids(rrf(index, limit=99, shown=5)) == [f"obs_{n:02d}" for n in range(10)]
     assert ids(rrf(index, limit=5)) == [f"obs_{n:02d}" for n in range(5)]
 

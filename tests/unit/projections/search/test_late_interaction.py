@@ -30,7 +30,7 @@ def naive(query: Sequence[Sequence[int]], document: Sequence[Sequence[int]]) -> 
 def test_the_similarity_is_the_mean_of_the_best_product_of_each_token(
     query: list[list[int]], documents: list[list[list[int]]], absent: int
 ):
-    index = VectorIndex(3, graph=False, of=np.int8)
+    index = VectorIndex(3, search=False)
     for ordinal, document in enumerate(documents):
         if document:
             index.put(ordinal, np.array(document, np.int8))
@@ -84,7 +84,7 @@ def test_the_document_with_the_tokens_of_the_question_comes_first(index: IndexRe
 
 def test_without_tokens_nothing_changes(index: IndexReplica, entry: Callable[..., object], tmp_path: Path):
     fill(index, entry, {"obs_1": axis(5, 6), "obs_2": axis(7, 8), "obs_3": axis(9)})
-    plain = IndexReplica(tmp_path / "plain", 4, MODEL)
+    plain = IndexReplica(4, MODEL)
     fill(plain, entry, dict.fromkeys(TEXTS))
     assert ask(index, None) == ask(plain, None) == ask(plain, axis(5))
     assert len(plain.tokens) == 0
@@ -95,12 +95,12 @@ def test_snapshots_have_the_tokens_of_the_living_documents(
 ):
     fill(index, entry, {"obs_1": axis(5, 6), "obs_2": axis(7, 8), "obs_3": None})
     index.apply(0, [Remove("obs_1")])
-    compacted = snapshots.compacted(index, tmp_path / "compacted")
+    compacted = snapshots.compacted(index)
     for number, saved in enumerate((index, compacted)):
         folder = tmp_path / f"snapshots-{number}"
         manifest = snapshots.save(saved, {0: FeedPosition()}, folder, "01")
         assert not np.load(folder / "01" / "tokens.npy")[:, [5, 6]].any(), "those of the removed document"
-        loaded = snapshots.load(folder / "01", manifest, tmp_path / f"loaded-{number}")
+        loaded = snapshots.load(folder / "01", manifest)
         living: list[int] = ordinals(loaded.alive).tolist()
         of_name = {loaded.ids[at]: loaded.tokens.rows(at).tolist() for at in living}
         assert of_name == {"obs_2": axis(7, 8).tolist(), "obs_3": []}

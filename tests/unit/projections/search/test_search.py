@@ -11,7 +11,7 @@ from projections.search import search as module
 from projections.search.embedded import search
 from projections.search.question import Filter, Hit, Question
 from projections.search.ranking import GROUPS, Mode
-from projections.search.replica import MAX_TAIL, IndexReplica
+from projections.search.replica import IndexReplica
 from projections.store import feed
 from projections.store.feed import Remove
 
@@ -30,14 +30,9 @@ def ask(text: str = "tea", *, vector: Any = None, **fields: Any) -> Question:
 
 
 def found(index: IndexReplica, text: str = "tea", **allowed: Any) -> set[str]:
-    """The ids found for a text under a filter, the same before and after a commit."""
+    """The ids found for a text under a filter."""
     given: dict[str, Any] = {"tenant": "default", **allowed}
-    allow = Filter(**given)
-    before = {hit.id for hit in search(index, ask(text, limit=100), allow)}
-    index.commit()
-    after = {hit.id for hit in search(index, ask(text, limit=100), allow)}
-    assert before == after
-    return after
+    return {hit.id for hit in search(index, ask(text, limit=100), Filter(**given))}
 
 
 def ids(hits: list[Hit]) -> list[str]:
@@ -58,9 +53,7 @@ def test_tenants_do_not_see_each_other_by_vector(index: IndexReplica, put: Put, 
 
 def test_changing_types_files_and_concepts_takes_effect_at_once(index: IndexReplica, put: Put):
     put("mem_1", "tea", types=["semantic"], files=["a.py"])
-    index.commit()
     put("mem_1", "tea", types=["procedural"], files=["b.py"])
-    assert index.tail == set(), "the lexical index does not know them"
     assert found(index, types=["semantic"]) == found(index, files=["a.py"]) == set()
     assert found(index, types=["procedural"], files=["b.py"]) == {"mem_1"}
 
@@ -73,20 +66,16 @@ def test_changing_types_files_and_concepts_takes_effect_at_once(index: IndexRepl
         ({"agent_id": "ada"}, {"agent_id": "bob"}),
     ],
 )
-def test_another_tag_with_the_same_text_reaches_the_lexical_index(
+def test_another_tag_with_the_same_text_takes_effect_at_once(
     index: IndexReplica, put: Put, embed: Embed, before: dict[str, Any], after: dict[str, Any]
 ):
     """And the vector stays."""
     old, new = dict[str, Any](before), dict[str, Any](after)
     embed(put("mem_1", "tea", **before), [1, 0, 0, 0])
-    index.commit()
     put("mem_1", "tea", **after)
-    for _ in range(2):
-        assert found(index, **old) == set()
-        assert found(index, **new) == {"mem_1"}
-        index.commit()
+    assert found(index, **old) == set()
+    assert found(index, **new) == {"mem_1"}
     assert ids(search(index, ask(mode="vector", vector=TEA), ANYTHING)) == ["mem_1"]
-    assert index.lexical.saying("tea") == [0]
 
 
 def test_another_agent_with_the_same_text_is_its_author(index: IndexReplica, put: Put):
@@ -96,16 +85,8 @@ def test_another_agent_with_the_same_text_is_its_author(index: IndexReplica, put
     assert found(index, from_ms=T0 + 1) == {"mem_1"}
 
 
-def test_superseding_does_not_write_to_the_lexical_index_again(index: IndexReplica, put: Put):
-    put("mem_1", "tea")
-    index.commit()
-    put("mem_1", "tea", retired_ms=T0, expires_ms=T0, audience=["ada"])
-    assert index.tail == set()
-
-
 def test_restricting_a_memory_hides_it_at_once(index: IndexReplica, put: Put, embed: Embed):
     embed(put("mem_1", "tea"), [1, 0, 0, 0])
-    index.commit()
     put("mem_1", "tea", audience=["ada"])
     for mode in ("hybrid", "lexical", "vector"):
         assert search(index, ask(mode=mode, vector=TEA), ANYTHING) == []
@@ -114,29 +95,9 @@ def test_restricting_a_memory_hides_it_at_once(index: IndexReplica, put: Put, em
     assert found(index) == {"mem_1"}
 
 
-def test_a_document_is_found_before_any_commit(index: IndexReplica, put: Put):
-    put("mem_1", "green tea")
-    assert index.tail == {0}
-    assert ids(search(index, ask(), ANYTHING)) == ["mem_1"]
-    index.commit()
-    assert index.tail == set()
-    assert ids(search(index, ask(), ANYTHING)) == ["mem_1"]
-
-
-def test_the_tail_is_committed_before_it_grows_long(index: IndexReplica, put: Put):
-    for n in range(MAX_TAIL + 10):
-        put(f"mem_{n}", f"tea w{n}")
-    assert len(index.tail) <= MAX_TAIL
-    assert ids(search(index, ask("w3"), ANYTHING))[0] == "mem_3"
-    assert ids(search(index, ask(f"w{MAX_TAIL + 9}"), ANYTHING))[0] == f"mem_{MAX_TAIL + 9}"
-
-
-@pytest.mark.parametrize("committed", [False, True])
-def test_a_removed_document_is_not_found(index: IndexReplica, put: Put, embed: Embed, committed: bool):
+def test_a_removed_document_is_not_found(index: IndexReplica, put: Put, embed: Embed):
     embed(put("mem_1", "tea"), [1, 0, 0, 0])
     put("mem_2", "tea")
-    if committed:
-        index.commit()
     index.apply(0, [Remove("mem_1")])
     assert found(index) == {"mem_2"}
     assert ids(search(index, ask(mode="vector", vector=TEA), ANYTHING)) == []
@@ -150,15 +111,12 @@ def test_a_removed_document_leaves_nothing_behind_to_be_read(index: IndexReplica
     index.apply(0, [Remove("mem_1")])
     assert "mem_1" not in index.ids
     assert not held.any()
-    index.commit()
-    assert [*index.lexical.all_terms()] == []
     assert index.facets.dump() == {}
 
 
 def test_a_document_with_another_text_is_found_by_the_new_one(index: IndexReplica, put: Put, embed: Embed):
     """And no longer has the old text's vector."""
     embed(put("lsn_1", "green tea"), [1, 0, 0, 0])
-    index.commit()
     put("lsn_1", "black coffee")
     assert found(index, "tea") == set()
     assert found(index, "coffee") == {"lsn_1"}
@@ -359,7 +317,6 @@ def test_equal_scores_are_ordered_by_id_whatever_came_first(index: IndexReplica,
     names = [f"mem_{n:03d}" for n in range(400)]
     for name in np.random.default_rng(3).permutation(names).tolist():
         embed(put(name, "tea"), [1, 0, 0, 0])
-    index.commit()
     for mode in ("hybrid", "lexical", "vector"):
         assert ids(search(index, ask(mode=mode, vector=TEA, limit=30), ANYTHING)) == names[:30]
 
@@ -368,32 +325,26 @@ def test_the_order_is_the_same_every_time(index: IndexReplica, put: Put, embed: 
     """Also among equals: the same index and question give the same list, score by score."""
     for n in range(60):
         embed(put(f"mem_{n}", "tea", episode="s" if n % 3 else ""), [1, 0, 0, 0])
-    index.commit()
     first = search(index, ask(vector=TEA, limit=60), ANYTHING)
     assert len(first) == 60
     for _ in range(5):
         assert search(index, ask(vector=TEA, limit=60), ANYTHING) == first
 
 
-def test_a_filter_that_the_lexical_index_does_not_know_looks_deeper(
-    index: IndexReplica, put: Put, monkeypatch: pytest.MonkeyPatch
-):
-    """The best hundred are all out of the span of time; the one within it is found."""
+def test_what_a_filter_leaves_out_takes_no_places(index: IndexReplica, put: Put, monkeypatch: pytest.MonkeyPatch):
+    """The best hundred and more are all out of the span of time; the one within it is found."""
     monkeypatch.setattr(module, "CANDIDATES", 10)
     for n in range(150):
         put(f"mem_{n}", "tea tea tea", occurred_ms=T0)
     put("mem_old", "tea and very much else that makes it a worse match", occurred_ms=T0 - DAY)
-    index.commit()
     assert found(index, to_ms=T0 - 1) == {"mem_old"}
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "lexical"])
 def test_the_one_document_of_a_file_is_found_however_bad_a_match_it_is(index: IndexReplica, put: Put, mode: Mode):
-    """Deeper than tantivy is ever asked to look."""
     for n in range(800):
         put(f"mem_{n}", "tea tea tea")
     put("mem_far", "tea and very much else that makes it a worse match", files=["a.py"])
-    index.commit()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "CANDIDATES", 2)
         hits = search(index, ask(mode=mode, limit=5), replace(ANYTHING, files=["a.py"]))
@@ -403,7 +354,7 @@ def test_the_one_document_of_a_file_is_found_however_bad_a_match_it_is(index: In
 def test_many_forgotten_documents_do_not_hide_the_one_that_is_left(
     index: IndexReplica, put: Put, monkeypatch: pytest.MonkeyPatch
 ):
-    """What is forgotten must leave the lexical index, or it fills the candidates of every later search."""
+    """Or it would fill the candidates of every later search."""
     monkeypatch.setattr(module, "CANDIDATES", 2)
     for n in range(400):
         put(f"mem_{n}", "tea tea tea")
@@ -413,7 +364,7 @@ def test_many_forgotten_documents_do_not_hide_the_one_that_is_left(
 
 
 def test_an_index_without_dimensions_searches_by_words(tmp_path: Path, entry: Callable[..., IndexEntry]):
-    plain = IndexReplica(tmp_path / "plain", 0, "none")
+    plain = IndexReplica(0, "none")
     asked = ask(vector=np.empty(0, np.float32))
     assert search(plain, asked, ANYTHING) == []
     plain.apply(0, [feed.Put(entry("mem_1", "tea"))])

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ from projections.search import snapshots
 from projections.search import vectors as module
 from projections.search.columns import TermRows
 from projections.search.embedded import search
-from projections.search.question import BitMap, Filter, Hit, Question, bitmap, ordinals
+from projections.search.question import BitMap, Filter, Hit, Matching, Question
 from projections.search.ranking import Pool, score
 from projections.search.replica import FeedPosition, IndexReplica
 from projections.search.snapshots import compacted
@@ -41,6 +41,10 @@ def filled(rows: Rows) -> VectorIndex:
     return vectors
 
 
+def among(members: Iterable[int]) -> Matching:
+    return Matching(BitMap(members))
+
+
 def truth(rows: Rows, query: Rows, allowed: set[int], count: int) -> list[int]:
     order = np.argsort(-(rows @ query), kind="stable").tolist()
     return [ordinal for ordinal in order if ordinal in allowed][:count]
@@ -53,32 +57,37 @@ def crowd() -> tuple[Rows, VectorIndex]:
     return rows, filled(rows)
 
 
+@pytest.mark.parametrize("graph", [False, True], ids=["codes", "graph"])
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.1], ids=["all match", "half", "a tenth"])
 def test_the_approximate_search_finds_what_the_exact_one_finds(
-    crowd: tuple[Rows, VectorIndex], share: float, monkeypatch: pytest.MonkeyPatch
+    crowd: tuple[Rows, VectorIndex], share: float, graph: bool, monkeypatch: pytest.MonkeyPatch
 ):
     """recall@10 of 50 queries is at least 0.95, whatever share of the documents matches."""
     _, vectors = crowd
     allowed = set(np.random.default_rng(1).permutation(3000)[: int(3000 * share)].tolist())
     queries = random_rows(50, 32, SEED + 1)
-    exact = [vectors.nearest(query, BitMap(allowed), 10).tolist() for query in queries]
+    exact = [vectors.nearest(query, among(allowed), 10).tolist() for query in queries]
     monkeypatch.setattr(module, "EXACT_BELOW", 5)
-    approximate = [vectors.nearest(query, BitMap(allowed), 10).tolist() for query in queries]
+    monkeypatch.setattr(module, "SCORED", 1_000)
+    if graph:
+        monkeypatch.setattr(module, "GRAPH_FROM", 0)
+        vectors.link()
+    approximate = [vectors.nearest(query, among(allowed), 10).tolist() for query in queries]
     assert all(len(found) == 10 and allowed.issuperset(found) for found in approximate)
     recall = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(approximate, exact, strict=True)])
     assert recall >= 0.95
 
 
 def test_the_exact_search_is_exact(crowd: tuple[Rows, VectorIndex]):
-    """Up to float16: no document left out is better than one found by more than half precision can tell."""
+    """No document left out is better than one found by more than bytes can tell."""
     rows, vectors = crowd
     allowed = set(range(0, 3000, 3))
     for query in random_rows(20, 32, SEED + 2):
-        found = vectors.nearest(query, BitMap(allowed), 10).tolist()
+        found = vectors.nearest(query, among(allowed), 10).tolist()
         scores = rows @ query
         wanted = truth(rows, query, allowed, 10)
-        assert np.allclose(scores[found], scores[wanted], atol=2e-3)
-        assert np.all(np.diff(scores[found]) <= 2e-3)
+        assert np.allclose(scores[found], scores[wanted], atol=1e-2)
+        assert np.all(np.diff(scores[found]) <= 1e-2)
 
 
 def test_deleted_vectors_never_come_back(monkeypatch: pytest.MonkeyPatch):
@@ -95,7 +104,7 @@ def test_deleted_vectors_never_come_back(monkeypatch: pytest.MonkeyPatch):
     assert len(vectors) == len(left)
     for exact_below in (20_000, 5):
         monkeypatch.setattr(module, "EXACT_BELOW", exact_below)
-        found = vectors.nearest(query, BitMap(range(650)), 100).tolist()
+        found = vectors.nearest(query, among(range(650)), 100).tolist()
         assert len(found) == len(set(found)) == 100
         assert left.issuperset(found)
 
@@ -106,7 +115,7 @@ def test_when_deletions_leave_the_graph_too_few_the_exact_search_answers(monkeyp
     vectors = filled(random_rows(50, 8))
     for ordinal in range(47):
         vectors.remove(ordinal)
-    assert sorted(vectors.nearest(axis(*[1.0] * 8)[0], BitMap(range(50)), 10).tolist()) == [47, 48, 49]
+    assert sorted(vectors.nearest(axis(*[1.0] * 8)[0], among(range(50)), 10).tolist()) == [47, 48, 49]
 
 
 def test_few_matches_far_from_the_query_are_found_among_many(monkeypatch: pytest.MonkeyPatch):
@@ -115,8 +124,8 @@ def test_few_matches_far_from_the_query_are_found_among_many(monkeypatch: pytest
     rows = random_rows(1000, 8)
     vectors = filled(rows)
     far = truth(rows, rows[0], set(range(1000)), 1000)[-20:]
-    found = vectors.nearest(rows[0], BitMap(far), 10).tolist()
-    assert found == truth(rows.astype(np.float16).astype(np.float32), rows[0], set(far), 10)
+    found = vectors.nearest(rows[0], among(far), 10).tolist()
+    assert set(found[:9]) <= set(truth(rows, rows[0], set(far), 10))
 
 
 def test_a_document_of_several_chunks_scores_by_its_best():
@@ -125,7 +134,7 @@ def test_a_document_of_several_chunks_scores_by_its_best():
     vectors.put(1, axis(1, 1, 0).astype(np.float16))
     query = axis(1, 0, 0)[0]
     assert vectors.cosine(query, np.array([0, 1])).tolist() == pytest.approx([1.0, 0.7071], abs=1e-3)
-    assert vectors.nearest(query, BitMap([0, 1]), 10).tolist() == [0, 1]
+    assert vectors.nearest(query, among([0, 1]), 10).tolist() == [0, 1]
     assert len(vectors) == 2
 
 
@@ -134,7 +143,7 @@ def test_several_chunks_count_once_in_the_graph_too(monkeypatch: pytest.MonkeyPa
     vectors = VectorIndex(3)
     for ordinal in range(40):
         vectors.put(ordinal, np.vstack([axis(1, ordinal / 100, 0), axis(1, 0, ordinal / 100)]).astype(np.float16))
-    found = vectors.nearest(axis(1, 0, 0)[0], BitMap(range(40)), 10).tolist()
+    found = vectors.nearest(axis(1, 0, 0)[0], among(range(40)), 10).tolist()
     assert len(set(found)) == len(found) == 10
     assert 0 in found
     assert max(found) < 15
@@ -155,7 +164,7 @@ def test_a_document_without_vectors_has_no_cosine_and_is_not_found():
     vectors.put(2, axis(1, 0, 0).astype(np.float16))
     cosine = vectors.cosine(axis(1, 0, 0)[0], np.array([0, 2, 999]))
     assert np.isnan(cosine).tolist() == [True, False, True]
-    assert vectors.nearest(axis(1, 0, 0)[0], BitMap([0, 2, 999]), 10).tolist() == [2]
+    assert vectors.nearest(axis(1, 0, 0)[0], among([0, 2, 999]), 10).tolist() == [2]
     assert [vectors.has(n) for n in (0, 2, 999)] == [False, True, False]
 
 
@@ -165,20 +174,20 @@ def test_removing_what_is_not_there_does_nothing():
     vectors.remove(0)
     vectors.remove(0)
     assert len(vectors) == 0
-    assert vectors.nearest(axis(1, 0, 0)[0], BitMap([0]), 10).tolist() == []
+    assert vectors.nearest(axis(1, 0, 0)[0], among([0]), 10).tolist() == []
 
 
 def test_without_vectors_nothing_is_near():
     vectors = VectorIndex(0)
     assert len(vectors) == 0
     empty = np.empty(0, np.float32)
-    assert vectors.nearest(empty, BitMap([1, 2]), 10).tolist() == []
+    assert vectors.nearest(empty, among([1, 2]), 10).tolist() == []
     assert np.isnan(vectors.cosine(empty, np.array([1, 2]))).all()
     assert not vectors.has(0)
 
 
 def test_nothing_matching_nothing_found():
-    assert filled(axis(1, 0, 0)).nearest(axis(1, 0, 0)[0], BitMap(), 10).tolist() == []
+    assert filled(axis(1, 0, 0)).nearest(axis(1, 0, 0)[0], among([]), 10).tolist() == []
 
 
 @pytest.mark.parametrize("dimensions", [0, 8])
@@ -192,12 +201,12 @@ def test_vectors_survive_a_snapshot(tmp_path: Path, dimensions: int, monkeypatch
     loaded = VectorIndex.load(tmp_path, dimensions)
     assert len(loaded) == len(vectors)
     if not dimensions:
-        assert loaded.nearest(np.empty(0, np.float32), BitMap([1]), 10).tolist() == []
+        assert loaded.nearest(np.empty(0, np.float32), among([1]), 10).tolist() == []
         return
     everything = np.arange(210)
     for exact_below in (20_000, 5):
         monkeypatch.setattr(module, "EXACT_BELOW", exact_below)
-        mine, other = (one.nearest(rows[0], BitMap(range(200)), 20).tolist() for one in (vectors, loaded))
+        mine, other = (one.nearest(rows[0], among(range(200)), 20).tolist() for one in (vectors, loaded))
         assert mine == other
         assert all(n % 4 for n in mine)
     for ordinal in range(200, 1500):
@@ -205,7 +214,7 @@ def test_vectors_survive_a_snapshot(tmp_path: Path, dimensions: int, monkeypatch
     assert np.array_equal(
         vectors.cosine(rows[0], everything[:200]), loaded.cosine(rows[0], everything[:200]), equal_nan=True
     )
-    assert loaded.nearest(random_rows(1, dimensions, 1234)[0], BitMap(range(1500)), 1).tolist() == [1234]
+    assert loaded.nearest(random_rows(1, dimensions, 1234)[0], among(range(1500)), 1).tolist() == [1234]
 
 
 MODEL, DIMENSIONS = "test-model", 4
@@ -222,7 +231,7 @@ MakeEntry = Callable[..., IndexEntry]
 
 @pytest.fixture
 def index(tmp_path: Path) -> IndexReplica:
-    return IndexReplica(tmp_path / "index", DIMENSIONS, MODEL, TABLE)
+    return IndexReplica(DIMENSIONS, MODEL, TABLE)
 
 
 @pytest.fixture
@@ -292,11 +301,12 @@ def test_a_removed_document_is_gone_from_the_graph_and_from_what_waits_for_it(
     assert not {"obs_1", "obs_5"} & set(ids(ask(dogs_and_cars, "dogs", mode="vector")))
 
 
+@pytest.mark.usefixtures("with_graph")
 def test_what_joins_the_graph_is_found_as_before(index: IndexReplica, entry: MakeEntry):
     """3,000 documents, more than are scored one by one; the query's own terms are nearest."""
     texts = ["dog bark", "puppy bark dog", "car", "engine car engine", "dog car"]
     index.apply(0, [Put(entry(f"obs_{n:04}", f"{texts[n % 5]} {'engine ' * (n % 7)}")) for n in range(3000)])
-    everything = bitmap(ordinals(index.alive))
+    everything = Matching(index.alive)
     assert index.table is not None
     query = index.table.embed_query(["dog", "bark"])
     assert query is not None
@@ -309,6 +319,7 @@ def test_what_joins_the_graph_is_found_as_before(index: IndexReplica, entry: Mak
     assert after[1][:10].tolist() == before[1][:10].tolist()
 
 
+@pytest.mark.usefixtures("with_graph")
 class TestSnapshots:
     def test_static_vectors_come_back_and_those_outside_the_graph_are_still_to_join_it(
         self, dogs_and_cars: IndexReplica, entry: MakeEntry, tmp_path: Path
@@ -333,20 +344,20 @@ class TestSnapshots:
         dogs_and_cars.apply(0, [vectors("obs_2", [1, 0, 0, 0])])
         snapshots.save(dogs_and_cars, AT, tmp_path / "snapshots", "01")
         loaded = load(tmp_path, None)
-        assert loaded.vectors.has_graph
+        assert loaded.vectors.searches
         assert loaded.vectors.unlinked == 1
         assert ids(ask(loaded, "dogs", [1, 0, 0, 0], mode="vector"))[0] == "obs_2"
 
     @pytest.mark.parametrize("table", [TABLE, OTHER], ids=["the same table", "another one"])
     def test_a_compacted_index_has_them(self, dogs_and_cars: IndexReplica, table: StaticTable, tmp_path: Path):
         dogs_and_cars.apply(0, [Remove("obs_2")])
-        fresh = compacted(dogs_and_cars, tmp_path / "fresh", without_vectors_for=(MODEL, DIMENSIONS, table))
+        fresh = compacted(dogs_and_cars, without_vectors_for=(MODEL, DIMENSIONS, table))
         assert fresh.table is table
         assert ids(ask(fresh, "dogs", mode="vector"))[:1] == (["obs_1"] if table is TABLE else [])
 
 
 def load(tmp_path: Path, table: StaticTable | None) -> IndexReplica:
-    found = snapshots.load_newest(tmp_path / "snapshots", MODEL, tmp_path / "work", table=table)
+    found = snapshots.load_newest(tmp_path / "snapshots", MODEL, table=table)
     assert found is not None
     return found[0]
 
@@ -358,7 +369,7 @@ class TestTableOfAnotherModel:
 
     @pytest.fixture
     def index(self, tmp_path: Path) -> IndexReplica:
-        return IndexReplica(tmp_path / "index", DIMENSIONS, MODEL, self.table)
+        return IndexReplica(DIMENSIONS, MODEL, self.table)
 
     def test_the_models_vectors_are_found_in_a_graph_of_their_own(
         self, index: IndexReplica, entry: MakeEntry, tmp_path: Path
@@ -370,7 +381,7 @@ class TestTableOfAnotherModel:
         assert ids(ask(index, "dogs", rows[7].tolist()))[0] == "obs_0007"
         snapshots.save(index, AT, tmp_path / "snapshots", "01")
         loaded = load(tmp_path, self.table)
-        assert (loaded.vectors.has_graph, loaded.unlinked) == (True, 0)
+        assert (loaded.vectors.searches, loaded.unlinked) == (True, 0)
         assert ids(ask(loaded, "dogs", rows[7].tolist()))[0] == "obs_0007"
 
     @pytest.mark.parametrize(("asked", "sure"), [("собака лает", False), ("dogs bark", True)])

@@ -64,7 +64,7 @@ class Following(ReplicaService):
 
 
 async def test_a_read_waits_until_all_of_its_token_is_applied(tmp_path: Path):
-    following = Following(cast(Client, None), 1, tmp_path, tmp_path, cast(Embedders, None))
+    following = Following(cast(Client, None), 1, tmp_path, cast(Embedders, None), "reader")
     read = asyncio.create_task(following.wait_for(Token({0: Position(5, 0)}), 30))
     await asyncio.sleep(0)
     await following.cover(4)
