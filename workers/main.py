@@ -47,6 +47,7 @@ from projections.search_engine.room import EngineNames, SearchEngineIndexes, Ser
 from projections.vectors.embedder import Embedder
 from workers.host import RunnerHost
 from workers.queue import Job, JobQueue, build_worker, run_worker
+from workers.snapshotting import ApartSnapshotJob
 from workers.upkeep import Condense, Upkeep
 
 logger = logging.getLogger(__name__)
@@ -208,7 +209,7 @@ class _Services(NamedTuple):
     def snapshots(self) -> SnapshotJob:
         """The job that writes snapshots."""
         settings = self.settings
-        snapshots = SnapshotJob(
+        snapshots = ApartSnapshotJob(
             self.redis, settings.partitions, settings.snapshots, work_folder(settings.cache_dir / "snapshots"),
             self.embedders, settings.snapshot_every, lambda: self.host.pressed,
         )  # fmt: skip
