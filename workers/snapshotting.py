@@ -11,10 +11,10 @@ import sys
 import threading
 from asyncio.subprocess import PIPE
 from functools import partial
+from subprocess import CalledProcessError
 
 from msgspec import json
 
-from ingest.errors import MnemologError
 from ingest.platform.connections import connect
 from ingest.platform.processes import load_without_collecting
 from ingest.platform.settings import from_environment
@@ -25,23 +25,18 @@ from projections.search.snapshots import SnapshotJob, SnapshotManifest
 from projections.search.waiting import work_folder
 
 
-class SnapshotFailed(MnemologError):
-    """The process that was to write a snapshot failed; the worker's log has its error."""
-
-    code = "snapshot_failed"
-
-
 class ApartSnapshotJob(SnapshotJob):
     """The job of a worker, which decides and holds the lease; another process loads the index and writes."""
 
     async def write(self, *, compact: bool) -> SnapshotManifest:
+        """See SnapshotJob. Raises CalledProcessError; the worker's log has the error of the process."""
         command = [sys.executable, "-m", "workers.snapshotting", *["compact"] * compact]
         process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
         assert process.stdout is not None
         try:
             printed = await process.stdout.read()
             if status := await process.wait():
-                raise SnapshotFailed(f"the process that writes snapshots ended with status {status}")
+                raise CalledProcessError(status, command)
             return json.decode(printed, type=SnapshotManifest)
         finally:
             if process.returncode is None:
@@ -65,13 +60,9 @@ async def _snapshot(*, compact: bool) -> SnapshotManifest:
         await redis.aclose()
 
 
-def _end_with_parent() -> None:
-    os.read(sys.stdin.fileno(), 1)
-    os._exit(1)
-
-
 if __name__ == "__main__":
     os.nice(5)
     load_without_collecting()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    # reading waits until the worker ends
+    threading.Thread(target=lambda: (os.read(sys.stdin.fileno(), 1), os._exit(1)), daemon=True).start()
     sys.stdout.buffer.write(json.encode(asyncio.run(_snapshot(compact="compact" in sys.argv))))
