@@ -25,6 +25,7 @@ from ingest.log.position import Position
 from ingest.log.scripts import bound_embed_queues, finish_embedding
 from ingest.platform.connections import Client
 from ingest.platform.partial import UNREACHABLE
+from ingest.platform.processes import give_back
 from ingest.platform.redis_client import is_out_of_memory
 from ingest.platform.tasks import end
 from projections.documents.document import Document, Searched, decode, key_of, row_type, searchable_text
@@ -307,6 +308,7 @@ class EmbedJob:
             return sum(await asyncio.gather(*rounds))
         finally:
             await end(*rounds)
+            await asyncio.to_thread(give_back)  # each thread has memory of its own, which fills with what is free
 
     async def _rounds(self, partitions: list[int], until: float) -> int:
         done = 0
