@@ -132,7 +132,8 @@ class RunnerHost:
         leased = self.leased
         # shorter than the lease: a renewal without an answer is tried again before the lease expires
         async with asyncio.timeout(ANSWER_WITHIN_S):
-            held = await renew_leases(self._redis, [*map(PartitionKeys, leased)], self._worker_id, _TTL_MS)
+            fences = {PartitionKeys(partition): self._running[partition][0].fence for partition in leased}
+            held = await renew_leases(self._redis, fences, self._worker_id, _TTL_MS)
         lost = [partition for partition, is_held in zip(leased, held, strict=True) if is_held is False]
         if lost:
             logger.warning("partitions %s: the lease expired", ", ".join(map(str, lost)))

@@ -47,6 +47,7 @@ from projections.search_engine.room import EngineNames, SearchEngineIndexes, Ser
 from projections.vectors.embedder import Embedder
 from workers.host import RunnerHost
 from workers.queue import Job, JobQueue, build_worker, run_worker
+from workers.snapshotting import ApartSnapshotJob
 from workers.upkeep import Condense, Upkeep
 
 logger = logging.getLogger(__name__)
@@ -63,6 +64,8 @@ WAIT_S = 30.0
 """How long a job waits for what it wrote to be projected."""
 ASK_AGAIN_S = 1.0
 """After a job could not be queued."""
+LOCAL_TIMEOUT_S = 60.0
+"""For an answer of a server on a unix socket."""
 EMBEDDING_WAITS = 20
 """Tenths of a second, before each batch of texts, while events wait to be projected."""
 SNAPSHOT_AT_SECONDS = frozenset({15, 45})
@@ -87,6 +90,8 @@ class WorkerProcess:
         async with AsyncExitStack() as stack:
 
             def client(url: str, **options: Any) -> Client:
+                # a server on this machine that ended closes its socket; one that only lacks processor time answers late
+                options = {"read_timeout_s": LOCAL_TIMEOUT_S} | options if url.startswith("unix") else options
                 opened = connect(url, **options)
                 stack.push_async_callback(opened.aclose)
                 return opened
@@ -204,7 +209,7 @@ class _Services(NamedTuple):
     def snapshots(self) -> SnapshotJob:
         """The job that writes snapshots."""
         settings = self.settings
-        snapshots = SnapshotJob(
+        snapshots = ApartSnapshotJob(
             self.redis, settings.partitions, settings.snapshots,
             self.embedders, settings.snapshot_every, lambda: self.host.pressed,
         )  # fmt: skip

@@ -170,6 +170,7 @@ def _redis_settings(url: str) -> RedisSettings:
             "where that is set)"
         )
     settings = RedisSettings.from_dsn(url)
+    settings.conn_timeout = 10  # a starved server on this machine is not away, and taking it for that ends the jobs
     settings.conn_retries = 30
     settings.conn_retry_delay = 1
     return settings

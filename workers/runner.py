@@ -123,8 +123,8 @@ class PartitionRunner:
         most_to_embed: int | None = None,
     ) -> None:
         """`most_to_embed` is how many documents may wait in the partition's embedding queue; None for any number."""
-        self._redis, self._log, self._partition = redis, log, partition
-        self._fence, self._applied = fence, applied
+        self._redis, self._log, self._partition, self._applied = redis, log, partition, applied
+        self.fence = fence
         self._keys = PartitionKeys(partition)
         self._most_to_embed = most_to_embed
         self._store = RedisStore(redis, self._keys, 1, fence)
@@ -183,7 +183,7 @@ class PartitionRunner:
 
     async def _open(self) -> None:
         generation = int(await self._redis.get(self._keys.generation) or 1)
-        self._store = RedisStore(self._redis, self._keys, generation, self._fence, most_to_embed=self._most_to_embed)
+        self._store = RedisStore(self._redis, self._keys, generation, self.fence, most_to_embed=self._most_to_embed)
         self._checkpoint = await self._store.checkpoint()
         # only a restored log has any: otherwise an event is applied or parked before it can be discarded
         self._discarded = await self._dead_letters.discarded_after(self._checkpoint)

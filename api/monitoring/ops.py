@@ -232,7 +232,7 @@ FIGURES = {
     "store_partitions_away": ("away", "Partitions on nodes of a cluster that do not answer."),
     "projection_oldest_pending_seconds": ("oldest_pending_s", "Age of the first event that is not projected yet."),
     "embedding_backlog": ("to_embed", "Texts that wait for a vector of the model."),
-    "embedding_later": ("embed_later", "Texts that wait for a place in the queue of those above, about."),
+    "embedding_later": ("embed_later", "Texts that have only a static vector until none of those above wait, about."),
     "embedding_oldest_seconds": ("oldest_to_embed_s", "Age of the text that waits longest for a vector of the model."),
     "feed_entries": ("feed_entries", "Entries of the change feeds."),
     "snapshot_age_seconds": ("snapshot_age_s", "Age of the newest index snapshot."),

@@ -1,6 +1,6 @@
 """The Lua scripts, each as a typed async function whose signature names every key and argument."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from importlib.resources import files
 from itertools import groupby
@@ -80,7 +80,7 @@ _BEGIN_WINDOW = Script("begin_window")
 _ACQUIRE_LEASE = Script("acquire_lease", past_limit=True)
 _BEAT = Script("beat", past_limit=True)
 _HEARD_OF = Script("heard_of")
-_RENEW_LEASE = Script("renew_lease")
+_RENEW_LEASE = Script("renew_lease", past_limit=True)
 _FINISH_EMBEDDING = Script("finish_embedding")
 _BOUND_EMBED_QUEUE = Script("bound_embed_queue", past_limit=True)
 _LOOK_BACK = Script("look_back")
@@ -124,11 +124,12 @@ async def acquire_lease(redis: Client, keys: PartitionKeys, worker_id: str, ttl_
 
 
 async def renew_leases(
-    redis: Client, keys: Sequence[PartitionKeys], worker_id: str, ttl_ms: int
+    redis: Client, fences: Mapping[PartitionKeys, int], worker_id: str, ttl_ms: int
 ) -> list[bool | Exception]:
-    """For each partition, whether its lease was still this worker's and now lasts `ttl_ms` longer. One round trip. An
-    error stands in the place of what is not known: the partitions of a cluster are on several nodes."""
-    calls = [((partition.lease,), (worker_id, ttl_ms)) for partition in keys]
+    """For each partition, with the fencing token of its lease, whether that was still this worker's, or had expired and
+    was not taken since, and now lasts `ttl_ms` longer. One round trip. An error stands in the place of what is not
+    known: the partitions of a cluster are on several nodes."""
+    calls = [((keys.lease, keys.fence), (worker_id, ttl_ms, fence)) for keys, fence in fences.items()]
     answers = await _RENEW_LEASE.try_each(redis, calls)
     return [answer if isinstance(answer, Exception) else bool(answer) for answer in answers]
 

@@ -25,7 +25,9 @@ from ingest.log.position import Position
 from ingest.log.scripts import bound_embed_queues, finish_embedding
 from ingest.platform.connections import Client
 from ingest.platform.partial import UNREACHABLE
+from ingest.platform.processes import give_back
 from ingest.platform.redis_client import is_out_of_memory
+from ingest.platform.tasks import end
 from projections.documents.document import Document, Searched, decode, key_of, row_type, searchable_text
 from projections.folds.fold import documents_of
 from projections.search.comparing import cached_vectors, queue_to_embed
@@ -41,12 +43,14 @@ LOOK_AGAIN_S = 5.0
 """How often queues are checked without a signal, and after the log's server was full."""
 BATCH = 64
 """Documents a round: short enough (about a second) that a memory never waits long after observations."""
+ROUNDS = 2
+"""Rounds at a time: the threads have texts of one while the other is read, cached or published."""
 LATER_AT_ONCE = 4 * BATCH
 """Log entries that are read together for postponed documents."""
 NOTE = ["count", "low", "high", "before"]
 """Of postponed documents: how many, from when to when in the log (ms), and before which position to continue."""
-PART_CHARACTERS = 8_000
-"""Of the texts of a thread at once: about 2,000 tokens, the same as one run of the model."""
+PART_CHARACTERS = 1_000
+"""Of the texts of a thread at once: what some 250 tokens take in a run stays in the processor's cache."""
 
 
 class DocumentLocation(NamedTuple):
@@ -186,9 +190,10 @@ class EmbeddingQueue:
 
     def __init__(self, redis: Client, embedders: Embedders, vectors: DocumentVectors) -> None:
         self._redis, self._embedders, self._vectors = redis, embedders, vectors
+        self._in_progress = set[DocumentLocation]()
 
     async def work(self, partitions: Sequence[int]) -> int:
-        """Embed one batch; returns how many documents it took, 0 when the queues are empty.
+        """Embed one batch; returns how many documents it took, 0 when there are none that no other call has taken.
 
         A crash leaves the documents queued; embedding twice ends in the same vectors. On a cluster, those on a
         node that is away wait for it, and vectors cached there are made again.
@@ -196,6 +201,16 @@ class EmbeddingQueue:
         queued = await self._next(partitions)
         if not queued:
             return 0
+        taken = {entry.place for entry in queued}
+        self._in_progress |= taken
+        try:
+            await self._embed(queued)
+        finally:
+            self._in_progress -= taken
+        return len(queued)
+
+    async def _embed(self, queued: Sequence[_Queued]) -> None:
+        """Publish vectors of these documents, and take them off their queues."""
         embedder = await self._embedders.refresh()  # after reading the queue: see EmbeddingRebuild.change_over
         vectors = await self._vectors.of(embedder, [entry.place for entry in queued])
         items = dict[tuple[int, int], list[Vectors]]()
@@ -208,13 +223,12 @@ class EmbeddingQueue:
         for where, taken in done.items():
             keys = PartitionKeys(where[0]).of_generation(where[1])
             await finish_embedding(self._redis, keys, encode_items(items[where]) if where in items else b"", taken)
-        return len(queued)
 
     async def _next(self, partitions: Sequence[int]) -> list[_Queued]:
         live = await live_keys(self._redis, partitions)
         async with self._redis.pipeline(transaction=False) as pipe:
             for keys in live:
-                pipe.zrange(keys.embed_queue, 0, BATCH - 1, withscores=True)
+                pipe.zrange(keys.embed_queue, 0, BATCH + len(self._in_progress) - 1, withscores=True)
             answers = await pipe.execute(raise_on_error=False)
         heads: list[list[tuple[bytes, float]]] = [_unless_away(answer) or [] for answer in answers]
         queued = [
@@ -222,7 +236,8 @@ class EmbeddingQueue:
             for keys, head in zip(live, heads, strict=True)
             for name, score in head
         ]
-        return sorted(queued, key=lambda entry: entry.score)[:BATCH]
+        free = [entry for entry in queued if entry.place not in self._in_progress]
+        return sorted(free, key=lambda entry: entry.score)[:BATCH]
 
 
 class LaterTexts:
@@ -286,8 +301,17 @@ class EmbedJob:
 
     async def run(self, partitions: list[int]) -> int:
         """Embed until the partitions' queues are empty or the slice is over; returns how many documents it took."""
-        until, done = asyncio.get_running_loop().time() + SLICE_S, 0
+        until = asyncio.get_running_loop().time() + SLICE_S
         await self._later.put_off(partitions)
+        rounds = [asyncio.create_task(self._rounds(partitions, until)) for _ in range(ROUNDS)]
+        try:
+            return sum(await asyncio.gather(*rounds))
+        finally:
+            await end(*rounds)
+            await asyncio.to_thread(give_back)  # each thread has memory of its own, which fills with what is free
+
+    async def _rounds(self, partitions: list[int], until: float) -> int:
+        done = 0
         while asyncio.get_running_loop().time() < until:
             await self._go_first()
             try:

@@ -207,6 +207,7 @@ class FoldBatch:
     def changes(self) -> Changes:
         """What differs from what was loaded."""
         self.ledgers.pack()
+        del self.ledgers  # they refer to each other: without this the batch's documents wait for the garbage collector
         changed = {name: DocumentChange(self._loaded.get(name), self._now.get(name)) for name in self._changed}
         different = {name: change for name, change in changed.items() if change.before != change.after}
         return Changes(different, self._erased, frozenset(self._retired & different.keys()))

@@ -371,7 +371,7 @@ def _notes(sample: Sample, pressure: Pressure | None) -> Iterator[_Condition]:
         )
     if sample.dimensions and sample.to_embed + sample.embed_later > EMBED_BACKLOG:
         message = f"{sample.to_embed:,} texts wait for a vector, for up to {sample.oldest_to_embed_s:,.0f} s"
-        message += f", and about {sample.embed_later:,} wait for a place in the queue" if sample.embed_later else ""
+        message += f", and about {sample.embed_later:,} have only a static vector" if sample.embed_later else ""
         yield "embedding", message, "notes", "embedding", "backlog", "warn"
     if (share := sample.memory_share) >= MEMORY_WARN:
         message = f"the log's server uses {share:.0%} of its memory limit, {mib(sample.memory_limit)}"

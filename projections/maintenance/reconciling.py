@@ -101,7 +101,7 @@ class Repairs:
         return await self._repair(
             name,
             lambda document: index_entry(document) is not None,
-            lambda pipe, _: pipe.zadd(self._keys.embed_queue, {name: changed_place(Urgency.REPORTED, at_ms)}),
+            lambda pipe, _: pipe.zadd(self._keys.embed_queue, {name: changed_place(Urgency.SAID, at_ms)}),
         )
 
     async def do_not_embed(self, name: DocumentId) -> bool:

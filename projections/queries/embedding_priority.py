@@ -1,11 +1,12 @@
-"""Moves recently recalled documents up in the embedding queue: they are likely to be recalled again.
+"""Moves recently recalled documents up in the embedding queue, ahead of others of their urgency: they are likely to be
+recalled again.
 
 A bounded set of names, which moves up a little later, many at once; no request waits for it.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Protocol
 
@@ -16,7 +17,7 @@ from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
 from projections.search.question import Hit
-from projections.vectors.embedder import Urgency, place
+from projections.vectors.embedder import shown_place
 
 logger = logging.getLogger(__name__)
 
@@ -57,16 +58,24 @@ class EmbeddingPriority:
             while self._waiting:  # also what was shown while the others moved
                 await asyncio.sleep(EVERY_S)
                 waiting, self._waiting = self._waiting, {}  # swapped: recalls add to the new one while this is written
-                scores: dict[int, dict[str, float]] = {}
+                shown: dict[int, dict[str, datetime]] = {}
                 for (partition, name), at in waiting.items():
-                    scores.setdefault(partition, {})[name] = place(Urgency.RECALLED, to_ms(at))
-                async with self._redis.pipeline(transaction=False) as pipe:
-                    for partition, of_partition in scores.items():
-                        keys = PartitionKeys(partition).of_generation(self._generations.generation_of(partition))
-                        # only what is queued, and only up: what is being embedded, or has a vector by now, stays out
-                        pipe.zadd(keys.embed_queue, of_partition, xx=True, lt=True)
-                    await pipe.execute()
+                    shown.setdefault(partition, {})[name] = at
+                for partition, times in shown.items():
+                    await self._raise(partition, times)
         except (RedisError, OSError) as error:
             logger.debug("nothing moved up in the embedding queue: %s", error)
         finally:
             self._task = None
+
+    async def _raise(self, partition: int, times: Mapping[str, datetime]) -> None:
+        queue = PartitionKeys(partition).of_generation(self._generations.generation_of(partition)).embed_queue
+        scores: list[float | None] = await self._redis.zmscore(queue, [*times])
+        raised = {
+            name: shown_place(score, to_ms(at))
+            for (name, at), score in zip(times.items(), scores, strict=True)
+            if score is not None
+        }
+        if raised:
+            # only what is queued, and only up: what has a vector by now stays out
+            await self._redis.zadd(queue, raised, xx=True, lt=True)

@@ -417,10 +417,11 @@ class SnapshotJob:
                 elif (trouble := await asyncio.to_thread(unwritable, self._folder)) is not None:
                     logger.error("no snapshot can be written, and no feed be trimmed: %s", trouble)
                 else:
-                    return await self._write(compact=compact)
+                    return await self.write(compact=compact)
         return None
 
-    async def _write(self, *, compact: bool) -> SnapshotManifest | None:
+    async def write(self, *, compact: bool) -> SnapshotManifest:
+        """Write one; the caller holds the lease."""
         index, at = await self._start(await self._embedders.refresh())
         for partition in range(self._partitions):
             at[partition] = await catch_up(self._redis, index, partition, at[partition], asyncio.to_thread)

@@ -13,6 +13,7 @@ from ingest.log.position import START, Position
 from projections.documents.document import Searched, index_entry, searchable_text
 from projections.documents.index_entry import IndexEntry
 from projections.documents.observations import Observation
+from projections.documents.sessions import Summary
 from projections.folds.fold import Changes
 from projections.vectors.embedder import BYTES_PER_DIMENSION, Urgency, changed_place, place
 from projections.vectors.tokens import MOST_TOKENS, TOKEN_DIMENSIONS
@@ -127,5 +128,9 @@ def queue_place(document: Searched) -> float:
 
 
 def urgency(document: Searched) -> Urgency:
-    """What was reported comes behind what was kept on purpose."""
-    return Urgency.REPORTED if isinstance(document, Observation) else Urgency.KEPT
+    """What was reported comes behind what was kept on purpose, and a summary behind the statements that it repeats."""
+    if isinstance(document, Summary):
+        return Urgency.SUMMARIZED
+    if not isinstance(document, Observation):
+        return Urgency.KEPT
+    return Urgency.TOOL_OUTPUT if document.trust in ("tool_output", "external") else Urgency.SAID

@@ -8,9 +8,9 @@ meaning. A document has at most MAX_CHUNKS parts (about 4,800 words of English p
 from its beginning to its end; the words in between have no vector and are found by the lexical index only. The work is
 bounded the same way, however long the text is.
 
-Queue: a sorted set of document ids, lowest score first: documents that recall has shown, then memories, lessons and
-summaries, then observations; within each group the newest first. Under load the oldest observations wait: every
-document can be found by its static vector until its own is ready.
+Queue: a sorted set of document ids, lowest score first: memories and lessons, then what users and agents said, then
+summaries, then tool output; within each group the newest, or last shown by recall, first. Under load the oldest tool
+output waits: every document can be found by its static vector until its own is ready.
 """
 
 import hashlib
@@ -330,9 +330,10 @@ _FAR_MS = 9e12
 class Urgency(IntEnum):
     """Whose turn it is."""
 
-    RECALLED = 0
     KEPT = 1
-    REPORTED = 2
+    SAID = 2
+    SUMMARIZED = 3
+    TOOL_OUTPUT = 4
 
 
 def place(urgency: Urgency, at_ms: float) -> float:
@@ -343,6 +344,11 @@ def place(urgency: Urgency, at_ms: float) -> float:
 def changed_place(urgency: Urgency, at_ms: float) -> float:
     """The score of a document that was recorded before, and is queued again: no event's, since those are whole."""
     return place(urgency, at_ms) + 0.5
+
+
+def shown_place(score: float, at_ms: float) -> float:
+    """The score of a queued document with this score that recall has shown at a time: ahead of its urgency."""
+    return score - score % STEP + _FAR_MS - at_ms + 0.5
 
 
 def waiting_since_ms(score: float) -> float:

@@ -33,7 +33,7 @@ from ingest.commands.decide import Caller, Observe
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client
-from projections.embedding.embed_job import EmbeddingQueue, EmbedJob, LaterTexts
+from projections.embedding.embed_job import BATCH, EmbeddingQueue, EmbedJob, LaterTexts
 from projections.embedding.export import REQUIRED_MEAN_COSINE, export, sample_texts, write_graph_of
 from projections.embedding.factory import build_embedder, load_default
 from projections.embedding.live import Choice, LiveEmbedder, declare
@@ -48,6 +48,7 @@ from projections.search.terms import terms
 from projections.search_engine.layout import identity_of
 from projections.store.redis_store import load, places
 from projections.vectors.embedder import (
+    STEP,
     Embedder,
     EmbedderNotNamed,
     EmbeddingServiceRefused,
@@ -59,6 +60,7 @@ from projections.vectors.embedder import (
     changed_place,
     chunk,
     place,
+    shown_place,
     unit_rows,
 )
 from projections.vectors.model_files import (
@@ -594,6 +596,28 @@ async def test_what_does_not_fit_is_put_off_and_all_of_it_is_embedded_in_the_end
     assert not await later.queue_some(range(PARTITIONS))
 
 
+async def test_two_rounds_at_a_time_take_different_documents(pen: Pen, queue: EmbeddingQueue):
+    await pen.add_some(60)
+    everything = await _without_vectors(pen.redis)
+    taken = await asyncio.gather(*(queue.work(range(PARTITIONS)) for _ in range(2)))
+    assert taken == [BATCH, len(everything) - BATCH]
+    assert await _without_vectors(pen.redis) == set()
+    assert await queue.work(range(PARTITIONS)) == 0
+
+
+async def test_statements_are_embedded_before_tool_output(pen: Pen, redis: Client):
+    said = Observe(session_id="s1", project="shop", data={"prompt": "Round the total last."})
+    ran = Observe(
+        session_id="s1", project="shop", data={"tool_name": "Bash", "tool_input": {}, "tool_output": "3 passed"}
+    )
+    for command in (said, ran, said, ran):
+        await pen.handler.handle(command, Caller(TENANT))
+    await pen.project()
+    (keys,) = [item for item in LIVE if await redis.zcard(item.embed_queue)]
+    scores = [score for _, score in await redis.zrange(keys.embed_queue, 0, -1, withscores=True)]
+    assert [score // STEP for score in scores] == [Urgency.SAID] * 2 + [Urgency.TOOL_OUTPUT] * 2
+
+
 async def test_what_is_kept_on_purpose_stays_and_what_was_reported_is_put_off(pen: Pen, later: LaterTexts):
     for n in range(20):
         await pen.observe(f"output {n}", "s1")
@@ -644,7 +668,7 @@ async def test_what_recall_has_shown_and_what_changed_is_found_again(
     """Its place says when it was shown or changed, not when it was recorded: the whole log is looked through."""
     await pen.add_some(30)
     now_ms = system_clock().timestamp() * 1000 + 60_000
-    score = place(Urgency.RECALLED, now_ms) if of == "shown" else changed_place(Urgency.KEPT, now_ms)
+    score = shown_place(place(Urgency.KEPT, 0), now_ms) if of == "shown" else changed_place(Urgency.KEPT, now_ms)
     for keys in LIVE:
         await pen.redis.zadd(keys.embed_queue, dict.fromkeys(await _queued(pen.redis, keys), score))
     await later.put_off(range(PARTITIONS))

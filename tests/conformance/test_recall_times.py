@@ -288,7 +288,7 @@ def hit(name: str, **explain: float) -> Hit:
 @pytest.fixture
 async def sooner(redis: Client, monkeypatch: pytest.MonkeyPatch) -> EmbeddingPriority:
     monkeypatch.setattr(module, "EVERY_S", 0.01)
-    queued = {name: place(Urgency.REPORTED, NOW_MS + n) for n, name in enumerate(["obs_1", "obs_2", "obs_3"])}
+    queued = {name: place(Urgency.TOOL_OUTPUT, NOW_MS + n) for n, name in enumerate(["obs_1", "obs_2", "obs_3"])}
     await redis.zadd(QUEUE, queued)
     return EmbeddingPriority(redis, Second())
 
@@ -314,7 +314,7 @@ async def test_what_was_shown_without_a_vector_of_the_model_moves_up(sooner: Emb
 async def test_what_is_not_queued_is_not_queued_again(sooner: EmbeddingPriority, redis: Client):
     sooner.raise_priority([hit("obs_9", static=0.5), hit("obs_3", static=0.4, cosine=0.4), hit("obs_1", static=0.1)])
     await until_moved(redis, ["obs_1", "obs_3", "obs_2"])
-    assert await redis.zmscore(QUEUE, ["obs_3"]) == [place(Urgency.REPORTED, NOW_MS + 2)]
+    assert await redis.zmscore(QUEUE, ["obs_3"]) == [place(Urgency.TOOL_OUTPUT, NOW_MS + 2)]
 
 
 async def test_names_that_wait_are_bounded(sooner: EmbeddingPriority, redis: Client, monkeypatch: pytest.MonkeyPatch):

@@ -22,7 +22,7 @@ from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import CONSUMER_GROUP, MANIFEST, MOVED, WORKERS, PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
-from ingest.log.scripts import acquire_lease
+from ingest.log.scripts import acquire_lease, release_lease, renew_leases
 from ingest.platform.connections import Client, connect
 from projections.dead_letters.records import PartitionDeadLetters
 from projections.documents.lessons import Lesson
@@ -187,6 +187,19 @@ async def test_hosts_share_the_partitions_fairly_as_they_come_and_go(
         await wait_until(lambda: len(b.leased) == PARTITIONS)
     await wait_until(lambda: wait_for_own_writes(redis, log))
     await assert_each_event_counted_once(redis, log)
+
+
+async def test_a_lease_that_expired_unnoticed_is_renewed_unless_another_took_it(redis: Client):
+    keys = PartitionKeys(0)
+    fence = await acquire_lease(redis, keys, "busy", 60_000)
+    await redis.delete(keys.lease)  # it expired while the machine was too busy
+    assert await renew_leases(redis, {keys: fence}, "busy", 60_000) == [True]
+    assert await redis.get(keys.lease) == b"busy"
+    await redis.delete(keys.lease)
+    await acquire_lease(redis, keys, "other", 60_000)
+    assert await renew_leases(redis, {keys: fence}, "busy", 60_000) == [False]
+    await release_lease(redis, keys, "other")  # free, but the other may have written under it
+    assert await renew_leases(redis, {keys: fence}, "busy", 60_000) == [False]
 
 
 async def test_the_partitions_of_a_host_that_died_are_taken_over(

@@ -1,5 +1,5 @@
 -- Takes the least urgent documents off an embedding queue that holds too many, and notes from where to where in the log
--- they are. A score is urgency * 1e13 + 9e12 - ms; only whole ones of the urgencies 1 and 2 tell when a document was
+-- they are. A score is urgency * 1e13 + 9e12 - ms; only whole ones of the urgencies 1 to 4 tell when a document was
 -- recorded: for the others the whole log is looked through.
 -- KEYS: embedding queue, note (hash: count; low and high, in ms; before, the position ahead of which to go on)
 -- ARGV: how many may stay
@@ -11,7 +11,7 @@ local low, high = tonumber(note[1] or 9e12), tonumber(note[2] or 0)
 for n = 2, #cut, 2 do
   local score = tonumber(cut[n])
   local from, to = 0, 9e12
-  if score >= 1e13 and score < 3e13 and score % 1 == 0 then
+  if score >= 1e13 and score < 5e13 and score % 1 == 0 then
     from = 9e12 - score % 1e13
     to = from
   end

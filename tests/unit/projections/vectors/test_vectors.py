@@ -22,6 +22,7 @@ from projections.vectors.embedder import (
     estimated_tokens,
     pack,
     place,
+    shown_place,
     unit_rows,
     unpack,
     waiting_since_ms,
@@ -111,15 +112,16 @@ def test_the_parts_of_a_long_text_are_spread_from_its_beginning_to_its_end(count
 NOW = 1_790_000_000_000
 
 
-def test_what_was_recalled_comes_first_then_what_was_kept_then_what_was_reported_the_newest_first():
+def test_memories_come_first_then_statements_then_summaries_then_tool_output_the_newest_or_last_shown_first():
     order = [
-        place(Urgency.RECALLED, NOW),
-        place(Urgency.RECALLED, NOW - 1),
         place(Urgency.KEPT, NOW + 1),
         place(Urgency.KEPT, 0),
-        place(Urgency.REPORTED, NOW),
-        place(Urgency.REPORTED, NOW - 0.5),
-        place(Urgency.REPORTED, 0),
+        place(Urgency.SAID, NOW),
+        place(Urgency.SAID, NOW - 0.5),
+        place(Urgency.SUMMARIZED, NOW),
+        shown_place(place(Urgency.TOOL_OUTPUT, 0), NOW + 2),
+        place(Urgency.TOOL_OUTPUT, NOW + 1),
+        place(Urgency.TOOL_OUTPUT, 0),
     ]
     assert order == sorted(order)
     assert len(set(order)) == len(order)
@@ -132,7 +134,7 @@ def test_a_place_says_since_when_it_waits(urgency: Urgency, at_ms: float):
 
 
 def test_texts_are_divided_into_parts_of_like_length():
-    lengths = [10, 7_000, 4_000, 20, 3_900, 50_000, 30]
+    lengths = [10, 900, 500, 20, 490, 50_000, 30]
     assert parts_of(lengths) == [[5], [1], [2, 4], [6, 3, 0]]
 
 
