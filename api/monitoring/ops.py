@@ -19,19 +19,16 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.principal import principal_of
 from api.api_processes import ApiProcess
 from api.http.endpoint import Endpoint
 from api.http.http import Json, ProblemAnswer
 from api.http.openapi import TEXT
-from api.monitoring.requests import REQUEST_ID, answered, request_id_of, request_span, route_of
 from api.services import services
 from ingest.errors import LogUnavailable
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
-from ingest.platform import tracing
 from ingest.platform.connections import Client
 from ingest.platform.partial import UNREACHABLE, readable
 from ingest.platform.tasks import end
@@ -82,42 +79,6 @@ class Metrics:
             self._children[call, method, route, status] = counters
         counters[0].inc()
         counters[1].observe(seconds)
-
-
-class Measure:
-    """ASGI middleware: counts an API's requests and their time, by the route's pattern (never by the raw path), and has
-    a trace begin or continue with each.
-
-    A request of the native API has an id, its caller's or a new one, which its answer and its log lines name.
-    """
-
-    def __init__(self, app: ASGIApp, call: str) -> None:
-        self._app, self._api = app, call
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        started, status = time.perf_counter(), 500
-        request_id = request_id_of(scope["headers"]) if self._api == "native" else b""
-        tracing.request_id.set(request_id.decode())
-
-        async def note(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                if request_id:
-                    message["headers"] = [*message.get("headers", ()), (REQUEST_ID, request_id)]
-            await send(message)
-
-        with request_span(scope, self._api) as span:
-            try:
-                await self._app(scope, receive, note)
-            finally:
-                route = route_of(scope)
-                metrics: Metrics = scope["app"].state.metrics
-                metrics.count(self._api, scope["method"], route, status, time.perf_counter() - started)
-                answered(span, scope["method"], route, status)
 
 
 class Shortcoming(Struct, frozen=True):

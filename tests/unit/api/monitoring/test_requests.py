@@ -1,17 +1,21 @@
 """Ids of requests, and what their spans say."""
 
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from api.monitoring.ops import Measure, merged
+from api.access.gate import Application, Gate
+from api.access.principal import Principal, open_caller
+from api.monitoring.ops import merged
 from api.monitoring.requests import request_id_of
 from ingest.platform import tracing
+from ingest.platform.settings import Settings
 from tests.support.otlp_receiver import context_of, traced
 
 
@@ -19,6 +23,13 @@ class Counted:
     """In the place of the metrics."""
 
     def count(self, *told: Any) -> None: ...
+
+
+class Anyone:
+    """In the place of the keys: lets everyone in."""
+
+    async def identify(self, credential: str) -> Principal:
+        return open_caller("default")
 
 
 async def answer(request: Request) -> PlainTextResponse:
@@ -29,17 +40,10 @@ async def answer(request: Request) -> PlainTextResponse:
 
 def client(call: str = "native") -> TestClient:
     """A client of an application that is measured."""
-    app = Starlette(routes=[Route("/{any:path}", answer, methods=["GET", "POST"])])
-    app.state.metrics = Counted()
-    return TestClient(Measure(_with_app(app), call), raise_server_exceptions=False)
-
-
-def _with_app(app: Starlette) -> Any:
-    async def call(scope: Any, receive: Any, send: Any) -> None:
-        scope["app"] = app
-        await app(scope, receive, send)
-
-    return call
+    gate = partial(Gate, name=call, settings=Settings(data_dir=Path(), cache_dir=Path()), any_host=True)
+    app = Application(gate, routes=[Route("/{any:path}", answer, methods=["GET", "POST"])])
+    app.state.metrics, app.state.keyring, app.state.tokens = Counted(), Anyone(), None
+    return TestClient(app, raise_server_exceptions=False)
 
 
 @pytest.mark.parametrize("stated", ["r-1", "9f4c:/a.b_c+=@", "x" * 128])
