@@ -126,7 +126,7 @@ class Gate:
             finally:
                 route = route_of(scope)
                 seconds = time.perf_counter() - started
-                scope["app"].state.metrics.count(self._name, scope["method"], route, status, seconds)
+                scope["app"].state.metrics.requests.count(self._name, scope["method"], route, status, seconds)
                 answered(span, scope["method"], route, status)
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
