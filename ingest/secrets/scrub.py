@@ -5,8 +5,9 @@ nothing more. Shapes are matched leaf by leaf, never over JSON text, so that a s
 swallow the quote that closes it. The shapes that agentmemory removes are among them, with its markers.
 
 Every write pays for this, so RE2 is first asked which shapes match at all: those whose words a text has, and the few
-that need none, in a few passes whatever the number of shapes. Ordinary text has none. Everything takes time linear in the text: RE2 by design, the
-rest because its repetitions are possessive or bounded and no failed attempt can rescan what another one read.
+that need none, in a few passes whatever the number of shapes. Ordinary text has none. Everything takes time linear in
+the text: RE2 by design, the rest because its repetitions are possessive or bounded and no failed attempt can rescan
+what another one read.
 """
 
 from collections import Counter
