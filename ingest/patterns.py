@@ -22,7 +22,7 @@ MAX_PROGRAM = 2_000
 """Instructions a pattern may compile to: each may cost a step at every character. Five hundred letters come to 500
 (1,500 outside ASCII), `.{0,200}` to 1,800; beyond are mostly repetitions of repetitions."""
 CACHED_PATTERNS = 1024
-AT_ONCE = 10
+AT_ONCE = 16
 """Patterns of ours that one automaton looks for."""
 SHAPE_MEMORY, RARE_MEMORY = 16 << 20, 4 << 20
 """Bytes that such an automaton, or one for the places of a pattern, may take; and one for a pattern that is rarely

@@ -130,36 +130,29 @@ class _Queue:
         self._waiting: deque[_Write] = deque()
         self._gathered = 0
         """Events in `_waiting`."""
-        self._under_way = 0
         self.flushers: set[asyncio.Task[None]] = set()
 
     def put(self, write: _Write) -> None:
         """Have a write appended; its `done` tells."""
         self._waiting.append(write)
         self._gathered += len(write.entries)
-        under_way = self._under_way
+        under_way = sum(not flusher.done() for flusher in self.flushers)
         if not under_way or (under_way < APPENDS_AT_ONCE and self._gathered >= ENOUGH_FOR_ANOTHER):
-            self._under_way += 1
             flusher = asyncio.create_task(self._flush(), name="group-commit")
             self.flushers.add(flusher)
             flusher.add_done_callback(self.flushers.discard)
 
     async def _flush(self) -> None:
-        try:
-            while self._waiting:
-                await self._flush_group(self._next_group())
-        finally:  # now, not when the loop gets to the task's callbacks: a write put until then would wait for nobody
-            self._under_way -= 1
-
-    async def _flush_group(self, group: Sequence[_Write]) -> None:
-        try:
-            with waiting_at_most(GIVE_UP_AFTER_S):  # whatever the context of who wrote first
-                await self._append_group(group)
-        except Exception as error:  # every waiting caller gets it; nothing may be left waiting for ever
-            self._refuse(group, error)
-        finally:
-            for write in group:
-                self._finished(write)
+        while self._waiting:
+            group = self._next_group()
+            try:
+                with waiting_at_most(GIVE_UP_AFTER_S):  # whatever the context of who wrote first
+                    await self._append_group(group)
+            except Exception as error:  # every waiting caller gets it; nothing may be left waiting for ever
+                self._refuse(group, error)
+            finally:
+                for write in group:
+                    self._finished(write)
 
     def _next_group(self) -> list[_Write]:
         group = [self._waiting.popleft()]

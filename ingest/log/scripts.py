@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from functools import cache
 from importlib.resources import files
 from itertools import groupby
 from operator import itemgetter
@@ -95,16 +94,10 @@ def append_arguments(
 ) -> tuple[Sequence[str], list[str | bytes | int]]:
     """Keys and arguments of APPEND for one partition's batch."""
     args: list[str | bytes | int] = [window_ms, window_ids]
-    names = _append_keys(keys)
-    log = names[0]
+    log = keys.log
     for dedup_id, payload, context in entries:
         args += (dedup_id, payload, f"{written(log, payload, context.encode()):010d}{context}")
-    return names, args
-
-
-@cache
-def _append_keys(keys: PartitionKeys) -> tuple[str, ...]:
-    return keys.log, keys.dedup, keys.dedup_previous, keys.appended
+    return (log, keys.dedup, keys.dedup_previous, keys.appended), args
 
 
 async def restore_entries(
