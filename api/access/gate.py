@@ -144,14 +144,13 @@ class Gate:
                 denied: list[RoleMissing] = []
                 scope[DENIED] = denied
                 send = stepping_up(send, self._resource, principal, denied)
-        direct = self._direct.get((scope.get("method", ""), scope["path"]))
-        if direct is None:
+        route = self._direct.get((scope.get("method", ""), scope["path"]))
+        if route is None:
             await self._app(scope, receive, send)
             return
-        scope["route"], app = direct
-        scope["path_params"] = {}
+        scope["route"], scope["path_params"] = route, {}
         try:
-            await app(scope, receive, send)
+            await route.app(scope, receive, send)
         except Exception as error:  # once an answer has begun, the server refuses another one
             kind = next(kind for kind in type(error).__mro__ if kind in self._handlers)
             await (await self._handlers[kind](Request(scope, receive), error))(scope, receive, send)

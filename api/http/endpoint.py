@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route, request_response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.access.admission import Guarded
@@ -21,8 +21,8 @@ Shape: TypeAlias = Any
 which is a JSON Schema as it stands."""
 Level = Literal["M", "S", "V"]
 """M: a real client depends on it. S: part of the documented surface. V: only a page or a command line calls it."""
-DirectRoutes: TypeAlias = Mapping[tuple[str, str], tuple[Route, ASGIApp]]
-"""By method and path: the route, and its application, which asks for what the endpoint needs."""
+DirectRoutes: TypeAlias = Mapping[tuple[str, str], Route]
+"""By method and path."""
 JSON = "application/json"
 
 
@@ -107,32 +107,17 @@ def is_function(handler: Handler) -> bool:
     return iscoroutinefunction(handler) or iscoroutinefunction(getattr(handler, "__func__", None))
 
 
-def _application(handler: Handler) -> ASGIApp:
-    if is_function(handler):
-        return request_response(cast("Callable[[Request], Awaitable[Response]]", handler))
-    respond = getattr(handler, "respond", None)
-    return cast("ASGIApp", handler) if respond is None else request_response(respond)
-
-
 def direct_routes(endpoints: Iterable[Endpoint]) -> DirectRoutes:
     """The routes of paths without parameters, which the gate finds without the router.
 
     A router tries one pattern after the other, and two wrappers look at the answer of each handler: about a tenth of a
     recall's time on the event loop. Whatever is not known here, including a wrong method, is the router's.
     """
-    fixed = [endpoint for endpoint in endpoints if "{" not in endpoint.path]
-    by_path = {route.path: route for route in routes(fixed)}
-    return {
-        (endpoint.method, endpoint.path): (
-            by_path[endpoint.path],
-            Guarded(_direct(endpoint.handler), {endpoint.method: endpoint.needs}),
-        )
-        for endpoint in fixed
-    }
+    fixed = routes([endpoint for endpoint in endpoints if "{" not in endpoint.path])
+    return {(method, route.path): route for route in fixed for method in route.methods or ()}
 
 
-def _direct(handler: Handler) -> ASGIApp:
-    # the handler as an application, without the wrapper that handles errors for a router
+def _application(handler: Handler) -> ASGIApp:
     if not is_function(handler):
         return cast("ASGIApp", handler)
 
