@@ -124,19 +124,22 @@ def which_match(patterns: list[str], usual: bytes = b"") -> Callable[[bytes], li
     may have begun: new texts make it build ever more of them, up to a millisecond a text. Always tried, AT_ONCE
     together, are only patterns that need no word, or one that `usual` text has.
     """
-    words = re2.Filter()
+    words: Any = re2.Filter()
     for pattern in patterns:
         words.Add(pattern.encode(), _options(SHAPE_MEMORY, groups=False))
     words.Compile()
-    always = words.Match(usual, True) or []
+    always: list[int] = words.Match(usual, True) or []
     groups = [always[start : start + AT_ONCE] for start in range(0, len(always), AT_ONCE)]
     together = [(group, _set([patterns[index] for index in group], SHAPE_MEMORY)) for group in groups]
     rare = frozenset(range(len(patterns))).difference(always)
-    matches = cache(lambda index: _set([patterns[index]], RARE_MEMORY))
+
+    @cache
+    def alone(index: int) -> Callable[[bytes], list[int] | None]:
+        return _set([patterns[index]], RARE_MEMORY)
 
     def matching(raw: bytes) -> list[int]:
         found = [group[n] for group, match in together for n in match(raw) or ()]
-        found += [index for index in words.Match(raw, True) or () if index in rare and matches(index)(raw)]
+        found += [index for index in words.Match(raw, True) or () if index in rare and alone(index)(raw)]
         return sorted(found)
 
     return matching
