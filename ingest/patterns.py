@@ -25,8 +25,7 @@ CACHED_PATTERNS = 1024
 AT_ONCE = 16
 """Patterns of ours that one automaton looks for."""
 SHAPE_MEMORY, RARE_MEMORY = 16 << 20, 4 << 20
-"""Bytes that such an automaton, or one for the places of a pattern, may take; and one for a pattern that is rarely
-tried."""
+"""Bytes that such an automaton, or one for a pattern's places, may take; and one for a pattern that is rarely tried."""
 FIELD = "trigger_pattern"
 
 _Refused = cast(type[Exception], re2.error)
@@ -131,7 +130,6 @@ def which_match(patterns: list[str], usual: bytes = b"") -> Callable[[bytes], li
     always: list[int] = words.Match(usual, True) or []
     groups = [always[start : start + AT_ONCE] for start in range(0, len(always), AT_ONCE)]
     together = [(group, _set([patterns[index] for index in group], SHAPE_MEMORY)) for group in groups]
-    rare = frozenset(range(len(patterns))).difference(always)
 
     @cache
     def alone(index: int) -> Callable[[bytes], list[int] | None]:
@@ -139,7 +137,7 @@ def which_match(patterns: list[str], usual: bytes = b"") -> Callable[[bytes], li
 
     def matching(raw: bytes) -> list[int]:
         found = [group[n] for group, match in together for n in match(raw) or ()]
-        found += [index for index in words.Match(raw, True) or () if index in rare and alone(index)(raw)]
+        found += [index for index in words.Match(raw, True) or () if index not in always and alone(index)(raw)]
         return sorted(found)
 
     return matching

@@ -1,7 +1,5 @@
-"""The gate: the one layer between an API's application and its routes, or the router where a path has parameters.
-
-It counts and times requests, has a trace begin or continue with each, asks who the caller is, and admits the request to
-its route. Who comes past it has a principal on its scope.
+"""The gate: the one layer before an API's routes, or its router where a path has parameters. It counts, times and traces
+requests, and finds out who the caller is. Who comes past it has a principal on its scope.
 
 With and without keys it refuses what a web page of somebody else sends. A browser names the page's origin, which must
 be this server or one that is trusted; and a server on loopback must be called by a loopback name, or a page could reach
@@ -85,9 +83,8 @@ class Gate:
         handlers: Mapping[Any, Any] = HANDLERS,
     ) -> None:
         """`resource`: what a refusal tells clients that can ask for tokens; an API whose clients cannot has none.
-        `before` is middleware whose answers are measured and need no key. `direct` routes are reached without the
-        router of `app`, and errors in them answered by `handlers`.
-        """
+        `before` is middleware whose answers need no key. `direct` routes are reached without the router of `app`, and
+        errors in them answered by `handlers`."""
         self._app, self._unauthorized, self._forbidden, self._refusal = app, unauthorized, forbidden, refusal
         self._name, self._direct, self._handlers = name, direct, handlers
         self._open_paths, self._resource = open_paths, resource
@@ -125,8 +122,8 @@ class Gate:
                 await self._measured(scope, receive, note)
             finally:
                 route = route_of(scope)
-                seconds = time.perf_counter() - started
-                scope["app"].state.metrics.requests.count(self._name, scope["method"], route, status, seconds)
+                count = scope["app"].state.metrics.requests.count
+                count(self._name, scope["method"], route, status, time.perf_counter() - started)
                 answered(span, scope["method"], route, status)
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:

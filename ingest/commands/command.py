@@ -113,10 +113,7 @@ def decides_about(command: type[CommandT], event: type[Any], subject: str, *, ke
 
 def writer(*names: str) -> str:
     """The writer: the first of these that is a name, else "". EVERYBODY is not: no agent could read what it owns."""
-    for name in names:  # no generator: every write pays for it
-        if name and name != EVERYBODY:
-            return name
-    return ""
+    return next((name for name in names if name and name != EVERYBODY), "")
 
 
 def data_of(event: type[DataT], command: Command, **changes: object) -> DataT:

@@ -377,11 +377,9 @@ def append_span(count: int) -> AbstractContextManager[Span]:
     """The span of an append: waiting for the group, and the script that Redis runs."""
     if not tracing.is_recording():
         return tracing.NO_SPAN
-    attributes: dict[str, str | int] = {"db.system.name": "redis", "db.operation.name": "EVALSHA"}
-    attributes["db.stored_procedure.name"] = "append"
-    if count > 1:
-        attributes["db.operation.batch.size"] = count
-    return tracing.span("EVALSHA append", attributes, "client")
+    batch = {"db.operation.batch.size": count} if count > 1 else {}
+    attributes = {"db.system.name": "redis", "db.operation.name": "EVALSHA", "db.stored_procedure.name": "append"}
+    return tracing.span("EVALSHA append", {**attributes, **batch}, "client")
 
 
 def _only(values: Iterable[str]) -> str:

@@ -50,22 +50,19 @@ class SessionCap:
         """
         name = session_document_id(tenant, command.project, command.session_id)
         route = session_route(tenant, command.project, command.session_id)
-        tally = self._counts.get(name)
-        if tally is None:
-            tally = self._counts[name] = _Count()
+        tally = self._counts.setdefault(name, _Count())
         self._counts.move_to_end(name)
         if len(self._counts) > SESSIONS:
             self._counts.popitem(last=False)
-        now = time.monotonic()
-        if now - tally.counted_at > REFRESH_S:
+        if time.monotonic() - tally.counted_at > REFRESH_S:
             if tally.lookup is None:
                 tally.lookup = asyncio.create_task(self._look_up(tally, route, name))
             await asyncio.shield(tally.lookup)  # the caller that began it may disconnect; others still wait
-            now = time.monotonic()
         if tally.count >= self._limit and not (
             command.event_id and await self._current.get(route, DocumentId(subject))
         ):
             raise SessionFull(command.session_id, self._limit)
+        now = time.monotonic()
         tally.count += 1
         del tally.entered[: bisect(tally.entered, now - IN_FLIGHT_S)]
         tally.entered.append(now)
