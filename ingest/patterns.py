@@ -130,6 +130,7 @@ def which_match(patterns: list[str], usual: bytes = b"") -> Callable[[bytes], li
     always: list[int] = words.Match(usual, True) or []
     groups = [always[start : start + AT_ONCE] for start in range(0, len(always), AT_ONCE)]
     together = [(group, _set([patterns[index] for index in group], SHAPE_MEMORY)) for group in groups]
+    rare = frozenset(range(len(patterns))).difference(always)
 
     @cache
     def alone(index: int) -> Callable[[bytes], list[int] | None]:
@@ -137,7 +138,7 @@ def which_match(patterns: list[str], usual: bytes = b"") -> Callable[[bytes], li
 
     def matching(raw: bytes) -> list[int]:
         found = [group[n] for group, match in together for n in match(raw) or ()]
-        found += [index for index in words.Match(raw, True) or () if index not in always and alone(index)(raw)]
+        found += [index for index in words.Match(raw, True) or () if index in rare and alone(index)(raw)]
         return sorted(found)
 
     return matching

@@ -1,5 +1,5 @@
-"""The gate: the one layer before an API's routes, or its router where a path has parameters. It counts, times and traces
-requests, and finds out who the caller is. Who comes past it has a principal on its scope.
+"""The gate: the one layer before an API's routes, or its router where a path has parameters. It counts, times and
+traces requests, and finds out who the caller is. Who comes past it has a principal on its scope.
 
 With and without keys it refuses what a web page of somebody else sends. A browser names the page's origin, which must
 be this server or one that is trusted; and a server on loopback must be called by a loopback name, or a page could reach

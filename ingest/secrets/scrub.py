@@ -88,7 +88,7 @@ class _Family(NamedTuple):
 
 
 _USUAL = (
-    b"user set export pat machine key= code: token login --f pass pin password secret access account env http:// <a> |"
+    b"user set export pat machine key= code: token login --f pass pin password secret access account env http:// <a>"
 )
 """Words that much of what agents write has: shapes that need one of them are always looked for."""
 
