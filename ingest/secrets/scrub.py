@@ -87,9 +87,7 @@ class _Family(NamedTuple):
     marker: str = SECRET
 
 
-_USUAL = (
-    b"user set export pat machine key= code: token login --f pass pin password secret access account env http:// <a>"
-)
+_USUAL = b"user set export pat machine key= code: token login --f pass pin password secret access account env http:// <"
 """Words that much of what agents write has: shapes that need one of them are always looked for."""
 
 
