@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 
 from api.access.admission import RateLimits, guarded
-from api.access.gate import Gate, check_binding
+from api.access.gate import Application, Gate, check_binding
 from api.access.keys import Keyring, Registry
 from api.access.oauth.rules import Resource, token_rules
 from api.access.oauth.verifier import AccessTokens, IssuerKeys
@@ -16,10 +16,9 @@ from api.api_processes import ApiProcess, wait_to_listen
 from api.dialects.dialect import MainPort
 from api.dialects.registry import DIALECTS, PROFILES, listeners_of
 from api.dialects.session_projects import SessionProjects
-from api.http.endpoint import Shortcut, open_paths, routes
+from api.http.endpoint import direct_routes, open_paths, routes
 from api.http.http import HANDLERS
 from api.http.serving import Listeners
-from api.monitoring import ops
 from api.monitoring.ops import ProcessFigures
 from api.native.catalog import endpoints
 from api.native.keys import metadata_endpoints
@@ -97,13 +96,10 @@ def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None
 
     described = endpoints(gateway.route, [] if resource is None else metadata_endpoints(resource))
     own = [endpoint for endpoint in described if endpoint.path != gateway.route.path]
-    return Starlette(
-        routes=[guarded(gateway.route, ANY), *routes(own)],  # MCP checks the roles of each call
-        lifespan=lifespan,
-        exception_handlers=HANDLERS,
-        middleware=[
-            Middleware(ops.Measure, "native"),
-            Middleware(Gate, settings, open_paths=open_paths(described) | OPEN_PATHS, resource=resource),
-            Middleware(Shortcut, own, HANDLERS),
-        ],
-    )
+    gate = partial(
+        Gate, name="native", settings=settings, open_paths=open_paths(described) | OPEN_PATHS, resource=resource,
+        direct=direct_routes(own),
+    )  # fmt: skip
+    # MCP checks the roles of each call
+    listed = [guarded(gateway.route, ANY), *routes(own)]
+    return Application(gate, routes=listed, lifespan=lifespan, exception_handlers=HANDLERS)

@@ -8,7 +8,7 @@ character, so callers also bound the text.
 """
 
 from collections.abc import Callable, Iterator
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, Protocol, cast
 
 import re2
@@ -22,8 +22,10 @@ MAX_PROGRAM = 2_000
 """Instructions a pattern may compile to: each may cost a step at every character. Five hundred letters come to 500
 (1,500 outside ASCII), `.{0,200}` to 1,800; beyond are mostly repetitions of repetitions."""
 CACHED_PATTERNS = 1024
-SET_MEMORY, SHAPE_MEMORY = 64 << 20, 16 << 20
-"""Bytes our own patterns may take, all together for asking which match, and each for the places."""
+AT_ONCE = 16
+"""Patterns of ours that one automaton looks for."""
+SHAPE_MEMORY, RARE_MEMORY = 16 << 20, 4 << 20
+"""Bytes that such an automaton, or one for a pattern's places, may take; and one for a pattern that is rarely tried."""
 FIELD = "trigger_pattern"
 
 _Refused = cast(type[Exception], re2.error)
@@ -114,9 +116,36 @@ class SecretPattern:
         return re2.compile(self._regex, _options(SHAPE_MEMORY, groups=True))
 
 
-def which_match(patterns: list[str]) -> Callable[[bytes], "list[int] | None"]:
-    """What says in one pass which of the patterns match anywhere; None for none."""
-    pattern_set = re2.Set.SearchSet(_options(SET_MEMORY, groups=False))
+def which_match(patterns: list[str], usual: bytes = b"") -> Callable[[bytes], list[int]]:
+    """What says which of the patterns match anywhere, by their numbers, in order.
+
+    Nearly all need some word, and are tried where it is. One automaton for all has a state for each combination of what
+    may have begun: new texts make it build ever more of them, up to a millisecond a text. Always tried, AT_ONCE
+    together, are only patterns that need no word, or one that `usual` text has.
+    """
+    words: Any = re2.Filter()
+    for pattern in patterns:
+        words.Add(pattern.encode(), _options(SHAPE_MEMORY, groups=False))
+    words.Compile()
+    always: list[int] = words.Match(usual, True) or []
+    groups = [always[start : start + AT_ONCE] for start in range(0, len(always), AT_ONCE)]
+    together = [(group, _set([patterns[index] for index in group], SHAPE_MEMORY)) for group in groups]
+    rare = frozenset(range(len(patterns))).difference(always)
+
+    @cache
+    def alone(index: int) -> Callable[[bytes], list[int] | None]:
+        return _set([patterns[index]], RARE_MEMORY)
+
+    def matching(raw: bytes) -> list[int]:
+        found = [group[n] for group, match in together for n in match(raw) or ()]
+        found += [index for index in words.Match(raw, True) or () if index in rare and alone(index)(raw)]
+        return sorted(found)
+
+    return matching
+
+
+def _set(patterns: list[str], memory: int) -> Callable[[bytes], "list[int] | None"]:
+    pattern_set = re2.Set.SearchSet(_options(memory, groups=False))
     for pattern in patterns:
         pattern_set.Add(pattern.encode())
     pattern_set.Compile()

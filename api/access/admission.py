@@ -6,8 +6,7 @@ import logging
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, TypeVar
 
 from redis.exceptions import RedisError
@@ -84,27 +83,20 @@ class Guarded:
                 return
             await self.app(scope, receive, send)
             return
-        method = scope["method"]
-        needs = self.needs["GET" if method == "HEAD" else method]
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        needs = self.needs[method]
         await admit(scope, needs)
-        with degrading(scope, needs, send) as named:
+        if method != "GET" and needs != READ:
+            await self.app(scope, receive, send)
+            return
+        with partial_reads() as left_out:  # a read continues without what is on nodes that are down
+
+            async def named(message: Message) -> None:
+                if left_out and message["type"] == "http.response.start":
+                    message["headers"] = [*message["headers"], (DEGRADED_HEADER, left_out_message(left_out).encode())]
+                await send(message)
+
             await self.app(scope, receive, named)
-
-
-@contextmanager
-def degrading(scope: Mapping[str, Any], needs: Needs, send: Send) -> Generator[Send]:
-    """Within, a read continues without what is on nodes that are down; yields what sends its answer."""
-    if scope["method"] not in ("GET", "HEAD") and needs != READ:
-        yield send
-        return
-    with partial_reads() as left_out:
-
-        async def named(message: Message) -> None:
-            if left_out and message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], (DEGRADED_HEADER, left_out_message(left_out).encode())]
-            await send(message)
-
-        yield named
 
 
 async def close(receive: Receive, send: Send, code: int, reason: str) -> None:

@@ -2,20 +2,19 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from redis.exceptions import RedisError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from api.access.gate import Gate
+from api.access.gate import Application, Gate
 from api.http.endpoint import Endpoint
 from api.http.http import Json, retry_after, status_of
-from api.monitoring.ops import Measure
 from api.monitoring.requests import route_of
 from ingest.errors import LogUnavailable, MnemologError
 from ingest.platform.settings import Settings
@@ -48,26 +47,20 @@ def application(
     fault_answer: FaultAnswer,
     *,
     field: Literal["error", "detail"],
-    before: Sequence[Middleware] = (),
-    after: Sequence[Middleware] = (),
-    **gate: Any,
+    **options: Any,
 ) -> Starlette:
     """The application of a dialect, behind the gate; the process gives it its state.
 
-    `field` has the message of a refusal; `before` and `after` are middleware around the gate, `gate` its options.
+    `field` has the message of a refusal; `options` are the gate's.
     """
     forbidden = "forbidden" if field == "detail" else "forbidden: this page may not use a server without a secret"
     unauthorized, strange = Json({field: "unauthorized"}, 401), Json({field: forbidden}, 403)
-    return Starlette(
-        routes=routes,
-        exception_handlers=handlers(fault_answer),
-        middleware=[
-            Middleware(Measure, name),
-            *before,
-            Middleware(Gate, settings, unauthorized, strange, refusal=at_the_gate, **gate),
-            *after,
-        ],
-    )
+    answers = handlers(fault_answer)
+    gate = partial(
+        Gate, name=name, settings=settings, unauthorized=unauthorized, forbidden=strange, refusal=at_the_gate,
+        handlers=answers, **options,
+    )  # fmt: skip
+    return Application(gate, routes=routes, exception_handlers=answers)
 
 
 def at_the_gate(error: MnemologError) -> Response:

@@ -9,10 +9,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route, request_response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.access.admission import Guarded, admit, degrading
+from api.access.admission import Guarded
 from ingest.roles import Needs
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]] | ASGIApp
@@ -21,6 +21,8 @@ Shape: TypeAlias = Any
 which is a JSON Schema as it stands."""
 Level = Literal["M", "S", "V"]
 """M: a real client depends on it. S: part of the documented surface. V: only a page or a command line calls it."""
+DirectRoutes: TypeAlias = Mapping[tuple[str, str], Route]
+"""By method and path."""
 JSON = "application/json"
 
 
@@ -105,50 +107,17 @@ def is_function(handler: Handler) -> bool:
     return iscoroutinefunction(handler) or iscoroutinefunction(getattr(handler, "__func__", None))
 
 
-def _application(handler: Handler) -> ASGIApp:
-    if is_function(handler):
-        return request_response(cast("Callable[[Request], Awaitable[Response]]", handler))
-    respond = getattr(handler, "respond", None)
-    return cast("ASGIApp", handler) if respond is None else request_response(respond)
-
-
-class Shortcut:
-    """ASGI middleware: does for paths without parameters what the router behind it does, with less.
+def direct_routes(endpoints: Iterable[Endpoint]) -> DirectRoutes:
+    """The routes of paths without parameters, which the gate finds without the router.
 
     A router tries one pattern after the other, and two wrappers look at the answer of each handler: about a tenth of a
-    recall's time on the event loop. Whatever is not known here, including a wrong method, is the router's. `handlers`
-    are the application's, by class of error.
+    recall's time on the event loop. Whatever is not known here, including a wrong method, is the router's.
     """
-
-    def __init__(self, app: ASGIApp, endpoints: Iterable[Endpoint], handlers: Mapping[Any, Any]) -> None:
-        self._app = app
-        self._handlers = {kind: handler for kind, handler in handlers.items() if kind is not Exception}
-        self._errors = tuple(self._handlers)
-        fixed = [endpoint for endpoint in endpoints if "{" not in endpoint.path]
-        by_path = {route.path: route for route in routes(fixed)}
-        self._endpoints = {
-            (endpoint.method, endpoint.path): (by_path[endpoint.path], endpoint.needs, _direct(endpoint.handler))
-            for endpoint in fixed
-        }
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        endpoint = self._endpoints.get((scope.get("method", ""), scope["path"])) if scope["type"] == "http" else None
-        if endpoint is None:
-            await self._app(scope, receive, send)
-            return
-        scope["route"], needs, app = endpoint
-        scope["path_params"] = {}
-        try:
-            await admit(scope, needs)
-            with degrading(scope, needs, send) as named:
-                await app(scope, receive, named)
-        except self._errors as error:  # once an answer has begun, the server refuses another one
-            handler = next(self._handlers[kind] for kind in type(error).__mro__ if kind in self._handlers)
-            await (await handler(Request(scope, receive), error))(scope, receive, send)
+    fixed = routes([endpoint for endpoint in endpoints if "{" not in endpoint.path])
+    return {(method, route.path): route for route in fixed for method in route.methods or ()}
 
 
-def _direct(handler: Handler) -> ASGIApp:
-    # the handler as an application, without the wrapper that handles errors for a router
+def _application(handler: Handler) -> ASGIApp:
     if not is_function(handler):
         return cast("ASGIApp", handler)
 

@@ -8,7 +8,7 @@ import errno
 import logging
 import socket
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import cast
 
 import uvicorn
 from starlette.applications import Starlette
@@ -60,6 +60,8 @@ MAX_HEAD_BYTES = 64 << 10
 BODY_WITHIN_S = 30.0
 LEAST_BODY_BYTES_PER_S = 1 << 10
 """A body is waited for BODY_WITHIN_S, and a second longer for every so many bytes that have come."""
+CYCLE = "mnemolog.cycle"
+"""In a request's scope: uvicorn's request and response."""
 MAX_SOCKET_MESSAGE_BYTES = 64 << 10
 """Of a message from a WebSocket; nothing that clients send there is used."""
 
@@ -101,6 +103,7 @@ class DisconnectTolerantProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._head_complete()
         super().on_headers_complete()
+        cast(Scope, self.scope)[CYCLE] = self.cycle
 
     def _start_head_timer(self) -> None:
         if self._head_timer is None:
@@ -117,51 +120,48 @@ class DisconnectTolerantProtocol(HttpToolsProtocol):
         if not self.transport.is_closing():
             self.transport.close()
 
-    # private: uvicorn has no public hook between a parsed request and its application; the bound in pyproject.toml
-    # and a test keep a change of it from going unnoticed
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        super()._start_asgi_task(cycle, _receiving_whole_bodies(cycle, app))
 
+def receiving_whole_body(cycle: RequestResponseCycle, receive: Receive) -> Receive:
+    """uvicorn's `receive` of a request, with the two promises of DisconnectTolerantProtocol about bodies."""
+    read_whole, timeout_s = False, BODY_WITHIN_S
 
-def _receiving_whole_bodies(cycle: RequestResponseCycle, app: ASGIApp) -> Any:
-    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        read_whole = False
+    async def receive_in_time() -> Message:
+        """What the client says next; that it is gone, when its body does not come in time."""
+        nonlocal timeout_s
         loop = asyncio.get_running_loop()
-        timeout_s = BODY_WITHIN_S
+        began = loop.time()
+        try:
+            async with asyncio.timeout(timeout_s):
+                message = await receive()
+        except TimeoutError:
+            cycle.transport.close()
+            return {"type": "http.disconnect"}
+        # only waiting counts: an application that reads slowly is no fault of the client's
+        timeout_s += len(message.get("body", b"")) / LEAST_BODY_BYTES_PER_S - (loop.time() - began)
+        return message
 
-        async def receive_in_time() -> Message:
-            """What the client says next; that it is gone, when its body does not come in time."""
-            nonlocal timeout_s
-            if not cycle.more_body or cycle.disconnected:
-                return await receive()
-            began = loop.time()
-            try:
-                async with asyncio.timeout(timeout_s):
-                    message = await receive()
-            except TimeoutError:
-                cycle.transport.close()
-                return {"type": "http.disconnect"}
-            # only waiting counts: an application that reads slowly is no fault of the client's
-            timeout_s += len(message.get("body", b"")) / LEAST_BODY_BYTES_PER_S - (loop.time() - began)
-            return message
-
-        async def receive_whole() -> Message:
-            nonlocal read_whole
+    async def receive_whole() -> Message:
+        nonlocal read_whole
+        message: Message = {"type": "http.disconnect"}
+        if cycle.more_body and not cycle.disconnected:
             message = await receive_in_time()
-            gone = message["type"] == "http.disconnect"
-            if gone and not (read_whole or cycle.more_body or cycle.response_complete):
-                message = {"type": "http.request", "body": bytes(cycle.body), "more_body": False}
-                cycle.body = bytearray()
-            read_whole = read_whole or not message.get("more_body", False)
-            return message
+        elif read_whole or cycle.more_body or cycle.response_complete:
+            return await receive()
+        gone = message["type"] == "http.disconnect"
+        if gone and not (read_whole or cycle.more_body or cycle.response_complete):
+            # all of it is here; whether the client is, too, does not matter
+            message = {"type": "http.request", "body": bytes(cycle.body), "more_body": False}
+            cycle.body = bytearray()
+            cycle.message_event.clear()
+        read_whole = read_whole or not message.get("more_body", False)
+        return message
 
-        await app(scope, receive_whole, send)
-
-    return serve
+    return receive_whole
 
 
-class _Starting:
-    """The application, and what it raises when it starts: uvicorn logs the traceback and ends as if all were well."""
+class Served:
+    """The application as uvicorn gets it: it receives whole bodies, and what it raises when it starts is kept, since
+    uvicorn logs the traceback and ends as if all were well."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -169,7 +169,8 @@ class _Starting:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":
-            await self._app(scope, receive, send)
+            cycle: RequestResponseCycle | None = scope.get(CYCLE)
+            await self._app(scope, receive if cycle is None else receiving_whole_body(cycle, receive), send)
             return
         failed = False
 
@@ -193,9 +194,9 @@ def serve(app: ASGIApp, host: str, ports: Iterable[int], *, shared: bool = False
     """
     # access is not logged, but uvicorn logs it for WebSockets, whose addresses may hold the secret
     logging.getLogger("uvicorn.error").addFilter(lambda record: '"WebSocket ' not in str(record.msg))
-    starting = _Starting(app)
+    served = Served(app)
     config = uvicorn.Config(
-        starting,
+        served,
         http=DisconnectTolerantProtocol,
         ws="websockets-sansio",
         ws_max_size=MAX_SOCKET_MESSAGE_BYTES,
@@ -208,8 +209,8 @@ def serve(app: ASGIApp, host: str, ports: Iterable[int], *, shared: bool = False
         backlog=BACKLOG,
     )
     uvicorn.Server(config).run([bound for port in ports for bound in bind(host, port, shared=shared)])
-    if starting.error is not None:
-        raise starting.error
+    if served.error is not None:
+        raise served.error
 
 
 PORT_CLIENTS = {"MNEMOLOG_PORT": "native and agentmemory"} | {

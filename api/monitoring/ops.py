@@ -6,32 +6,31 @@ are the same from every process and across restarts.
 
 import asyncio
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Literal, Self
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.principal import principal_of
 from api.api_processes import ApiProcess
 from api.http.endpoint import Endpoint
 from api.http.http import Json, ProblemAnswer
 from api.http.openapi import TEXT
-from api.monitoring.requests import REQUEST_ID, answered, request_id_of, request_span, route_of
 from api.services import services
 from ingest.errors import LogUnavailable
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
-from ingest.platform import tracing
 from ingest.platform.connections import Client
 from ingest.platform.partial import UNREACHABLE, readable
 from ingest.platform.tasks import end
@@ -51,15 +50,8 @@ class Metrics:
     def __init__(self, log: GroupCommit, index: IndexService) -> None:
         self.registry = CollectorRegistry()
         gauge = partial(Gauge, registry=self.registry)
-        self.requests = Counter(
-            "mnemolog_http_requests", "Requests answered.", ["door", "method", "route", "status"],
-            registry=self.registry,
-        )  # fmt: skip
-        self.seconds = Histogram(
-            "mnemolog_http_request_duration_seconds", "Time to answer.", ["door", "route"], buckets=_BUCKETS,
-            registry=self.registry,
-        )  # fmt: skip
-        self._children: dict[tuple[str, str, str, int], tuple[Counter, Histogram]] = {}
+        self.requests = RequestMetrics()
+        self.registry.register(self.requests)
         gauge("mnemolog_append_waiting_events", "Events not acknowledged yet.").set_function(lambda: log.waiting_events)
         gauge("mnemolog_index_documents", "Documents in the index.").set_function(lambda: index.documents)
         gauge("mnemolog_index_ready", "1 when the index is caught up.").set_function(lambda: float(index.ready))
@@ -74,50 +66,40 @@ class Metrics:
         """All of them, in Prometheus' text format."""
         return generate_latest(self.registry)
 
+
+class RequestMetrics(Collector):
+    """Requests answered and their times. prometheus_client's own counters take ten times as long."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str, str, int], list[float]] = {}
+        """By API, method, route and status: how many, and since when."""
+        self._times: dict[tuple[str, str], list[float]] = {}
+        """By API and route: how many in each bucket, the sum of their seconds, and since when."""
+
     def count(self, call: str, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one request. (Finding a labelled metric costs more than counting, so those found are kept.)"""
-        counters = self._children.get((call, method, route, status))
-        if counters is None:
-            counters = self.requests.labels(call, method, route, str(status)), self.seconds.labels(call, route)
-            self._children[call, method, route, status] = counters
-        counters[0].inc()
-        counters[1].observe(seconds)
+        """Count one request."""
+        counted = self._counts.get((call, method, route, status))
+        if counted is None:
+            counted = self._counts[call, method, route, status] = [0, time.time()]
+            self._times.setdefault((call, route), [*[0] * (len(_BUCKETS) + 1), 0.0, time.time()])
+        counted[0] += 1
+        times = self._times[call, route]
+        times[bisect_left(_BUCKETS, seconds)] += 1
+        times[-2] += seconds
 
-
-class Measure:
-    """ASGI middleware: counts an API's requests and their time, by the route's pattern (never by the raw path), and has
-    a trace begin or continue with each.
-
-    A request of the native API has an id, its caller's or a new one, which its answer and its log lines name.
-    """
-
-    def __init__(self, app: ASGIApp, call: str) -> None:
-        self._app, self._api = app, call
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        started, status = time.perf_counter(), 500
-        request_id = request_id_of(scope["headers"]) if self._api == "native" else b""
-        tracing.request_id.set(request_id.decode())
-
-        async def note(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                if request_id:
-                    message["headers"] = [*message.get("headers", ()), (REQUEST_ID, request_id)]
-            await send(message)
-
-        with request_span(scope, self._api) as span:
-            try:
-                await self._app(scope, receive, note)
-            finally:
-                route = route_of(scope)
-                metrics: Metrics = scope["app"].state.metrics
-                metrics.count(self._api, scope["method"], route, status, time.perf_counter() - started)
-                answered(span, scope["method"], route, status)
+    def collect(self) -> Iterator[CounterMetricFamily | HistogramMetricFamily]:
+        """What the registry asks for."""
+        labels, name = ["door", "method", "route", "status"], "mnemolog_http_request_duration_seconds"
+        requests = CounterMetricFamily("mnemolog_http_requests", "Requests answered.", labels=labels)
+        for key, (count, since) in self._counts.items():
+            requests.add_metric([*map(str, key)], count, since)
+        yield requests
+        seconds = HistogramMetricFamily(name, "Time to answer.", labels=["door", "route"])
+        for (call, route), (*buckets, total, since) in self._times.items():
+            counts = zip((*map(str, _BUCKETS), "+Inf"), accumulate(buckets), strict=True)
+            seconds.add_metric([call, route], list(counts), total)
+            seconds.add_sample(f"{name}_created", {"door": call, "route": route}, since)
+        yield seconds
 
 
 class Shortcoming(Struct, frozen=True):

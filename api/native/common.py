@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from api.access.principal import Principal, principal_of
 from api.http.endpoint import Endpoint
-from api.http.http import Json, query_of, read_body, send_json
+from api.http.http import query_of, read_body, send_json
 from api.services import native_call
 from ingest.commands.command import EventName, Name
 from ingest.commands.parse import parse_json
@@ -128,11 +128,6 @@ class TypedHandler:
             await answer(scope, receive, send)
         else:
             await send_json(send, self._status, answer)
-
-    async def respond(self, request: Request) -> Response:
-        """The same for a router, which handles errors around a function of a request."""
-        answer = await self._answer(request.scope, request.receive)
-        return answer if isinstance(answer, Response) else Json(answer, self._status)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Any:
         if self._check is not None:

@@ -65,8 +65,8 @@ def decide(
     if caller.agent_id and not command.agent_id:
         caller = caller._replace(agent_id=clean_agent(caller.agent_id, names))
     _check_names(command)
-    size = sum(len(key.encode()) + len(value.encode()) for key, value in command.metadata.items())
-    if size > MAX_METADATA_BYTES:
+    metadata = command.metadata
+    if metadata and sum(len(f"{key}{value}".encode()) for key, value in metadata.items()) > MAX_METADATA_BYTES:
         raise CommandRejected(f"metadata is over {MAX_METADATA_BYTES} bytes", "metadata")
     decision = DECIDERS[type(command)](command, Origin(caller, event_id, now))
     envelope = decision.event.envelope

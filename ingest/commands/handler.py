@@ -256,15 +256,11 @@ class CommandHandler:
         return BatchOutcome(len(ready) - duplicates, duplicates, rejected, token, durability)
 
     async def _append(self, ready: Sequence[_Ready], tenant: str, *, forgets: bool = False) -> list[Appended]:
-        # the span covers waiting for the group and the script that Redis runs
-        attributes: dict[str, str | int] = {"db.operation.name": "EVALSHA", "db.stored_procedure.name": "append"}
-        if len(ready) > 1:
-            attributes["db.operation.batch.size"] = len(ready)
-        with tracing.span("EVALSHA append", {"db.system.name": "redis", **attributes}, "client"):
-            entries = [(item.partition, item.entry) for item in ready]
+        entries = [(item.partition, item.entry) for item in ready]
+        size = sum(len(entry.payload) for _, entry in entries)
+        with append_span(len(ready)):
             if context := tracing.current():
                 entries = [(partition, entry._replace(context=context)) for partition, entry in entries]
-            size = sum(len(entry.payload) for _, entry in entries)
             try:
                 with nullcontext() if forgets or self.gate is None else self.gate.taken(tenant, len(entries), size):
                     appended = await self._log.append(entries, past_limit=forgets)
@@ -375,6 +371,15 @@ def write_span(commands: Sequence[Command]) -> AbstractContextManager[Span]:
     if tag := _only(str(command.__struct_config__.tag) for command in commands):
         attributes["mnemolog.command"] = tag
     return tracing.span(operation, attributes)
+
+
+def append_span(count: int) -> AbstractContextManager[Span]:
+    """The span of an append: waiting for the group, and the script that Redis runs."""
+    if not tracing.is_recording():
+        return tracing.NO_SPAN
+    batch = {"db.operation.batch.size": count} if count > 1 else {}
+    attributes = {"db.system.name": "redis", "db.operation.name": "EVALSHA", "db.stored_procedure.name": "append"}
+    return tracing.span("EVALSHA append", {**attributes, **batch}, "client")
 
 
 def _only(values: Iterable[str]) -> str:

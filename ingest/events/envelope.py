@@ -50,10 +50,6 @@ class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The trust class that the caller claims."""
 
 
-class _Written(Envelope, frozen=True, kw_only=True, omit_defaults=True):
-    data: Any
-
-
 class _ReadEnvelope(Envelope, frozen=True, kw_only=True):
     data: Raw
 
@@ -101,14 +97,20 @@ _UNREADABLE = (
 )  # fmt: skip
 """What reading raises for bytes that somebody else wrote, or that broke."""
 _encoder = msgspec.msgpack.Encoder()
+_LARGEST_FIXMAP, _MAP_OF_16 = 0x8F, b"\xde\x00\x10"
+"""The first byte of a map is 0x80 and its size up to 15; an envelope has 15 fields."""
 _decode_envelope = msgspec.msgpack.Decoder(_ReadEnvelope).decode
 _decode_data = {name: msgspec.msgpack.Decoder(cls).decode for name, cls in EVENT_TYPES.items()}
 
 
 def encode(event: Event) -> bytes:
-    """The stored bytes of an event."""
-    fields: dict[str, Any] = {**msgspec.structs.asdict(event.envelope), "data": event.data}
-    return _encoder.encode(_Written(**fields))
+    """The stored bytes of an event: a map of what its envelope has, and behind that its data."""
+    envelope = event.envelope
+    if type(envelope) is not Envelope:  # one that was read, with the data that it had
+        envelope = Envelope(**{name: getattr(envelope, name) for name in Envelope.__struct_fields__})
+    fields = _encoder.encode(envelope)
+    begin = bytes((fields[0] + 1,)) if fields[0] < _LARGEST_FIXMAP else _MAP_OF_16
+    return b"".join((begin, fields[1:], b"\xa4data", _encoder.encode(event.data)))
 
 
 def decode(payload: bytes, position: Position) -> Recorded:

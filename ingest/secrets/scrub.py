@@ -4,9 +4,10 @@ Guarantee: a text holding one of the shapes in `ingest.secrets` comes back witho
 nothing more. Shapes are matched leaf by leaf, never over JSON text, so that a secret at the end of a string cannot
 swallow the quote that closes it. The shapes that agentmemory removes are among them, with its markers.
 
-Every write pays for this, so a text is first asked one question that RE2 answers in one pass, whatever the number of
-shapes: which of them match at all? Ordinary text has none. Everything takes time linear in the text: RE2 by design, the
-rest because its repetitions are possessive or bounded and no failed attempt can rescan what another one read.
+Every write pays for this, so RE2 is first asked which shapes match at all: those whose words a text has, and the few
+that need none, in a few passes whatever the number of shapes. Ordinary text has none. Everything takes time linear in
+the text: RE2 by design, the rest because its repetitions are possessive or bounded and no failed attempt can rescan
+what another one read.
 """
 
 from collections import Counter
@@ -41,7 +42,7 @@ from ingest.secrets.finders import (
 )
 from ingest.secrets.rules import Finder, finder, rules, tokens
 
-Trigger: TypeAlias = Callable[[bytes], "list[int] | None"]
+Trigger: TypeAlias = Callable[[bytes], list[int]]
 PRIVATE = "[REDACTED]"
 SECRET = "[REDACTED_SECRET]"
 _PIECE_CHARS = 64 << 10
@@ -86,6 +87,10 @@ class _Family(NamedTuple):
     marker: str = SECRET
 
 
+_USUAL = b"user set export pat machine key= code: token login --f pass pin password secret access account env http:// <"
+"""Words that much of what agents write has: shapes that need one of them are always looked for."""
+
+
 @cache
 def _families() -> tuple[list[_Family], Trigger]:
     families = [
@@ -100,7 +105,7 @@ def _families() -> tuple[list[_Family], Trigger]:
         _Family("phrase", PHRASE_TRIGGER, find_phrases),
         *(_Family(rule.name, rule.regex, finder(rule)) for rule in rules()),
     ]
-    match = which_match([family.trigger for family in families])
+    match = which_match([family.trigger for family in families], _USUAL)
     families.append(_Family("foreign-password", "", find_foreign))
     return families, match
 
@@ -108,7 +113,7 @@ def _families() -> tuple[list[_Family], Trigger]:
 def _matching(text: str, raw: bytes) -> list[int]:
     """The families that may find something. `raw` is the text in ASCII, one byte a character: places are equal."""
     families, match = _families()
-    matching = match(raw) or []
+    matching = match(raw)
     return matching if text.isascii() or not mentions_password(text) else [*matching, len(families) - 1]
 
 

@@ -370,7 +370,7 @@ def folded(searched: Sequence[Hit], existing: Mapping[str, Document]) -> list[Re
             text = _text(document) if hit.repeats else ""
             same = next((better for better in distinct if states_the_same(text, _text(better.document))), None)
             if same is None:
-                distinct.append(Recalled(replace(match, terms=hit.terms), document, []))
+                distinct.append(Recalled(match if match is hit else replace(match, terms=hit.terms), document, []))
             else:
                 same.repeats.append(match.id)
         results += distinct

@@ -26,12 +26,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.admission import guarded
 from api.access.principal import principal_of
-from api.dialects.application import application, handlers, usual
+from api.dialects.application import application, usual
 from api.dialects.errors import FAULT, detail_answer, parse_query, path_value, read_all, read_model
 from api.dialects.memex import memories
 from api.dialects.memex.records import Shown
 from api.dialects.memex.shapes import VERSION, Counted, Found, Health, Info, MemoryCreate, MemorySearch, OfAgent, OfPair
-from api.http.endpoint import Endpoint, Shortcut, routes
+from api.http.endpoint import Endpoint, direct_routes, routes
 from api.http.http import Json
 from api.http.openapi import TEXT, About, documented
 from api.services import services
@@ -157,7 +157,7 @@ def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The REST API; its state is given to it by the process."""
     return application(
         "memex", settings, routes(ENDPOINTS), fault_answer, field="detail",
-        before=[Middleware(Instrument)], after=[Middleware(Shortcut, ENDPOINTS, handlers(fault_answer))],
+        before=[Middleware(Instrument)], direct=direct_routes(ENDPOINTS),
     )  # fmt: skip
 
 

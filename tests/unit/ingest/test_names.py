@@ -15,7 +15,7 @@ from ingest.commands.parse import parse_batch, parse_json, parse_object
 from ingest.errors import CommandRejected
 from ingest.ids import EventId
 from ingest.names import DATA_NOT_INSTRUCTIONS, header_name, inert, marked, nfc, with_nfc
-from ingest.patterns import MAX_PATTERN_CHARS, compiled, found_in
+from ingest.patterns import AT_ONCE, MAX_PATTERN_CHARS, compiled, found_in, which_match
 from mcp_gateway import lenient
 from projections.queries.recall import RecallRequest
 from projections.search.question import Filter, facet
@@ -170,3 +170,19 @@ def test_a_pattern_is_compiled_once():
 
 def test_text_with_half_a_surrogate_pair_is_searched():
     assert found_in("push", "git \ud800 push")
+
+
+@pytest.mark.parametrize("usual", [b"", b"the token is a word7", b"word0 word1 word2"])
+@pytest.mark.parametrize(
+    ("text", "matching"),
+    [
+        (b"nothing of it", []),
+        (b"TOKEN: abcd", [0]),
+        (b"a word7-77 and 0123456789", [1, 9]),
+        (b"word0-0 word7-7 word7-8", [2, 9]),
+        (b"word7", []),
+    ],
+)
+def test_patterns_match_whether_or_not_they_need_a_word(usual: bytes, text: bytes, matching: list[int]):
+    patterns = ["(?i)token: [a-z]{4}", "[0-9]{8}", *(rf"\bword{number}-[0-9]" for number in range(2 * AT_ONCE))]
+    assert which_match(patterns, usual)(text) == matching

@@ -1,24 +1,30 @@
 """Ids of requests, and what their spans say."""
 
-from typing import Any
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from starlette.applications import Starlette
+from prometheus_client import CollectorRegistry, generate_latest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from api.monitoring.ops import Measure, merged
+from api.access.gate import Application, Gate
+from api.access.principal import Principal, open_caller
+from api.monitoring.ops import RequestMetrics, merged
 from api.monitoring.requests import request_id_of
 from ingest.platform import tracing
+from ingest.platform.settings import Settings
 from tests.support.otlp_receiver import context_of, traced
 
 
-class Counted:
-    """In the place of the metrics."""
+class Anyone:
+    """In the place of the keys: lets everyone in."""
 
-    def count(self, *told: Any) -> None: ...
+    async def identify(self, credential: str) -> Principal:
+        return open_caller("default")
 
 
 async def answer(request: Request) -> PlainTextResponse:
@@ -29,17 +35,10 @@ async def answer(request: Request) -> PlainTextResponse:
 
 def client(call: str = "native") -> TestClient:
     """A client of an application that is measured."""
-    app = Starlette(routes=[Route("/{any:path}", answer, methods=["GET", "POST"])])
-    app.state.metrics = Counted()
-    return TestClient(Measure(_with_app(app), call), raise_server_exceptions=False)
-
-
-def _with_app(app: Starlette) -> Any:
-    async def call(scope: Any, receive: Any, send: Any) -> None:
-        scope["app"] = app
-        await app(scope, receive, send)
-
-    return call
+    gate = partial(Gate, name=call, settings=Settings(data_dir=Path(), cache_dir=Path()), any_host=True)
+    app = Application(gate, routes=[Route("/{any:path}", answer, methods=["GET", "POST"])])
+    app.state.metrics, app.state.keyring, app.state.tokens = SimpleNamespace(requests=RequestMetrics()), Anyone(), None
+    return TestClient(app, raise_server_exceptions=False)
 
 
 @pytest.mark.parametrize("stated", ["r-1", "9f4c:/a.b_c+=@", "x" * 128])
@@ -106,6 +105,26 @@ def test_probes_begin_no_trace(path: str, monkeypatch: pytest.MonkeyPatch):
     with traced(monkeypatch) as receiver:
         client().get(path)
     assert receiver.spans == []
+
+
+def test_requests_are_counted_with_their_times():
+    metrics, registry = RequestMetrics(), CollectorRegistry()
+    registry.register(metrics)
+    for seconds in (0.001, 0.002, 7.0):
+        metrics.count("native", "GET", "/x", 200, seconds)
+    lines = generate_latest(registry).decode().splitlines()
+    times = "mnemolog_http_request_duration_seconds"
+    for line in (
+        'mnemolog_http_requests_total{door="native",method="GET",route="/x",status="200"} 3.0',
+        f'{times}_bucket{{door="native",le="0.001",route="/x"}} 1.0',
+        f'{times}_bucket{{door="native",le="0.0025",route="/x"}} 2.0',
+        f'{times}_bucket{{door="native",le="5.0",route="/x"}} 2.0',
+        f'{times}_bucket{{door="native",le="+Inf",route="/x"}} 3.0',
+        f'{times}_count{{door="native",route="/x"}} 3.0',
+        f'{times}_sum{{door="native",route="/x"}} 7.003',
+    ):
+        assert line in lines
+    assert any(line.startswith(f"{times}_created{{") for line in lines)
 
 
 FIRST = """# HELP mnemolog_http_requests_total Requests answered.
