@@ -117,7 +117,7 @@ $(BASE): pyproject.toml constraints.txt
 	touch $@
 
 # The compiled inner loops (projections/kernel): without them everything works, slower.
-$(KERNEL): $(BASE) $(wildcard projections/kernel/native/*.* projections/kernel/native/src/*)
+$(KERNEL): $(BASE) $(wildcard projections/kernel/native/*.* projections/kernel/native/src/* projections/kernel/native/snowball/*/*)
 	$(PIP) --force-reinstall --no-deps ./projections/kernel/native
 	touch $@
 

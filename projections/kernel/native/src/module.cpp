@@ -71,8 +71,11 @@ NewColumn<std::int64_t> nearest_by_code(Matrix<std::uint64_t> codes, Column<std:
 
 }  // namespace
 
+void bind_texts(nb::module_& m);  // text_module.cpp
+
 NB_MODULE(mnemolog_kernel, m) {
-    m.attr("VERSION") = 1;  // `projections/kernel/module.py` names the version that it calls
+    bind_texts(m);
+    m.attr("VERSION") = 2;  // `projections/kernel/module.py` names the version that it calls
     m.def("products", &products_of, nb::arg("matrix"), nb::arg("rows"), nb::arg("query"),
           "The product of each of these rows of a matrix (int8) with a query (int16): (n,) int64.");
     m.def("nearest_codes", &nearest_by_code, nb::arg("codes"), nb::arg("rows"), nb::arg("query"), nb::arg("count"),
