@@ -46,7 +46,7 @@ _SIGNATURES = {
     "JVBERi0": "application/pdf",
 }
 """How files begin in base64."""
-_BEGINNINGS = tuple(_SIGNATURES)
+BEGINNINGS = tuple(_SIGNATURES)
 _BARE = re.compile(rf"(?<![\w+/=-])(?P<begins>{'|'.join(_SIGNATURES)})[A-Za-z0-9+/_-]{{8,}}={{0,2}}")
 _SIGNED_BYTES = tuple(map(str.encode, _SIGNATURES))
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
@@ -98,7 +98,7 @@ def is_base64(word: str) -> bool:
     """Whether a word is binary data: it begins like an image's, or is long and mixed as no name is."""
     if len(word) < _LEAST_SIGNED_CHARS or " " in word:
         return False
-    if word.startswith(_BEGINNINGS):
+    if word.startswith(BEGINNINGS):
         return _BASE64.fullmatch(word) is not None
     if len(word) < _LEAST_CHARS or _WORDLIKE.search(word) or not _BASE64.fullmatch(word):
         return False

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any, Generic, TypeVar, cast
 
-from projections.compression.payloads import Reading, is_base64, named
+from projections.compression.payloads import BEGINNINGS, Reading, is_base64, named
+from projections.kernel.module import NATIVE, native
 
 T = TypeVar("T")
 LONGEST_KEPT = 128
@@ -140,11 +141,26 @@ def _is_file_name(text: str) -> bool:
 
 def files_in(texts: Iterable[str], unsaid: Collection[str]) -> tuple[str, ...]:
     """The files that texts name, in order of appearance."""
-    paths = dict.fromkeys(chain.from_iterable(_paths(text) for text in texts if text))
-    return tuple(islice((path for path in paths if path.lower() not in unsaid), MAX_FILES)) if paths else ()
+    paths = dict.fromkeys(
+        chain.from_iterable(_first(MAX_FILES, text, unsaid, "paths", paths_in_python) for text in texts)
+    )
+    return tuple(islice(paths, MAX_FILES))
 
 
-def _paths(text: str) -> Iterator[str]:
+def _first(
+    limit: int, text: str, unsaid: Collection[str], name: str, plain: Callable[[str], Iterable[str]]
+) -> tuple[str, ...]:
+    """The first distinct strings that the compiled function of this name finds in a text, else the plain one."""
+    find = getattr(compiled_names, name, None)
+    found = find(text, limit) if find else None
+    said = dict.fromkeys([word for word in found or () if word.lower() not in unsaid])
+    if found is None or len(said) < len(found) == limit:  # there may be more
+        said = dict.fromkeys([word for word in plain(text) if word.lower() not in unsaid])
+    return tuple(said)[:limit]
+
+
+def paths_in_python(text: str) -> Iterator[str]:
+    """All files that a text names: the specification of the compiled function."""
     if ":/" in text or "//" in text or "mailto:" in text:
         text = _URL.sub(" ", text)
     if "</" in text:
@@ -212,6 +228,11 @@ _SENTENCE = re.compile(r"[^.!?。！？\n]*+(?:[.!?](?!\s)[^.!?。！？\n]*+)*+
 
 def concepts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
     """Returns backticked words, then names, then identifiers, hyphenated words and hashtags, lower-cased."""
+    return _first(MAX_CONCEPTS, text, unsaid, "concepts", concepts_in_python)
+
+
+def concepts_in_python(text: str) -> Iterator[str]:
+    """All concepts: the specification of the compiled function."""
     codes: list[str] = _BACKTICKED.findall(text) if "`" in text else []
     candidates = [code for code in codes if not is_pattern(code)]
     for match in _NAME.finditer(text):  # two to four capitalized words; the word that opens a sentence does not count
@@ -224,8 +245,7 @@ def concepts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
         unusual = [token for token in tokens(text) if not token.isalpha()]
     candidates += [word.removeprefix("#") for token in unusual if _is_term(word := token.strip(TRIM))]
     distinct = dict.fromkeys([word.strip().lower() for word in candidates])
-    concepts = (word for word in distinct if len(word) > 2 and word not in _STOPWORDS and not word.startswith("mcp__"))
-    return tuple(islice((word for word in concepts if word not in unsaid), MAX_CONCEPTS))
+    return (word for word in distinct if len(word) > 2 and word not in _STOPWORDS and not word.startswith("mcp__"))
 
 
 def _is_term(word: str) -> bool:
@@ -250,7 +270,11 @@ def facts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
 
     Each once; a command with its flags states nothing, nor does a line of a patch.
     """
-    distinct: dict[str, None] = {}
+    return _first(MAX_FACTS, text, unsaid, "facts", facts_in_python)
+
+
+def facts_in_python(text: str) -> Iterator[str]:
+    """All facts: the specification of the compiled function."""
     for match in _SENTENCE.finditer(text):
         sentence = match[0].strip()
         if len(sentence) not in FACT_CHARS or sentence.endswith(("?", "？")):
@@ -259,8 +283,26 @@ def facts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
             continue
         if _COMMAND.search(sentence) or ('"' in sentence and _JSON_SYNTAX.search(sentence)):
             continue
-        if _WORDS.search(sentence) and sentence.lower() not in unsaid:
-            distinct[sentence] = None
-            if len(distinct) == MAX_FACTS:
-                break
-    return tuple(distinct)
+        if _WORDS.search(sentence):
+            yield sentence
+
+
+_WEIGHTY = words("fix fixed fixes bug root-cause regression decided decision must never always prefers prefer")
+_WEIGHTY_PARTS = ("fix", "bug", "root-cause", "regression", "deci", "must", "never", "always", "prefer")
+"""A text that holds none of these, as most do, says none of those."""
+
+
+def is_weighty(text: str) -> bool:
+    """Whether a text decides, fixes or demands something."""
+    compiled = compiled_names.is_weighty(text) if compiled_names else None
+    return is_weighty_in_python(text) if compiled is None else compiled
+
+
+def is_weighty_in_python(text: str) -> bool:
+    """The same, in Python: the specification of the compiled function."""
+    lowered = text.lower()
+    return any(part in lowered for part in _WEIGHTY_PARTS) and any(says(lowered, word) for word in _WEIGHTY)
+
+
+_lists = (_STOPWORDS, _STATES, _WEIGHTY, TOOLS, _EXTENSIONS, _DOT_FILES, BEGINNINGS)
+compiled_names = native.Names(*map(list, _lists)) if NATIVE else None

@@ -65,18 +65,18 @@ def terms(text: str) -> list[str]:
     A stop word in capitals, as "IT" is, is a name, unless all of a longer text is in capitals. A text of nothing but
     stop words keeps them, each also as a name.
     """
-    return compiled_terms.of(text) if NATIVE and text.isascii() else terms_in_python(text)
+    compiled = compiled_terms.of(text) if compiled_terms else None
+    return terms_in_python(text) if compiled is None else compiled
 
 
 def terms_in_python(text: str) -> list[str]:
-    """The same, without the compiled module, for which this is the specification."""
+    """The same, in Python: the specification of the compiled function."""
     runs = _runs(text.lower() if text.isupper() and len(text) > LONGEST_NAME else text)
     matches = [*chain.from_iterable(map(_stems_of, runs))]
     return matches or [form for run in runs for word in _words(run) for form in (word, NAME + word)]
 
 
-if NATIVE:
-    compiled_terms = native.Terms([*STOP_WORDS], [*OPERATORS])
+compiled_terms = native.Terms([*STOP_WORDS], [*OPERATORS]) if NATIVE else None
 
 
 def leading_stop_words(text: str) -> list[str]:
@@ -211,14 +211,17 @@ def snippet(text: str, query_terms: Sequence[str], limit: int = SNIPPET_CHARS) -
     It begins with a sentence if possible; an ellipsis marks what was cut before or after. A text that says none of the
     terms (stems) is cut at its end. `limit` is at least 2.
     """
-    return (native.snippet if NATIVE and text.isascii() else snippet_in_python)(text, query_terms, limit)
-
-
-def snippet_in_python(text: str, query_terms: Sequence[str], limit: int) -> str:
-    """The same, without the compiled module, for which this is the specification."""
     text = " ".join(text[:SCANNED].split()) if len(text) <= limit else text[:SCANNED]
     if len(text) <= limit:
         return text
+    compiled = native.stretch(text, query_terms, limit) if NATIVE else None
+    start, end = compiled or stretch_in_python(text, query_terms, limit)
+    part = " ".join(text[start:end].split())
+    return f"{'…' if start else ''}{part}{'…' if end < len(text) else ''}"
+
+
+def stretch_in_python(text: str, query_terms: Sequence[str], limit: int) -> tuple[int, int]:
+    """Where the snippet of a longer text begins and ends. The specification of the compiled function."""
     start = _best_place(text, query_terms, limit)
     before = text[max(0, start - LEAD) : start]
     if start <= LEAD:
@@ -234,8 +237,7 @@ def snippet_in_python(text: str, query_terms: Sequence[str], limit: int) -> str:
         ends = [match.start() for match in _SENTENCE_START.finditer(stretch)]
         cuts = [ends[-1] if ends else 0, stretch.rfind(" "), len(stretch)]
         end = start + next(cut for cut in cuts if cut > room // 2 or cut == len(stretch))
-    part = " ".join(text[start:end].split())
-    return f"{'…' if start else ''}{part}{'…' if end < len(text) else ''}"
+    return start, end
 
 
 def _best_place(text: str, query_terms: Sequence[str], limit: int) -> int:
@@ -269,4 +271,4 @@ def _best_place(text: str, query_terms: Sequence[str], limit: int) -> int:
 
 @lru_cache(maxsize=20_000)
 def _folded(letter: str) -> str:
-    return unicodedata.normalize("NFKD", letter)[:1].casefold()[:1] or letter
+    return (unicodedata.normalize("NFKD", letter)[:1].casefold()[:1] if letter.isalnum() else "") or letter

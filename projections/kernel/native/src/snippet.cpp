@@ -7,10 +7,11 @@
 namespace mnemolog {
 namespace {
 
-constexpr std::size_t kScanned = 20'000, kMostWords = 32, kMostPlaces = 20, kLead = 80;
+constexpr std::size_t kMostWords = 32, kMostPlaces = 20, kLead = 80;
 // Divisible by every count of places up to `kMostPlaces`, so that the weights of words are whole numbers.
 constexpr std::int64_t kWeight = 232'792'560;
-constexpr std::string_view kEllipsis = "\u2026";
+
+using Gap = Span;
 
 struct Match {
     std::size_t place, word;
@@ -60,9 +61,6 @@ std::size_t best_place(std::string_view text, const std::vector<std::string>& wo
 }
 
 // The next gap between sentences from `at` on: white space behind . ! or ?, or line ends. {size, size} without one.
-struct Gap {
-    std::size_t start, end;
-};
 Gap next_gap(std::string_view text, std::size_t at) {
     for (; at < text.size(); ++at) {
         std::size_t end = at;
@@ -74,18 +72,6 @@ Gap next_gap(std::string_view text, std::size_t at) {
         if (end > at) return {at, end};
     }
     return {text.size(), text.size()};
-}
-
-void add_on_one_line(std::string_view text, std::string& out) {
-    const std::size_t start = out.size();
-    for (std::size_t at = 0; at < text.size(); ++at) {
-        if (!is_space(text[at])) {
-            out.push_back(text[at]);
-        } else if (out.size() > start && out.back() != ' ') {
-            out.push_back(' ');
-        }
-    }
-    if (out.size() > start && out.back() == ' ') out.pop_back();
 }
 
 // Where a stretch of `room` characters is cut: at the end of a sentence, else of a word, in its second half.
@@ -100,15 +86,8 @@ std::size_t cut_of(std::string_view stretch, std::size_t room) {
 
 }  // namespace
 
-std::string snippet(std::string_view text, const std::vector<std::string>& query_terms, std::size_t limit) {
+Span stretch(std::string_view text, const std::vector<std::string>& query_terms, std::size_t limit) {
     if (limit < 2) throw std::invalid_argument("the limit of a snippet is too small");
-    std::string part;
-    if (text.size() <= limit) {
-        add_on_one_line(text.substr(0, kScanned), part);
-        return part;
-    }
-    text = text.substr(0, kScanned);
-    if (text.size() <= limit) return std::string(text);
     std::size_t start = best_place(text, words_of(query_terms), limit > kLead ? limit - kLead : 0);
     const std::string_view before = text.substr(start > kLead ? start - kLead : 0, std::min(start, kLead));
     if (start <= kLead) {
@@ -123,10 +102,7 @@ std::string snippet(std::string_view text, const std::vector<std::string>& query
     const std::size_t room = limit - (start > 0);
     std::size_t end = text.size();
     if (end - start > room) end = start + cut_of(text.substr(start, room - 1), room);
-    if (start) part = kEllipsis;
-    add_on_one_line(text.substr(start, end - start), part);
-    if (end < text.size()) part += kEllipsis;
-    return part;
+    return {start, end};
 }
 
 }  // namespace mnemolog
