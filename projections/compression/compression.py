@@ -10,6 +10,7 @@ Hook-like data (tool calls, prompts, as agentmemory's hooks send them) is titled
 
 import re
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -200,7 +201,7 @@ def _headline(content: str) -> str:
     """Returns the first sentence or line, whichever ends first, that is more than a removed secret's mark; or ""."""
     head = content.lstrip()[: 4 * TITLE_CHARS]
     start = 0
-    for end in (*(match.end() for match in _SENTENCE_END.finditer(head)), len(head)):
+    for end in chain(map(re.Match[str].end, _SENTENCE_END.finditer(head)), [len(head)]):
         if (first := head[start:end].strip()) and not is_only_marks(first):
             return first
         start = end
