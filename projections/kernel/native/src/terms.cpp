@@ -240,7 +240,7 @@ void Terms::add_stem(std::string_view word) {
         const std::string_view root = is_stop_word ? std::string_view() : stem(word);
         if (root.size() > kLongestKept) return terms_.add(root);
         slot = {key, {}};
-        std::memcpy(kept, root.data(), root.size());
+        std::copy(root.begin(), root.end(), kept);
         kept[31] = is_stop_word ? kStopWord : static_cast<unsigned char>(root.size());
     }
     if (kept[31] != kStopWord) terms_.add({reinterpret_cast<const char*>(kept), kept[31]});
