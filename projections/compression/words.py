@@ -64,8 +64,6 @@ _PATTERN = re.compile(
     r"[*^|]|\\[.*+?()\[\]{}^$|]|\\[wdsb][+*)]|\.[+]|\(\?|\?(?=[\w/.])|\{[^{}]{0,100},|\$\Z|\A[sy]/[^/]*/[^/]*/\w*\Z"
 )
 """Signs of a glob, a regular expression or a substitution, which no file's name has."""
-_PATTERN_SIGNS = re.compile(r"[*^|\\?{$+]")
-"""What is in every glob and regular expression: looked for first, at a tenth of the price."""
 
 
 def tokens(text: str) -> list[str]:
@@ -87,7 +85,7 @@ def says(lowered: str, word: str) -> bool:
 
 def is_pattern(text: str) -> bool:
     """Whether a text is a glob, a regular expression or a substitution."""
-    return (text[1:2] == "/" or _PATTERN_SIGNS.search(text) is not None) and _PATTERN.search(text) is not None
+    return _PATTERN.search(text) is not None
 
 
 MAX_FILES = 20
@@ -101,8 +99,6 @@ _EXTENSIONS = words(
     " svg pdf"
 )
 _DOT_FILES = (".env", ".conf", ".lock")
-_BARE_PATH = re.compile(r"[A-Za-z0-9_/.-]*[A-Za-z0-9_/]")
-"""A word that is its only part, with nothing to be cut off."""
 _LINE_NUMBER = re.compile(r"(?::\d+){1,2}\Z")
 _UNNAMED = re.compile(r"[\"\n\r\0]")
 """What is in no file's name."""
@@ -169,10 +165,7 @@ def paths_in_python(text: str) -> Iterator[str]:
         if "/" in word or "." in word[:-1]:
             if word[0] == word[-1] == "*" and not word.strip("*").startswith("/"):  # bold
                 word = word.strip("*")
-            if word.isascii() and _BARE_PATH.fullmatch(word):
-                parts = [word]
-            else:
-                parts = [part.rpartition("=")[2].rstrip(TRIM) for part in tokens(word)]
+            parts = [part.rpartition("=")[2].rstrip(TRIM) for part in tokens(word)]
             paths = [path for part in parts if _is_path(path := _LINE_NUMBER.sub("", part) if ":" in part else part)]
             if paths and not is_pattern(word.rstrip(".,:;!?")):
                 yield from paths
@@ -239,11 +232,8 @@ def concepts_in_python(text: str) -> Iterator[str]:
         before = text[max(0, match.start() - 2) : match.start()].rstrip(" ")
         name = match[0].partition(" ")[2] if not before or before[-1] in ".!?:\n" else match[0]
         candidates += [name] if " " in name else []
-    if _CAMEL_CASE.search(text):
-        unusual = [token for token in tokens(text) if not (token.isalpha() and token.islower())]
-    else:  # then no run of letters is a term
-        unusual = [token for token in tokens(text) if not token.isalpha()]
-    candidates += [word.removeprefix("#") for token in unusual if _is_term(word := token.strip(TRIM))]
+    terms = (token.strip(TRIM) for token in tokens(text))
+    candidates += [word.removeprefix("#") for word in terms if _is_term(word)]
     distinct = dict.fromkeys([word.strip().lower() for word in candidates])
     return (word for word in distinct if len(word) > 2 and word not in _STOPWORDS and not word.startswith("mcp__"))
 
@@ -288,8 +278,6 @@ def facts_in_python(text: str) -> Iterator[str]:
 
 
 _WEIGHTY = words("fix fixed fixes bug root-cause regression decided decision must never always prefers prefer")
-_WEIGHTY_PARTS = ("fix", "bug", "root-cause", "regression", "deci", "must", "never", "always", "prefer")
-"""A text that holds none of these, as most do, says none of those."""
 
 
 def is_weighty(text: str) -> bool:
@@ -301,7 +289,7 @@ def is_weighty(text: str) -> bool:
 def is_weighty_in_python(text: str) -> bool:
     """The same, in Python: the specification of the compiled function."""
     lowered = text.lower()
-    return any(part in lowered for part in _WEIGHTY_PARTS) and any(says(lowered, word) for word in _WEIGHTY)
+    return any(says(lowered, word) for word in _WEIGHTY)
 
 
 _lists = (_STOPWORDS, _STATES, _WEIGHTY, TOOLS, _EXTENSIONS, _DOT_FILES, BEGINNINGS)
