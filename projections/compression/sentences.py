@@ -87,7 +87,7 @@ def stated(text: str, limit: int = SENTENCE_CHARS) -> list[str]:
 
 
 def each_stated(text: str, limit: int = SENTENCE_CHARS) -> Iterator[str]:
-    """Yields what `stated` returns: who wants the first needs no more."""
+    """Yields what `stated` returns: the first without reading the rest."""
     before = ""
     for line in _LINE_END.split(_FENCED.sub("\n", text[:SCAN_CHARS])):
         for piece in pieces(_MARKER.sub("", line.strip(), count=1).replace("**", "")):

@@ -148,11 +148,11 @@ def _first(
 ) -> tuple[str, ...]:
     """The first distinct strings that the compiled function of this name finds in a text, else the plain one."""
     find = getattr(compiled_names, name, None)
-    found = find(text, limit) if find else None
-    said = dict.fromkeys([word for word in found or () if word.lower() not in unsaid])
-    if found is None or len(said) < len(found) == limit:  # there may be more
-        said = dict.fromkeys([word for word in plain(text) if word.lower() not in unsaid])
-    return tuple(said)[:limit]
+    listed = find(text, limit) if find else None
+    allowed = dict.fromkeys([word for word in listed or () if word.lower() not in unsaid])
+    if listed is None or len(allowed) < len(listed) == limit:  # there may be more
+        allowed = dict.fromkeys([word for word in plain(text) if word.lower() not in unsaid])
+    return tuple(allowed)[:limit]
 
 
 def paths_in_python(text: str) -> Iterator[str]:

@@ -80,11 +80,11 @@ def index_terms(text: str, when: datetime, *, stated: bool = False, also: Sequen
     What is `stated`, as a memory is, answers questions in the first person however it is worded.
     """
     compiled = compiled_index.read(text, not also) if compiled_index else None
-    said, features, times = compiled or read_in_python(text, not also)
+    joined, features, times = compiled or read_in_python(text, not also)
     if stated and FIRST_PERSON not in features:
         features = [FIRST_PERSON, *features]
     dates = resolved_terms(times, when) if times else ()
-    return " ".join([*filter(None, [said]), *dates, *features, *also, *date_terms(when)])
+    return " ".join([*filter(None, [joined]), *dates, *features, *also, *date_terms(when)])
 
 
 def read_in_python(text: str, with_stop_words: bool) -> tuple[str, list[str], list[str]]:
