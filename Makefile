@@ -24,7 +24,7 @@ ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run cluster install test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz check chaos cluster-faults bench docs types format clean
+.PHONY: run cluster install test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs types format clean
 
 install: $(KERNEL)
 
@@ -59,6 +59,7 @@ nightly: $(DEV) $(NODE)
 	$(PYTEST) -m nightly $(SIDE_BY_SIDE) tests $(addprefix --ignore=,$(ALONE))
 	$(PYTEST) -m nightly $(ALONE)
 	$(MAKE) fuzz SEED=$(NIGHT)
+	$(MAKE) kernel-fuzz INPUTS=10000000 SEED=$(NIGHT)
 	$(MAKE) chaos SEED=$(NIGHT)
 
 unit: $(DEV)
@@ -70,6 +71,16 @@ NIGHT := $(shell date +%Y%m%d)
 
 fuzz: $(DEV)
 	$(BIN)/python -m tests.fuzz --examples $(EXAMPLES) --seed $(SEED)
+
+# What the compiled module reads out of texts, with sanitizers: made-up texts, without Python.
+INPUTS ?= 1000000
+NATIVE := projections/kernel/native
+SANITIZED := -O2 -g -fsanitize=address,undefined -fno-sanitize-recover=all
+kernel-fuzz:
+	@folder=$$(mktemp -d) && trap 'rm -r '$$folder EXIT && set -e; \
+	for source in $(NATIVE)/snowball/*/*.c; do $(CC) $(SANITIZED) -c $$source -o $$folder/$$(basename $$source).o; done; \
+	$(CXX) -std=c++20 $(SANITIZED) $(NATIVE)/fuzz/texts.cpp $(patsubst %,$(NATIVE)/src/%.cpp,index_terms names snippet terms) \
+	  $$folder/*.o -o $$folder/texts; $$folder/texts $(INPUTS) $(SEED)
 
 check: $(DEV)
 	$(BIN)/ruff format --check .
@@ -117,7 +128,7 @@ $(BASE): pyproject.toml constraints.txt
 	touch $@
 
 # The compiled inner loops (projections/kernel): without them everything works, slower.
-$(KERNEL): $(BASE) $(wildcard projections/kernel/native/*.* projections/kernel/native/src/*)
+$(KERNEL): $(BASE) $(wildcard projections/kernel/native/*.* projections/kernel/native/src/* projections/kernel/native/snowball/*/*)
 	$(PIP) --force-reinstall --no-deps ./projections/kernel/native
 	touch $@
 

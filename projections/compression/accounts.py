@@ -12,7 +12,7 @@ import msgspec
 from ingest.log.position import Position
 from projections.compression.compression import told_by
 from projections.compression.payloads import named
-from projections.compression.sentences import SCAN_CHARS, shortened, stated
+from projections.compression.sentences import SCAN_CHARS, each_stated, shortened, stated
 from projections.documents.observations import Observation
 
 MODIFYING = frozenset(("file_edit", "file_write"))
@@ -134,7 +134,7 @@ def headline(observation: Observation) -> str:
     if observation.model and observation.title:
         return observation.title
     if text := prose(observation):
-        return shortened(next(iter(stated(text)), text), HEADLINE_CHARS)
+        return shortened(next(each_stated(text), text), HEADLINE_CHARS)
     line = _call(observation, "" if observation.kind == "error" else _outcome(observation))
     return shortened(line or account(observation), HEADLINE_CHARS)
 
@@ -212,8 +212,7 @@ def _call(observation: Observation, outcome: str = "") -> str:
     if not tool:
         return ""
     if fields := _fields(target):  # the file, command or question that the tool was given
-        values = {name: _command_line(fields.get(name)) for name in _TARGET_FIELDS}
-        target = _first_text(values, _TARGET_FIELDS)
+        target = next(filter(None, (_text(_command_line(fields.get(name))) for name in _TARGET_FIELDS)), "")
     error = told_by(data.get("error")) or told_by(data.get("tool_output")) if observation.kind == "error" else ""
     reason = failure(error) or max(error.splitlines(), key=_blame, default="")
     ending = f" failed: {shortened(reason, _REASON_CHARS)}" if reason else f": {outcome}" if outcome else ""

@@ -10,13 +10,14 @@ Hook-like data (tool calls, prompts, as agentmemory's hooks send them) is titled
 
 import re
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import msgspec
 
 from ingest.secrets.scrub import is_only_marks
 from projections.compression.payloads import Reading, as_text, named
-from projections.compression.words import TOOLS, concepts_in, facts_in, files_in, input_files, says, words
+from projections.compression.words import TOOLS, concepts_in, facts_in, files_in, input_files, is_weighty, words
 
 TITLE_CHARS = 80
 SUBTITLE_CHARS = 120
@@ -74,9 +75,6 @@ _IMPORTANCE = {
     "web_fetch": 4,
     "notification": 4,
 }
-_WEIGHTY = words("fix fixed fixes bug root-cause regression decided decision must never always prefers prefer")
-_WEIGHTY_PARTS = ("fix", "bug", "root-cause", "regression", "deci", "must", "never", "always", "prefer")
-"""A text that holds none of these, as most do, says none of those."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]|\n")
@@ -138,9 +136,9 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
         title = hook.tool or hook.kind or "observation"
     else:
         title = _headline(text if visible.startswith(("{", "[", '"')) else visible) or kind
-    importance, lowered = _IMPORTANCE.get(type_, 5), text.lower()
-    if importance >= 5 and any(part in lowered for part in _WEIGHTY_PARTS):
-        importance += any(says(lowered, word) for word in _WEIGHTY)
+    importance = _IMPORTANCE.get(type_, 5)
+    if importance >= 5:
+        importance += is_weighty(text)
     return Compressed(
         title=_cut(title, TITLE_CHARS) or "observation",
         subtitle=_cut(as_text(input_, SUBTITLE_CHARS), SUBTITLE_CHARS) or None,
@@ -203,7 +201,7 @@ def _headline(content: str) -> str:
     """Returns the first sentence or line, whichever ends first, that is more than a removed secret's mark; or ""."""
     head = content.lstrip()[: 4 * TITLE_CHARS]
     start = 0
-    for end in (*(match.end() for match in _SENTENCE_END.finditer(head)), len(head)):
+    for end in chain(map(re.Match[str].end, _SENTENCE_END.finditer(head)), [len(head)]):
         if (first := head[start:end].strip()) and not is_only_marks(first):
             return first
         start = end

@@ -37,6 +37,7 @@ _MARKERS = re.compile(
     r"|(?:… )?\[cut(?:: [\d,]+ of [\d,]+ characters are kept)?\]",
     re.IGNORECASE,
 )
+_MARKER_END = re.compile(r"(?:bytes|of base64)\]|\[(?:cut|image )", re.IGNORECASE)
 _SIGNATURES = {
     "iVBORw0KGgo": "image/png",
     "/9j/4": "image/jpeg",
@@ -46,7 +47,7 @@ _SIGNATURES = {
     "JVBERi0": "application/pdf",
 }
 """How files begin in base64."""
-_BEGINNINGS = tuple(_SIGNATURES)
+BEGINNINGS = tuple(_SIGNATURES)
 _BARE = re.compile(rf"(?<![\w+/=-])(?P<begins>{'|'.join(_SIGNATURES)})[A-Za-z0-9+/_-]{{8,}}={{0,2}}")
 _SIGNED_BYTES = tuple(map(str.encode, _SIGNATURES))
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
@@ -91,14 +92,14 @@ def has_any(encoded: bytes) -> bool:
 def removed(text: str) -> str:
     """The text without data URLs, base64 and markers: what is left of it says something."""
     text = named(text)
-    return _MARKERS.sub(" ", text) if "[" in text else text
+    return _MARKERS.sub(" ", text) if "[" in text and _MARKER_END.search(text) else text
 
 
 def is_base64(word: str) -> bool:
     """Whether a word is binary data: it begins like an image's, or is long and mixed as no name is."""
     if len(word) < _LEAST_SIGNED_CHARS or " " in word:
         return False
-    if word.startswith(_BEGINNINGS):
+    if word.startswith(BEGINNINGS):
         return _BASE64.fullmatch(word) is not None
     if len(word) < _LEAST_CHARS or _WORDLIKE.search(word) or not _BASE64.fullmatch(word):
         return False
@@ -150,9 +151,13 @@ _OPENING = re.compile(
 _STRING = re.compile(r"\"((?:[^\"\\]++|\\.)*+)(\"|\\?\Z)", re.DOTALL)
 _COLON = re.compile(r"\s*:")
 _KEY = re.compile(
-    r"(?:(?<![\\\"])\\{0,32}\"(?P<quoted>[^\"\\\n]{0,200})|(?<![\w'])'(?P<single>[^'\\\n]{1,200})'(?=\s*:)"
-    r"|\A(?P<cut>[^\"\\\n{}\[\],:]{1,200}))(?(single)|\\{0,32}\")\s*:"
+    r"(?:\\(?<![\\\"]\\)\\{0,31}\"(?P<escaped>[^\"\\\n]{0,200})|\"(?<![\\\"]\")(?P<quoted>[^\"\\\n]{0,200})"
+    r"|'(?<![\w']')(?P<single>[^'\\\n]{1,200})'(?=\s*:))(?(single)|\\{0,32}\")\s*:"
 )
+"""Each alternative begins with a literal, which makes the search ten times as fast."""
+_CUT_KEY = re.compile(r"([^\"\\\n{}\[\],:]{1,200})\\{0,32}\"\s*:")
+"""At the beginning of a text."""
+_KEY_END = re.compile(r"[\"']\s*:")
 _BESIDE = re.compile(r"[^\"{}\[\]]+")
 _SYNTAX = " \t\"',[]{}"
 _WORD = re.compile(r"[^\W\d]\w+")
@@ -269,12 +274,18 @@ class Reading:
                 lines.append(self._read(text, depth + 1))
 
     def _without_keys(self, text: str) -> str:
-        if ":" not in text or ('"' not in text and "'" not in text):
+        if ":" not in text or not _KEY_END.search(text):
             return text
-        for key in _KEY.finditer(text):
-            self._named(key["quoted"] or key["single"] or key["cut"] or "")
-        values, keys = _KEY.subn("\n", text)
-        return "\n".join(line.strip(_SYNTAX) for line in values.split("\n")) if keys else text
+        cut = None if _KEY.match(text) else _CUT_KEY.match(text)
+        if cut:
+            self._named(cut[1])
+        values, keys = _KEY.subn(self._dropped, text[cut.end() :] if cut else text)
+        values = "\n" + values if cut else values
+        return "\n".join([line.strip(_SYNTAX) for line in values.split("\n")]) if keys or cut else text
+
+    def _dropped(self, key: re.Match[str]) -> str:
+        self._named(key[key.lastindex or 0])
+        return "\n"
 
     def _named(self, name: str) -> None:
         if name:

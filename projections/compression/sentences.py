@@ -29,6 +29,8 @@ _ROUNDING = 1e-9
 """Taken off before rounding up, because 0.7 * 30 may be a hair above 21; a probe too many misses nothing."""
 
 _SENTENCE_GAP = re.compile(SENTENCE_GAP)
+_ASCII_GAP = re.compile(r"\s(?<=[.!?]\s)\s*")
+"""The same in ASCII: begins with what is searched for, which takes a tenth of the time."""
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _LINE_END = re.compile(r"\n(?!\s*[a-z])")
 """Ends a statement unless the next line goes on in lower case, as wrapped prose does."""
@@ -58,7 +60,7 @@ def is_courtesy(sentence: str) -> bool:
 
 def pieces(text: str) -> list[str]:
     """Returns the text cut after `.`, `!` or `?` followed by white space, and after `。！？`, each piece trimmed."""
-    return _SENTENCE_GAP.split(text.strip())
+    return (_ASCII_GAP if text.isascii() else _SENTENCE_GAP).split(text.strip())
 
 
 def statements(text: str) -> list[str]:
@@ -81,17 +83,25 @@ def stated(text: str, limit: int = SENTENCE_CHARS) -> list[str]:
     One that begins with "it" or "this" stays with the sentence before it, as far as both fit into `limit`; a longer
     one is cut with an ellipsis. The very short, and those that only introduce a list, are left out.
     """
-    sentences: list[str] = []
+    return list(each_stated(text, limit))
+
+
+def each_stated(text: str, limit: int = SENTENCE_CHARS) -> Iterator[str]:
+    """Yields what `stated` returns: the first without reading the rest."""
+    before = ""
     for line in _LINE_END.split(_FENCED.sub("\n", text[:SCAN_CHARS])):
         for piece in pieces(_MARKER.sub("", line.strip(), count=1).replace("**", "")):
             sentence = shortened(piece, limit)
             if _is_short(sentence) or sentence.endswith((":", "：")) or is_only_marks(sentence):
                 continue
-            if sentences and _LEANING.match(sentence) and len(sentences[-1]) + 1 + len(sentence) <= limit:
-                sentences[-1] = f"{sentences[-1]} {sentence}"
+            if before and _LEANING.match(sentence) and len(before) + 1 + len(sentence) <= limit:
+                before = f"{before} {sentence}"
             else:
-                sentences.append(sentence)
-    return sentences
+                if before:
+                    yield before
+                before = sentence
+    if before:
+        yield before
 
 
 def _is_short(text: str) -> bool:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any, Generic, TypeVar, cast
 
-from projections.compression.payloads import Reading, is_base64, named
+from projections.compression.payloads import BEGINNINGS, Reading, is_base64, named
+from projections.kernel.module import NATIVE, native
 
 T = TypeVar("T")
 LONGEST_KEPT = 128
@@ -63,8 +64,6 @@ _PATTERN = re.compile(
     r"[*^|]|\\[.*+?()\[\]{}^$|]|\\[wdsb][+*)]|\.[+]|\(\?|\?(?=[\w/.])|\{[^{}]{0,100},|\$\Z|\A[sy]/[^/]*/[^/]*/\w*\Z"
 )
 """Signs of a glob, a regular expression or a substitution, which no file's name has."""
-_PATTERN_SIGNS = re.compile(r"[*^|\\?{$+]")
-"""What is in every glob and regular expression: looked for first, at a tenth of the price."""
 
 
 def tokens(text: str) -> list[str]:
@@ -86,7 +85,7 @@ def says(lowered: str, word: str) -> bool:
 
 def is_pattern(text: str) -> bool:
     """Whether a text is a glob, a regular expression or a substitution."""
-    return (text[1:2] == "/" or _PATTERN_SIGNS.search(text) is not None) and _PATTERN.search(text) is not None
+    return _PATTERN.search(text) is not None
 
 
 MAX_FILES = 20
@@ -100,8 +99,6 @@ _EXTENSIONS = words(
     " svg pdf"
 )
 _DOT_FILES = (".env", ".conf", ".lock")
-_BARE_PATH = re.compile(r"[A-Za-z0-9_/.-]*[A-Za-z0-9_/]")
-"""A word that is its only part, with nothing to be cut off."""
 _LINE_NUMBER = re.compile(r"(?::\d+){1,2}\Z")
 _UNNAMED = re.compile(r"[\"\n\r\0]")
 """What is in no file's name."""
@@ -140,11 +137,26 @@ def _is_file_name(text: str) -> bool:
 
 def files_in(texts: Iterable[str], unsaid: Collection[str]) -> tuple[str, ...]:
     """The files that texts name, in order of appearance."""
-    paths = dict.fromkeys(chain.from_iterable(_paths(text) for text in texts if text))
-    return tuple(islice((path for path in paths if path.lower() not in unsaid), MAX_FILES)) if paths else ()
+    paths = dict.fromkeys(
+        chain.from_iterable(_first(MAX_FILES, text, unsaid, "paths", paths_in_python) for text in texts)
+    )
+    return tuple(islice(paths, MAX_FILES))
 
 
-def _paths(text: str) -> Iterator[str]:
+def _first(
+    limit: int, text: str, unsaid: Collection[str], name: str, plain: Callable[[str], Iterable[str]]
+) -> tuple[str, ...]:
+    """The first distinct strings that the compiled function of this name finds in a text, else the plain one."""
+    find = getattr(compiled_names, name, None)
+    listed = find(text, limit) if find else None
+    allowed = dict.fromkeys([word for word in listed or () if word.lower() not in unsaid])
+    if listed is None or len(allowed) < len(listed) == limit:  # there may be more
+        allowed = dict.fromkeys([word for word in plain(text) if word.lower() not in unsaid])
+    return tuple(allowed)[:limit]
+
+
+def paths_in_python(text: str) -> Iterator[str]:
+    """All files that a text names: the specification of the compiled function."""
     if ":/" in text or "//" in text or "mailto:" in text:
         text = _URL.sub(" ", text)
     if "</" in text:
@@ -153,10 +165,7 @@ def _paths(text: str) -> Iterator[str]:
         if "/" in word or "." in word[:-1]:
             if word[0] == word[-1] == "*" and not word.strip("*").startswith("/"):  # bold
                 word = word.strip("*")
-            if word.isascii() and _BARE_PATH.fullmatch(word):
-                parts = [word]
-            else:
-                parts = [part.rpartition("=")[2].rstrip(TRIM) for part in tokens(word)]
+            parts = [part.rpartition("=")[2].rstrip(TRIM) for part in tokens(word)]
             paths = [path for part in parts if _is_path(path := _LINE_NUMBER.sub("", part) if ":" in part else part)]
             if paths and not is_pattern(word.rstrip(".,:;!?")):
                 yield from paths
@@ -212,20 +221,21 @@ _SENTENCE = re.compile(r"[^.!?。！？\n]*+(?:[.!?](?!\s)[^.!?。！？\n]*+)*+
 
 def concepts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
     """Returns backticked words, then names, then identifiers, hyphenated words and hashtags, lower-cased."""
+    return _first(MAX_CONCEPTS, text, unsaid, "concepts", concepts_in_python)
+
+
+def concepts_in_python(text: str) -> Iterator[str]:
+    """All concepts: the specification of the compiled function."""
     codes: list[str] = _BACKTICKED.findall(text) if "`" in text else []
     candidates = [code for code in codes if not is_pattern(code)]
     for match in _NAME.finditer(text):  # two to four capitalized words; the word that opens a sentence does not count
         before = text[max(0, match.start() - 2) : match.start()].rstrip(" ")
         name = match[0].partition(" ")[2] if not before or before[-1] in ".!?:\n" else match[0]
         candidates += [name] if " " in name else []
-    if _CAMEL_CASE.search(text):
-        unusual = [token for token in tokens(text) if not (token.isalpha() and token.islower())]
-    else:  # then no run of letters is a term
-        unusual = [token for token in tokens(text) if not token.isalpha()]
-    candidates += [word.removeprefix("#") for token in unusual if _is_term(word := token.strip(TRIM))]
+    terms = (token.strip(TRIM) for token in tokens(text))
+    candidates += [word.removeprefix("#") for word in terms if _is_term(word)]
     distinct = dict.fromkeys([word.strip().lower() for word in candidates])
-    concepts = (word for word in distinct if len(word) > 2 and word not in _STOPWORDS and not word.startswith("mcp__"))
-    return tuple(islice((word for word in concepts if word not in unsaid), MAX_CONCEPTS))
+    return (word for word in distinct if len(word) > 2 and word not in _STOPWORDS and not word.startswith("mcp__"))
 
 
 def _is_term(word: str) -> bool:
@@ -250,7 +260,11 @@ def facts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
 
     Each once; a command with its flags states nothing, nor does a line of a patch.
     """
-    distinct: dict[str, None] = {}
+    return _first(MAX_FACTS, text, unsaid, "facts", facts_in_python)
+
+
+def facts_in_python(text: str) -> Iterator[str]:
+    """All facts: the specification of the compiled function."""
     for match in _SENTENCE.finditer(text):
         sentence = match[0].strip()
         if len(sentence) not in FACT_CHARS or sentence.endswith(("?", "？")):
@@ -259,8 +273,24 @@ def facts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
             continue
         if _COMMAND.search(sentence) or ('"' in sentence and _JSON_SYNTAX.search(sentence)):
             continue
-        if _WORDS.search(sentence) and sentence.lower() not in unsaid:
-            distinct[sentence] = None
-            if len(distinct) == MAX_FACTS:
-                break
-    return tuple(distinct)
+        if _WORDS.search(sentence):
+            yield sentence
+
+
+_WEIGHTY = words("fix fixed fixes bug root-cause regression decided decision must never always prefers prefer")
+
+
+def is_weighty(text: str) -> bool:
+    """Whether a text decides, fixes or demands something."""
+    compiled = compiled_names.is_weighty(text) if compiled_names else None
+    return is_weighty_in_python(text) if compiled is None else compiled
+
+
+def is_weighty_in_python(text: str) -> bool:
+    """The same, in Python: the specification of the compiled function."""
+    lowered = text.lower()
+    return any(says(lowered, word) for word in _WEIGHTY)
+
+
+_lists = (_STOPWORDS, _STATES, _WEIGHTY, TOOLS, _EXTENSIONS, _DOT_FILES, BEGINNINGS)
+compiled_names = native.Names(*map(list, _lists)) if NATIVE else None

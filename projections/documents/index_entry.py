@@ -8,9 +8,10 @@ from msgspec import Struct
 
 from ingest.platform.clock import to_ms
 from projections.compression.payloads import named
-from projections.search.cues import FIRST_PERSON, traits
-from projections.search.dates import resolved_terms
-from projections.search.terms import STOP_WORDS, date_terms, leading_stop_words, terms
+from projections.kernel.module import native
+from projections.search.cues import ASKS, FIRST_PERSON, NUMBER, NUMBERS, SELF, TELLS_TIME, TIME_STEMS, traits
+from projections.search.dates import ANCHORS, HINTS, resolved_terms, times_in
+from projections.search.terms import STOP_WORDS, compiled_terms, date_terms, leading_stop_words, terms
 
 HIDDEN_MS = 1
 """`retired_ms` of a document in quarantine: it was in use at no time."""
@@ -78,13 +79,25 @@ def index_terms(text: str, when: datetime, *, stated: bool = False, also: Sequen
 
     What is `stated`, as a memory is, answers questions in the first person however it is worded.
     """
-    stems = terms(text)
-    features = traits(text, stems)
+    compiled = compiled_index.read(text, not also) if compiled_index else None
+    joined, features, times = compiled or read_in_python(text, not also)
     if stated and FIRST_PERSON not in features:
         features = [FIRST_PERSON, *features]
-    if not also and not STOP_WORDS.intersection(stems[:1]):  # a text of nothing but stop words has kept them
+    dates = resolved_terms(times, when) if times else ()
+    return " ".join([*filter(None, [joined]), *dates, *features, *also, *date_terms(when)])
+
+
+def read_in_python(text: str, with_stop_words: bool) -> tuple[str, list[str], list[str]]:
+    """The terms of a text, its traits, and `times_in` it: the specification of the compiled function."""
+    stems = terms(text)
+    features = traits(text, stems)
+    if with_stop_words and not STOP_WORDS.intersection(stems[:1]):  # a text of nothing but stop words has kept them
         stems += leading_stop_words(text)
-    return " ".join([*stems, *resolved_terms(text, when), *features, *also, *date_terms(when)])
+    return " ".join(stems), features, times_in(text)
+
+
+_lists = (STOP_WORDS, TIME_STEMS, NUMBERS, SELF, ANCHORS, HINTS, (FIRST_PERSON, TELLS_TIME, ASKS, NUMBER))
+compiled_index = native.IndexTerms(compiled_terms, *map(list, _lists)) if compiled_terms else None
 
 
 def searchable(parts: Iterable[str]) -> str:

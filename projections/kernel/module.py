@@ -11,7 +11,7 @@ INSTALLED = find_spec("mnemolog_kernel") is not None
 if INSTALLED or TYPE_CHECKING:
     import mnemolog_kernel as native
 
-VERSION = 3
+VERSION = 4
 """Of the functions that this release calls; a module of another version is not used."""
 NATIVE = INSTALLED and native.VERSION == VERSION
 """Whether the module is usable; `native` must not be touched otherwise."""

@@ -58,10 +58,10 @@ class EmbeddingPriority:
             while self._waiting:  # also what was shown while the others moved
                 await asyncio.sleep(EVERY_S)
                 waiting, self._waiting = self._waiting, {}  # swapped: recalls add to the new one while this is written
-                shown: dict[int, dict[str, datetime]] = {}
+                by_partition: dict[int, dict[str, datetime]] = {}
                 for (partition, name), at in waiting.items():
-                    shown.setdefault(partition, {})[name] = at
-                for partition, times in shown.items():
+                    by_partition.setdefault(partition, {})[name] = at
+                for partition, times in by_partition.items():
                     await self._raise(partition, times)
         except (RedisError, OSError) as error:
             logger.debug("nothing moved up in the embedding queue: %s", error)

@@ -137,14 +137,14 @@ class TermRows:
 
     def counts(self, terms: Sequence[str]) -> NDArray[np.float64]:
         """(n, terms), how often each document says each term."""
-        wanted = hashed(term.encode() for term in terms)
-        return native.count_terms(self.hashes, self.lengths, wanted) if NATIVE else self._counts(wanted)
+        values = hashed(term.encode() for term in terms)
+        return native.count_terms(self.hashes, self.lengths, values) if NATIVE else self._counts(values)
 
-    def _counts(self, wanted: Hashes) -> NDArray[np.float64]:
+    def _counts(self, values: Hashes) -> NDArray[np.float64]:
         """The reference of `native.count_terms`."""
         ends = np.cumsum(self.lengths)
-        counts = np.zeros((len(self), len(wanted)))
-        for column, value in enumerate(wanted):
+        counts = np.zeros((len(self), len(values)))
+        for column, value in enumerate(values):
             documents = np.searchsorted(ends, np.flatnonzero(self.hashes == value), side="right")
             counts[:, column] = np.bincount(documents, minlength=len(self))
         return counts

@@ -71,7 +71,7 @@ SHORTEST = 60
 _END = 20
 """Characters at the end of a text that are read for its question mark."""
 
-_SELF = frozenset(
+SELF = frozenset(
     f"{word}{end}"
     for words, ends in (
         ("me Me my My mine Mine myself Myself I", ("", *".,;:!?)")),
@@ -90,12 +90,12 @@ januari februari march april may june juli august septemb octob novemb decemb
 monday tuesday wednesday thursday friday saturday sunday week weekend month year yesterday today tomorrow tonight ago
 """
 _DATES = frozenset([*_TIME_TEXT.split(), *map(str, range(1, 32)), *map(str, range(1900, 2100))])
-_TIME_STEMS = frozenset([*_TIME_TEXT.split(), *map(str, range(1900, 2100))])
+TIME_STEMS = frozenset([*_TIME_TEXT.split(), *map(str, range(1900, 2100))])
 _NUMBER_TEXT = """
 one two three four five six seven eight nine ten eleven twelv twenti thirti forti fifti hundr thousand million half
 dozen
 """
-_NUMBERS = frozenset([*_NUMBER_TEXT.split(), *map(str, range(1_000)), *map(str, range(1900, 2100))])
+NUMBERS = frozenset([*_NUMBER_TEXT.split(), *map(str, range(1_000)), *map(str, range(1900, 2100))])
 _MONTHS = frozenset(_TIME_TEXT.split()[:12])
 _ASKS_TIME = re.compile(
     r"\bwhen (?:did|does|do|is|was|are|were|will|has|have|had|can|could|should|would)\b|^when\b"
@@ -190,12 +190,12 @@ def traits(text: str, said: Sequence[str]) -> list[str]:
     # not a regular expression, which took ten times as long
     asks = text[-_END:].rstrip().endswith(_QUESTION_MARKS)
     text, present_terms = text[:SCANNED], said[:SCANNED_TERMS]
-    selves = sum(map(_SELF.__contains__, text.split()))
+    selves = sum(map(SELF.__contains__, text.split()))
     has = {
         FIRST_PERSON: ONE_IN * selves > max(SHORTEST, len(text)),
-        TELLS_TIME: not _TIME_STEMS.isdisjoint(present_terms),
+        TELLS_TIME: not TIME_STEMS.isdisjoint(present_terms),
         ASKS: asks,
-        NUMBER: not _NUMBERS.isdisjoint(present_terms),
+        NUMBER: not NUMBERS.isdisjoint(present_terms),
     }
     return [trait for trait, present in has.items() if present]
 
@@ -225,7 +225,7 @@ def says_only(terms: Collection[str], documents: TermRows) -> NDArray[np.bool_]:
 
     `terms` are the question's distinct terms. A prompt that says anything else may state a fact.
     """
-    dates = _DATES if not _TIME_STEMS.isdisjoint(terms) else ()  # of "yesterday", a document has the date
+    dates = _DATES if not TIME_STEMS.isdisjoint(terms) else ()  # of "yesterday", a document has the date
     adds_nothing = np.isin(documents.hashes, hashed(term.encode() for term in {*terms, *ADDS_NOTHING, *dates}))
     ends = np.cumsum(documents.lengths)
     places = np.arange(len(adds_nothing)) - np.repeat(ends, documents.lengths)

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta, tzinfo
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -38,9 +39,9 @@ _EXPRESSION = re.compile(
     rf"|(?P<which>last|this past|past|next) (?:(?P<weekday>{'|'.join(_WEEKDAYS)})(?:day|sday|nesday|rsday|urday)?"
     rf"|(?P<weekend>weekend)|(?P<unit>week|month|year)))\b"
 )
-_HINTS = ("yesterday", "tomorrow", " ago", "last ", "next ", "past ", " day", " week", " month", " year")
+HINTS = ("yesterday", "tomorrow", " ago", "last ", "next ", "past ", " day", " week", " month", " year")
 """One of which every expression has: looking for them in a text takes a microsecond."""
-_ANCHORS = frozenset(
+ANCHORS = frozenset(
     ["yesterday", "tomorrow", "ago", "last", "next", "past"]
     + [word for unit in _UNITS.split("|") for word in (unit, f"{unit}s")]
 )
@@ -49,24 +50,27 @@ _BEFORE, _BEHIND = 5, 2
 _PUNCTUATION = str.maketrans(dict.fromkeys('.,;:!?()[]"*', " "))
 
 
-def resolved_terms(text: str, said_on: date) -> list[str]:
-    """Terms of the days, months and years that the text names by when it was said, without those of that day itself.
+def resolved_terms(times: Sequence[str], said_on: date) -> list[str]:
+    """Terms of the days, months and years that `times_in` a text name by when it was said, without those of that day.
 
     A day gives `date_terms`, a week, month or year only what it fixes: "last year" on 8 May 2023 gives `2022`.
     """
-    lowered = text[:SCANNED].lower()
-    if not any(hint in lowered for hint in _HINTS):
-        return []
-    words = lowered.translate(_PUNCTUATION).split()
-    anchors = [place for place, word in enumerate(words) if word in _ANCHORS]
     named: dict[str, None] = {}
-    for anchor in anchors[:MAX_EXPRESSIONS]:
-        around = " ".join(words[max(0, anchor - _BEFORE) : anchor + _BEHIND])
-        for match in _EXPRESSION.finditer(around):
-            with suppress(OverflowError):  # before the first year or after the last
-                named |= dict.fromkeys(_terms(match, said_on))
+    for match in chain.from_iterable(map(_EXPRESSION.finditer, times)):
+        with suppress(OverflowError):  # before the first year or after the last
+            named |= dict.fromkeys(_terms(match, said_on))
     own = date_terms(said_on) if named else []
     return [term for term in named if term not in own]
+
+
+def times_in(text: str) -> list[str]:
+    """The words around each place that may name a time, in small letters."""
+    lowered = text[:SCANNED].lower()
+    if not any(hint in lowered for hint in HINTS):
+        return []
+    words = lowered.translate(_PUNCTUATION).split()
+    anchors = [place for place, word in enumerate(words) if word in ANCHORS]
+    return [" ".join(words[max(0, anchor - _BEFORE) : anchor + _BEHIND]) for anchor in anchors[:MAX_EXPRESSIONS]]
 
 
 def _terms(match: re.Match[str], said_on: date) -> list[str]:

@@ -365,8 +365,8 @@ def _confidences(
         return Confidence(by_words, by_words)
     first = [pool.terms.beginning(place, DATE_TERMS, READ_FOR_LANGUAGE) for place in order[:FIRST]]
     if lengths := [len(hashes) for hashes in first if len(hashes)]:
-        known = np.add.reduceat(table.knows(np.concatenate(first)).astype(np.int64), np.cumsum([0, *lengths[:-1]]))
-        if np.mean(known / lengths) < KNOWN_FROM:
+        in_table = np.add.reduceat(table.knows(np.concatenate(first)).astype(np.int64), np.cumsum([0, *lengths[:-1]]))
+        if np.mean(in_table / lengths) < KNOWN_FROM:
             return None
     # not with the lifts of a named time and of identifiers: what they pass would seem impossible
     return confidence(measured.evidence, final)

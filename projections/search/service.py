@@ -295,9 +295,7 @@ class ReplicaService(IndexService):
                 return fresh
             trouble = f"no usable snapshot {self._purged} or later has vectors of {embedder.model}"
             if trouble != reported:
-                left = (
-                    "words of erased documents are still in memory" if same else f"it searches with {live.index.model}"
-                )
+                left = "words of erased documents are in memory" if same else f"it searches with {live.index.model}"
                 logger.warning("index: %s: %s", left, trouble)
                 reported = trouble
 

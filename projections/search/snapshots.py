@@ -14,7 +14,7 @@ import logging
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -204,13 +204,7 @@ def load(
         raise
     except Exception as error:  # a damaged file makes each library raise something else
         raise UnusableSnapshot(f"{path} is incomplete or damaged: {error!r}") from error
-    # facet tuples of an episode are mostly equal: as one object they take a seventh of the memory
-    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
-    for facets in texts.facets_of:
-        if facets not in shared:
-            interned = tuple(map(sys.intern, facets))
-            shared[interned] = interned
-    index.ids, index.facets_of = texts.ids, [shared[facets] for facets in texts.facets_of]
+    index.ids, index.facets_of = texts.ids, _shared(texts.facets_of)
     index.ordinal_of = {name: ordinal for ordinal, name in enumerate(texts.ids) if name}
     index.authors, index.episodes = texts.authors, texts.episodes
     index.author_of = {name: place for place, name in enumerate(texts.authors)}
@@ -219,6 +213,16 @@ def load(
     if not has_static:
         index.embed_terms(ordinals(index.alive))
     return index
+
+
+def _shared(facets_of: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The tuples, equal ones as one object: those of an episode are mostly equal, and take a seventh of the memory."""
+    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for facets in facets_of:
+        if facets not in shared:
+            interned = tuple(map(sys.intern, facets))
+            shared[interned] = interned
+    return [shared[facets] for facets in facets_of]
 
 
 def _fill_postings(index: IndexReplica, words: Iterable[tuple[int, str]]) -> None:

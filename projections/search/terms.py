@@ -1,5 +1,6 @@
 """The index terms of texts and queries (folded, split, stemmed words), and snippets of texts that say them. Pure."""
 
+import math
 import re
 import threading
 import unicodedata
@@ -12,6 +13,7 @@ from itertools import chain, islice
 import Stemmer
 
 from projections.compression.words import MOST_KEPT, PerWord
+from projections.kernel.module import NATIVE, native
 
 # Lucene's English stop words, then the pronouns, auxiliaries and question words that questions are made of:
 # without a list 78.9; with Snowball's own list half a point less, with modal verbs added the same.
@@ -63,9 +65,18 @@ def terms(text: str) -> list[str]:
     A stop word in capitals, as "IT" is, is a name, unless all of a longer text is in capitals. A text of nothing but
     stop words keeps them, each also as a name.
     """
+    compiled = compiled_terms.of(text) if compiled_terms else None
+    return terms_in_python(text) if compiled is None else compiled
+
+
+def terms_in_python(text: str) -> list[str]:
+    """The same, in Python: the specification of the compiled function."""
     runs = _runs(text.lower() if text.isupper() and len(text) > LONGEST_NAME else text)
     matches = [*chain.from_iterable(map(_stems_of, runs))]
     return matches or [form for run in runs for word in _words(run) for form in (word, NAME + word)]
+
+
+compiled_terms = native.Terms([*STOP_WORDS], [*OPERATORS]) if NATIVE else None
 
 
 def leading_stop_words(text: str) -> list[str]:
@@ -185,6 +196,8 @@ SCANNED = 20_000
 """Characters of a text that are searched, from its beginning."""
 MOST_WORDS, MOST_PLACES = 32, 20
 """The first words of a query, and the first places of each in a text: further ones add nothing."""
+_WEIGHT = math.lcm(*range(1, MOST_PLACES + 1))
+"""Of a word of a query. Divisible by all counts of places: sums of whole numbers are the same everywhere."""
 LEAD = 80
 """Characters before the first match, at most, so that a snippet begins with its sentence."""
 
@@ -196,11 +209,19 @@ def snippet(text: str, query_terms: Sequence[str], limit: int = SNIPPET_CHARS) -
     """The part of a text, on one line, at most `limit` characters, where most of a query's terms are said.
 
     It begins with a sentence if possible; an ellipsis marks what was cut before or after. A text that says none of the
-    terms (stems) is cut at its end.
+    terms (stems) is cut at its end. `limit` is at least 2.
     """
     text = " ".join(text[:SCANNED].split()) if len(text) <= limit else text[:SCANNED]
     if len(text) <= limit:
         return text
+    compiled = native.stretch(text, query_terms, limit) if NATIVE else None
+    start, end = compiled or stretch_in_python(text, query_terms, limit)
+    part = " ".join(text[start:end].split())
+    return f"{'…' if start else ''}{part}{'…' if end < len(text) else ''}"
+
+
+def stretch_in_python(text: str, query_terms: Sequence[str], limit: int) -> tuple[int, int]:
+    """Where the snippet of a longer text begins and ends. The specification of the compiled function."""
     start = _best_place(text, query_terms, limit)
     before = text[max(0, start - LEAD) : start]
     if start <= LEAD:
@@ -216,8 +237,7 @@ def snippet(text: str, query_terms: Sequence[str], limit: int = SNIPPET_CHARS) -
         ends = [match.start() for match in _SENTENCE_START.finditer(stretch)]
         cuts = [ends[-1] if ends else 0, stretch.rfind(" "), len(stretch)]
         end = start + next(cut for cut in cuts if cut > room // 2 or cut == len(stretch))
-    part = " ".join(text[start:end].split())
-    return f"{'…' if start else ''}{part}{'…' if end < len(text) else ''}"
+    return start, end
 
 
 def _best_place(text: str, query_terms: Sequence[str], limit: int) -> int:
@@ -234,16 +254,16 @@ def _best_place(text: str, query_terms: Sequence[str], limit: int) -> int:
     if not matches:
         return 0
     matches.sort()
-    weight = {term: 1 / places for term, places in Counter(term for _, term in matches).items()}
-    distance = limit - LEAD
-    best, best_weight = 0, 0.0
+    weight = {term: _WEIGHT // places for term, places in Counter(term for _, term in matches).items()}
+    distance = max(0, limit - LEAD)
+    best, best_weight = 0, 0
     first, inside = 0, Counter[str]()
     for place, term in matches:
         inside[term] += 1
         while place - matches[first][0] > distance:
             inside[matches[first][1]] -= 1
             first += 1
-        total = sum(weight[term] + 1 for term, count in inside.items() if count)
+        total = sum(weight[term] + _WEIGHT for term, count in inside.items() if count)
         if total > best_weight:
             best, best_weight = matches[first][0], total
     return best
@@ -251,4 +271,4 @@ def _best_place(text: str, query_terms: Sequence[str], limit: int) -> int:
 
 @lru_cache(maxsize=20_000)
 def _folded(letter: str) -> str:
-    return unicodedata.normalize("NFKD", letter)[:1].casefold()[:1] or letter
+    return (unicodedata.normalize("NFKD", letter)[:1].casefold()[:1] if letter.isalnum() else "") or letter

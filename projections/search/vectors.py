@@ -138,8 +138,8 @@ class VectorIndex:
                 had[place] = np.array_equal(given, self.rows(ordinals[place]))
                 if not had[place]:
                     self.remove(ordinals[place])
-            kept = np.repeat(~had, counts)
-            ordinals, counts, packed, scale = ordinals[~had], counts[~had], packed[kept], scale[kept]
+            new = np.repeat(~had, counts)
+            ordinals, counts, packed, scale = ordinals[~had], counts[~had], packed[new], scale[new]
         if len(ordinals):
             self._extend(ordinals, packed, scale, counts)
 
@@ -210,11 +210,11 @@ class VectorIndex:
         """
         if not self.dimensions:
             return np.full(len(documents), np.nan, np.float32)
-        asked, scale = quantized_query(query)
+        components, scale = quantized_query(query)
         columns = self._matrix.values, self._scale.values, self._first.values, self._count.values
         if NATIVE:
-            return native.cosines(*columns, documents, asked, scale)
-        return _cosines(*columns, documents, asked, scale)
+            return native.cosines(*columns, documents, components, scale)
+        return _cosines(*columns, documents, components, scale)
 
     def max_similarity(self, query: NDArray[np.int8], documents: NDArray[np.int64]) -> NDArray[np.float64]:
         """For vectors of tokens, int8: of each token of a query the best product with a token of a document; their
@@ -291,9 +291,9 @@ class VectorIndex:
 
     def _by_codes(self, query: Floats, matching: Matching, count: int) -> NDArray[np.int64]:
         self._encode()
-        asked = _sign_codes(quantized(query[None])[0], self._mean)[0]
+        code = _sign_codes(quantized(query[None])[0], self._mean)[0]
         nearest = native.nearest_codes if NATIVE else _nearest_codes
-        rows = nearest(self._codes.values, self._document.values, matching.mask, asked, count)
+        rows = nearest(self._codes.values, self._document.values, matching.mask, code, count)
         return ascending(self._document.values[rows])
 
     def _encode(self) -> None:

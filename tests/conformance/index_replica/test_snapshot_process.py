@@ -24,7 +24,7 @@ async def job(pen: Pen, valkey: Server, tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setenv(name, value)
     embedders = LiveEmbedder(pen.redis, lambda spec: NoEmbedder(), frozenset())
     await embedders.start("none")
-    return ApartSnapshotJob(pen.redis, PARTITIONS, tmp_path / "snapshots", tmp_path / "work", embedders, every=1)
+    return ApartSnapshotJob(pen.redis, PARTITIONS, tmp_path / "snapshots", embedders, every=1)
 
 
 async def test_another_process_writes_a_snapshot_of_everything(pen: Pen, job: ApartSnapshotJob):

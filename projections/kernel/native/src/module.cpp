@@ -299,8 +299,11 @@ Ranked ranked(Column<std::uint32_t> terms, Column<std::int64_t> lengths, Column<
 
 }  // namespace
 
+void bind_texts(nb::module_& m);  // text_module.cpp
+
 NB_MODULE(mnemolog_kernel, m) {
-    m.attr("VERSION") = 3;  // `projections/kernel/module.py` names the version that it calls
+    bind_texts(m);
+    m.attr("VERSION") = 4;  // `projections/kernel/module.py` names the version that it calls
     m.def("cosines", &cosines, nb::arg("matrix"), nb::arg("scale"), nb::arg("first"), nb::arg("count"),
           nb::arg("documents"), nb::arg("query"), nb::arg("query_scale"),
           "The cosine of each document's best vector with the query: (n,) float32, nan without one.");

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from projections.documents.index_entry import index_terms
-from projections.search.dates import LONGEST_QUESTION, MAX_EXPRESSIONS, named_time, resolved_terms
+from projections.search.dates import LONGEST_QUESTION, MAX_EXPRESSIONS, named_time, resolved_terms, times_in
 from projections.search.terms import terms
 
 MONDAY = date(2023, 5, 8)
@@ -36,27 +36,27 @@ MONDAY = date(2023, 5, 8)
     ],
 )
 def test_days_named_by_when_it_was_said_are_found_by_their_date(text: str, expected: list[str]):
-    assert resolved_terms(text, MONDAY) == [stem for word in expected for stem in terms(word)]
+    assert resolved_terms(times_in(text), MONDAY) == [stem for word in expected for stem in terms(word)]
 
 
 def test_a_year_that_ends_is_crossed():
-    assert resolved_terms("yesterday, and last month", date(2023, 1, 1)) == terms("31 December 2022")
+    assert resolved_terms(times_in("yesterday, and last month"), date(2023, 1, 1)) == terms("31 December 2022")
 
 
 @pytest.mark.parametrize("text", ["", "at last", "the last release", "in time", "ago", "next to it", "blast monday"])
 def test_a_text_that_names_no_day_gives_nothing(text: str):
-    assert resolved_terms(text, MONDAY) == []
+    assert resolved_terms(times_in(text), MONDAY) == []
 
 
 @pytest.mark.parametrize(("text", "day"), [("999 years ago", date(500, 1, 1)), ("tomorrow", date.max)])
 def test_a_day_beyond_the_calendar_is_left_out(text: str, day: date):
-    assert resolved_terms(text, day) == []
+    assert resolved_terms(times_in(text), day) == []
 
 
 def test_a_list_of_days_is_bounded():
     text = " ".join(f"{count} days ago" for count in range(1, 40))
 
-    assert len(resolved_terms(text, MONDAY)) <= 6 * MAX_EXPRESSIONS
+    assert len(resolved_terms(times_in(text), MONDAY)) <= 6 * MAX_EXPRESSIONS
 
 
 def test_a_document_has_the_terms_of_the_day_it_names_and_of_its_own():

@@ -1,0 +1,183 @@
+// What Python calls of the readers of texts. Texts are checked here: behind it every one is ASCII. The interpreter's lock
+// is held, as texts are short; it keeps two threads from using one reader at once. A text that only the reference can
+// read gives None.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "text.h"
+
+namespace nb = nanobind;
+using namespace mnemolog;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+// The characters of a string, which has to stay alive; signs are replaced. False for a text with other characters.
+class Characters {
+public:
+    explicit Characters(const nb::str& text, char apostrophe = kSign) : is_ascii_(PyUnicode_IS_ASCII(text.ptr())) {
+        const auto size = static_cast<std::size_t>(PyUnicode_GET_LENGTH(text.ptr()));
+        if (is_ascii_) {
+            view_ = {static_cast<const char*>(PyUnicode_DATA(text.ptr())), size};
+            return;
+        }
+        const int kind = PyUnicode_KIND(text.ptr());
+        const void* data = PyUnicode_DATA(text.ptr());
+        replaced_.resize(size);
+        std::uint32_t before = 0;
+        for (std::size_t place = 0; place < size; ++place) {
+            const std::uint32_t code = PyUnicode_READ(kind, data, static_cast<Py_ssize_t>(place));
+            const bool goes_on = (code == 0xfe0f || code == 0x200d) && is_sign(before);  // of an emoji
+            if (code >= 128 && !is_sign(code) && !goes_on) {
+                is_readable_ = false;
+                return;
+            }
+            before = goes_on ? before : code;
+            replaced_[place] = code < 128 ? static_cast<char>(code) : code == 0x2019 ? apostrophe : kSign;
+        }
+        view_ = replaced_;
+    }
+    explicit operator bool() const { return is_readable_; }
+    std::string_view operator*() const { return view_; }
+    // Whether a part of the text is also one of the original.
+    bool has(std::string_view part) const { return is_ascii_ || part.find(kSign) == part.npos; }
+
+private:
+    bool is_ascii_, is_readable_ = true;
+    std::string replaced_;
+    std::string_view view_;
+};
+
+nb::object to_python(std::string_view text) {
+    PyObject* made = PyUnicode_New(static_cast<Py_ssize_t>(text.size()), 127);
+    if (!made) nb::raise_python_error();
+    std::copy(text.begin(), text.end(), static_cast<char*>(PyUnicode_DATA(made)));
+    return nb::steal(made);
+}
+
+template <typename Items, typename Convert>
+nb::object to_list(const Items& items, Convert convert) {
+    nb::object made = nb::steal(PyList_New(static_cast<Py_ssize_t>(items.size())));
+    if (!made.is_valid()) nb::raise_python_error();
+    for (std::size_t place = 0; place < items.size(); ++place)
+        PyList_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(place), convert(items[place]).release().ptr());
+    return made;
+}
+nb::object to_list(const Strings& items) {
+    return to_list(items, [](std::string_view item) { return to_python(item); });
+}
+nb::object to_list(const Words& items, const Characters& text) {
+    const auto is_original = [&](const std::string& item) { return text.has(item); };
+    if (!std::all_of(items.begin(), items.end(), is_original)) return nb::none();
+    return to_list(items, [](std::string_view item) { return to_python(item); });
+}
+
+WordSet to_set(const Words& words) { return {words.begin(), words.end()}; }
+
+nb::object facts(const Names& names, const nb::str& text, std::size_t at_most) {
+    const Characters characters(text);
+    if (!characters) return nb::none();
+    return to_list(names.facts(*characters, at_most), [&](Span span) {
+        PyObject* made =
+            PyUnicode_Substring(text.ptr(), static_cast<Py_ssize_t>(span.start), static_cast<Py_ssize_t>(span.end));
+        if (!made) nb::raise_python_error();
+        return nb::steal(made);
+    });
+}
+
+nb::object index_terms(IndexTerms& index, const nb::str& text, bool with_stop_words) {
+    const Characters characters(text, '\'');
+    if (!characters) return nb::none();
+    index.read(*characters);
+    std::string said(index.terms().joined());
+    if (with_stop_words && index.leading_stop_words().size())
+        said.append(said.empty() ? "" : " ").append(index.leading_stop_words().joined());
+    return nb::make_tuple(to_python(said), to_list(index.traits()), to_list(index.times()));
+}
+
+void bind_names(nb::module_& m) {
+    nb::class_<Names>(m, "Names", "What texts name; None for a text that is not read.")
+        .def(
+            "__init__",
+            [](Names* made, const Words& stop_words, const Words& states, const Words& weighty, const Words& tools,
+               const Words& extensions, const Words& dot_files, const Words& signatures) {
+                new (made) Names({to_set(stop_words), to_set(states), to_set(weighty), to_set(tools),
+                                  to_set(extensions), to_set(dot_files), signatures});
+            },
+            nb::arg("stop_words"), nb::arg("states"), nb::arg("weighty"), nb::arg("tools"), nb::arg("extensions"),
+            nb::arg("dot_files"), nb::arg("signatures"))
+        .def(
+            "paths",
+            [](const Names& names, nb::str text, std::size_t at_most) -> nb::object {
+                const Characters read(text);
+                return read ? to_list(names.paths(*read, at_most), read) : nb::none();
+            },
+            nb::sig("def paths(self, text: str, at_most: int) -> list[str] | None"), "The first files, distinct.")
+        .def(
+            "concepts",
+            [](const Names& names, nb::str text, std::size_t at_most) -> nb::object {
+                const Characters read(text);
+                return read ? to_list(names.concepts(*read, at_most), read) : nb::none();
+            },
+            nb::sig("def concepts(self, text: str, at_most: int) -> list[str] | None"), "The first concepts, distinct.")
+        .def("facts", &facts, nb::sig("def facts(self, text: str, at_most: int) -> list[str] | None"),
+             "The first sentences that state something.")
+        .def(
+            "is_weighty",
+            [](const Names& names, nb::str text) -> nb::object {
+                const Characters read(text);
+                return read ? nb::cast(names.is_weighty(*read)) : nb::none();
+            },
+            nb::sig("def is_weighty(self, text: str) -> bool | None"),
+            "Whether it decides, fixes or demands something.");
+}
+
+}  // namespace
+
+void bind_texts(nb::module_& m) {
+    nb::class_<Terms>(m, "Terms", "Index terms of texts; None for a text that is not read.")
+        .def(
+            "__init__",
+            [](Terms* made, const Words& stop_words, const Words& operators) {
+                new (made) Terms(to_set(stop_words), to_set(operators));
+            },
+            nb::arg("stop_words"), nb::arg("operators"))
+        .def(
+            "of",
+            [](Terms& terms, nb::str text) -> nb::object {
+                const Characters read(text, '\'');
+                return read ? to_list(terms.of(*read)) : nb::none();
+            },
+            nb::sig("def of(self, text: str) -> list[str] | None"), "The index terms of a text, in reading order.");
+    nb::class_<IndexTerms>(m, "IndexTerms", "What an index knows of texts; None for a text that is not read.")
+        .def(
+            "__init__",
+            [](IndexTerms* made, Terms& terms, const Words& stop_words, const Words& time_stems, const Words& numbers,
+               const Words& selves, const Words& anchors, const Words& hints, const Words& traits) {
+                new (made) IndexTerms(terms, {to_set(stop_words), to_set(time_stems), to_set(numbers), to_set(selves),
+                                              to_set(anchors), hints, traits});
+            },
+            nb::keep_alive<1, 2>(), nb::arg("terms"), nb::arg("stop_words"), nb::arg("time_stems"), nb::arg("numbers"),
+            nb::arg("selves"), nb::arg("anchors"), nb::arg("hints"), nb::arg("traits"))
+        .def("read", &index_terms,
+             nb::sig("def read(self, text: str, with_stop_words: bool) -> tuple[str, list[str], list[str]] | None"),
+             "The terms, with the stop words of the beginning or not; the traits; the words around what may name a "
+             "time.");
+    bind_names(m);
+    m.def(
+        "stretch",
+        [](nb::str text, const Words& query_terms, std::size_t limit) -> nb::object {
+            const Characters read(text);
+            if (!read) return nb::none();
+            const Span part = stretch(*read, query_terms, limit);
+            return nb::make_tuple(part.start, part.end);
+        },
+        nb::sig("def stretch(text: str, query_terms: Sequence[str], limit: int) -> tuple[int, int] | None"),
+        "Where the part of a longer text begins and ends, of at most `limit` characters, where most of a query's terms "
+        "are said; None for a text that is not read.");
+}
