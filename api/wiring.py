@@ -158,6 +158,7 @@ async def _index(
 
     Raises as `open_to_write` does if the log was closed since.
     """
+    # also removes the working copies of earlier releases, which may contain deleted documents
     name = work_folder(settings.cache_dir / "replicas").name
     if (url := settings.search_engine) is not None:
         engine = connect(url, connections=4)
