@@ -53,9 +53,9 @@ def quantized(rows: NDArray[Any]) -> tuple[Bytes, Floats]:
     """
     if rows.dtype == np.int8:
         return rows, np.ones(len(rows), np.float32)
-    if NATIVE:
-        return native.quantize(rows.astype(np.float32))
-    return _quantized(rows.astype(np.float32))
+    # a model that divides by zero must not stop the index
+    rows = np.nan_to_num(rows.astype(np.float32), posinf=0.0, neginf=0.0)
+    return native.quantize(rows) if NATIVE else _quantized(rows)
 
 
 def _quantized(rows: Floats) -> tuple[Bytes, Floats]:

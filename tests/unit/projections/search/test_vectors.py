@@ -168,6 +168,13 @@ def test_a_document_without_vectors_has_no_cosine_and_is_not_found():
     assert [vectors.has(n) for n in (0, 2, 999)] == [False, True, False]
 
 
+@pytest.mark.parametrize("component", [np.nan, np.inf, -np.inf])
+def test_a_component_that_is_no_number_counts_as_zero(component: float):
+    vectors = VectorIndex(3)
+    vectors.put(0, np.array([[1, component, 0]], np.float16))
+    assert vectors.cosine(axis(1, 0, 0)[0], np.array([0])).tolist() == [1]
+
+
 def test_removing_what_is_not_there_does_nothing():
     vectors = filled(axis(1, 0, 0))
     vectors.remove(5)
