@@ -47,7 +47,7 @@ from projections.search.snapshots import SnapshotJob
 from projections.vectors.embedder import cache_key
 from tests.conformance.interruptions import Killed, files_with, forget, killing
 
-MARK = "zqxvkmarker7"
+MARK = "zqxvkmarker"
 WENT = {"observation": 4, "memory": 3, "lesson": 1, "event": 1, "session": 2}
 """What `write` writes; the event is what the lesson was told by."""
 
