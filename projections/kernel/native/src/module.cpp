@@ -302,6 +302,8 @@ Ranked ranked(Column<std::uint32_t> terms, Column<std::int64_t> lengths, Column<
 void bind_texts(nb::module_& m);  // text_module.cpp
 
 NB_MODULE(mnemolog_kernel, m) {
+    // readers of texts live as long as the process; without this, its end prints a list of them
+    nb::set_leak_warnings(false);
     bind_texts(m);
     m.attr("VERSION") = 4;  // `projections/kernel/module.py` names the version that it calls
     m.def("cosines", &cosines, nb::arg("matrix"), nb::arg("scale"), nb::arg("first"), nb::arg("count"),
