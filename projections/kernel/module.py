@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 INSTALLED = find_spec("mnemolog_kernel") is not None
 if INSTALLED or TYPE_CHECKING:
     import mnemolog_kernel as native
+else:
+    native = None
 
 VERSION = 4
 """Of the functions that this release calls; a module of another version is not used."""
