@@ -47,7 +47,7 @@ from projections.search_engine.room import EngineNames, SearchEngineIndexes, Ser
 from projections.vectors.embedder import Embedder
 from workers.host import RunnerHost
 from workers.queue import Job, JobQueue, build_worker, run_worker
-from workers.snapshotting import ApartSnapshotJob
+from workers.snapshotting import SubprocessSnapshotJob
 from workers.upkeep import Condense, Upkeep
 
 logger = logging.getLogger(__name__)
@@ -209,7 +209,7 @@ class _Services(NamedTuple):
     def snapshots(self) -> SnapshotJob:
         """The job that writes snapshots."""
         settings = self.settings
-        snapshots = ApartSnapshotJob(
+        snapshots = SubprocessSnapshotJob(
             self.redis, settings.partitions, settings.snapshots,
             self.embedders, settings.snapshot_every, lambda: self.host.pressed,
         )  # fmt: skip

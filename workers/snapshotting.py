@@ -24,12 +24,13 @@ from projections.embedding.live import LiveEmbedder
 from projections.search.snapshots import SnapshotJob, SnapshotManifest
 
 
-class ApartSnapshotJob(SnapshotJob):
+class SubprocessSnapshotJob(SnapshotJob):
     """The job of a worker, which decides and holds the lease; another process loads the index and writes."""
 
     async def write(self, *, compact: bool) -> SnapshotManifest:
         """See SnapshotJob. Raises CalledProcessError; the worker's log has the error of the process."""
-        command = [sys.executable, "-m", "workers.snapshotting", *["compact"] * compact]
+        # -P: a folder of the user named "workers" must not be imported
+        command = [sys.executable, "-P", "-m", "workers.snapshotting", *["compact"] * compact]
         process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
         assert process.stdout is not None
         try:

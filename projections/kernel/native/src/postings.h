@@ -89,7 +89,7 @@ private:
     // Open addressing: the number of a term plus one, at the first free slot from its hash on; 0 is free. A power of two
     // in size, and at most two thirds full.
     std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(1024);
-    // Every word with a zero behind it. The first letter is none's.
+    // Each word, followed by a zero byte. The first byte belongs to no word.
     std::string letters_ = std::string(1, '\0');
     // Numbers of terms, by the first byte and the length in letters of their word.
     std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> words_like_;
