@@ -151,8 +151,15 @@ class TermRows:
 
     def in_order(self, terms: Sequence[str], without_last: int = 0) -> NDArray[np.bool_]:
         """(n,), whether each document says these terms one right after the other, before its last so many."""
-        starts = np.arange(max(0, len(self.hashes) - len(terms) + 1)) if terms else np.empty(0, np.int64)
-        for place, value in enumerate(hashed(term.encode() for term in terms)):
+        values = hashed(term.encode() for term in terms)
+        if NATIVE:
+            return native.in_order(self.hashes, self.lengths, values, without_last)
+        return self._in_order(values, without_last)
+
+    def _in_order(self, terms: Hashes, without_last: int) -> NDArray[np.bool_]:
+        """The reference of `native.in_order`."""
+        starts = np.arange(max(0, len(self.hashes) - len(terms) + 1)) if len(terms) else np.empty(0, np.int64)
+        for place, value in enumerate(terms):
             starts = starts[self.hashes[starts + place] == value]
         ends = np.cumsum(self.lengths)
         documents = np.searchsorted(ends, starts, side="right")
@@ -200,6 +207,12 @@ class TermColumn:
 
     def rows(self, ordinals: NDArray[np.int64]) -> TermRows:
         """Those of these documents, copied, in this order."""
+        if NATIVE:
+            return TermRows(*native.rows_of(self._hashes.values, self._first.values, self._lengths.values, ordinals))
+        return self._rows(ordinals)
+
+    def _rows(self, ordinals: NDArray[np.int64]) -> TermRows:
+        """The reference of `native.rows_of`."""
         lengths = self._lengths.values[ordinals]
         ends = np.cumsum(lengths)
         places = np.arange(int(ends[-1]) if len(ends) else 0)

@@ -191,6 +191,12 @@ class Scores:
     """(n, terms), how often each document says each distinct term of the query."""
     near: Floats
     """(n, terms), 1 where the document, or one within `WINDOW` places of it, says the term."""
+    traits: Floats
+    """(n, len(TRAITS)), 1 where the document has the trait."""
+
+    def having(self, trait: str) -> Floats:
+        """(n,), 1 for each document that has the trait."""
+        return self.traits[:, TRAITS.index(trait)]
 
     def groups(self) -> dict[str, Floats]:
         """What each of GROUPS adds to a document's score, (n,), against the mean of the pool."""
@@ -234,7 +240,7 @@ def _native_score(
     times = Counter(words)
     author, other = _authors(words, pool)
     missing = np.empty(0)
-    features, kind, mixed, lexical, final, said, near = native.score(
+    features, kind, mixed, lexical, final, said, near, traits = native.score(
         pool.terms.hashes,
         pool.terms.lengths,
         np.asarray(pool.cosine, np.float64),
@@ -257,7 +263,7 @@ def _native_score(
         weights.features,
         weights.kind,
     )
-    return Scores(features, kind, mixed, lexical, final, stretched(final), said, near)
+    return Scores(features.T, kind, mixed, lexical, final, stretched(final), said, near, traits.T)
 
 
 def _score(
@@ -278,7 +284,8 @@ def _score(
     idf = np.array([bm25.idf.get(term, 0.0) for term in bm25.distinct])
     idf = idf / (idf.sum() or 1.0)
     matched = _Matches.of(lexical, pool, mode, contained @ idf, near @ idf)
-    traits: dict[str, Floats] = dict(zip(TRAITS, having(pool.terms, *TRAITS).T, strict=True))
+    has_traits = having(pool.terms, *TRAITS)
+    traits: dict[str, Floats] = dict(zip(TRAITS, has_traits.T, strict=True))
     columns = {
         **_own(matched),
         **_episodes(matched, pool, around, contained, idf),
@@ -291,7 +298,7 @@ def _score(
     first = 1 / (1 + np.exp(-kind @ weights.kind))
     mixed = first * weights.features[0] + (1 - first) * weights.features[1]
     final = np.vecdot(features, mixed)  # not `@`: BLAS sums a row in an order that depends on its place
-    return Scores(features, kind, mixed, lexical, final, stretched(final), bm25.counts, near)
+    return Scores(features, kind, mixed, lexical, final, stretched(final), bm25.counts, near, has_traits)
 
 
 class _Matches(NamedTuple):
@@ -594,6 +601,23 @@ def evidence(
     are nan for a document without the vector. `in_table` (terms,) are those with a static vector, `trust` (terms,)
     is the trust in each term's spelling.
     """
+    trusted = np.broadcast_to(np.asarray(trust, np.float64), len(idf))
+    if not NATIVE:
+        return _evidence(said, near, idf, static, cosine, in_table, trusted)
+    columns = (np.ascontiguousarray(column, np.float64) for column in (trusted, static, cosine))
+    return native.evidence(said, near, idf, in_table, *columns)
+
+
+def _evidence(
+    said: Floats,
+    near: Floats,
+    idf: Floats,
+    static: NDArray[np.floating],
+    cosine: NDArray[np.floating],
+    in_table: NDArray[np.bool_],
+    trust: Floats,
+) -> Floats:
+    """The reference of `native.evidence`."""
     n = len(said)
     anywhere = np.asarray((said > 0).any(axis=0), np.bool_)
     weight, near, new = idf * trust, np.minimum(near, 1.0), idf * ~(in_table | anywhere)

@@ -164,7 +164,8 @@ def _ranked(
     final = scores.final + measured.first_of_time + measured.whole
     # weights
     relevance = stretched(final)
-    tool, echo = tool_weight(cues, pool.terms), echo_weight(cues, scores.said, pool.terms)
+    tool = tool_weight(cues, scores.having(TOOL_OUTPUT))
+    echo = echo_weight(cues, scores.said, pool.terms.lengths, scores.having(PROMPT))
     weighed, weights = _weigh(rows, question, relevance * tool * echo, documents)
     # order
     fold = question.fold and not cues.several  # a question that counts needs each of them

@@ -14,8 +14,10 @@ from projections.search.ranking import (
     FEATURES,
     MODES,
     Pool,
+    _evidence,  # pyright: ignore[reportPrivateUsage]
     _native_score,  # pyright: ignore[reportPrivateUsage]
     _score,  # pyright: ignore[reportPrivateUsage]
+    evidence,
     shipped_weights,
 )
 
@@ -59,5 +61,17 @@ def test_features_and_scores(size: int, words: int, mode: Any, seed: int):
         np.testing.assert_allclose(
             native.features[:, column], reference.features[:, column], rtol=1e-9, atol=1e-9, err_msg=name
         )
-    for name in ("kind", "weights", "lexical", "final", "relevance", "said", "near"):
+    for name in ("kind", "weights", "lexical", "final", "relevance", "said", "near", "traits"):
         np.testing.assert_allclose(getattr(native, name), getattr(reference, name), rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+@given(size=st.integers(0, 20), terms=st.integers(0, 60), seed=st.integers(0, 2**32 - 1))
+def test_what_speaks_for_each_document(size: int, terms: int, seed: int):
+    """Of short and long questions, of rare, unknown and corrected words, without some vectors."""
+    dice = np.random.default_rng(seed)
+    said = dice.choice([0.0, 0.0, 1.0, 3.0], (size, terms))
+    near = np.maximum(said, dice.choice([0.0, 1.0], (size, terms)))
+    idf = dice.choice([0.0, 0.5, 2.0], terms)
+    static, cosine = (dice.choice([0.1, 0.7, np.nan], size) for _ in range(2))
+    given = said, near, idf, static, cosine, dice.random(terms) < 0.7, dice.choice([0.5, 1.0], terms)
+    np.testing.assert_allclose(evidence(*given), _evidence(*given), rtol=1e-9, atol=1e-12)

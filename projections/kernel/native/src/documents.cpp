@@ -58,6 +58,19 @@ std::vector<double> count_terms(const Documents& documents, std::span<const std:
     return counts;
 }
 
+std::vector<std::uint8_t> say_in_order(const Documents& documents, std::span<const std::uint32_t> wanted,
+                                       std::size_t without_last) {
+    std::vector<std::uint8_t> say(documents.lengths.size());
+    std::size_t start = 0;
+    for (std::size_t document = 0; document < say.size(); ++document) {
+        const auto length = static_cast<std::size_t>(documents.lengths[document]);
+        const auto row = documents.terms.subspan(start, length - std::min(length, without_last));
+        start += length;
+        say[document] = !wanted.empty() && std::search(row.begin(), row.end(), wanted.begin(), wanted.end()) != row.end();
+    }
+    return say;
+}
+
 std::vector<std::int64_t> distinct(const Documents& documents, std::span<const std::int64_t> places, std::size_t limit,
                                    const Repeats& repeats) {
     std::vector<std::size_t> starts(documents.lengths.size());
