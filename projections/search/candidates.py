@@ -182,15 +182,13 @@ def best_first(
             equal = equal[keys <= np.partition(keys, missing - 1)[missing - 1]]
         places = np.concatenate([above, equal])
     places = places[np.argsort(-scores[places], kind="stable")]
-    if not np.any(scores[places][1:] == scores[places][:-1]):  # the usual case: no id is needed
-        return places[:count].tolist()
-    order: list[tuple[float, str, int]] = [
-        (-value, rows.ids[ordinal], place)
-        for value, ordinal, place in zip(
-            scores[places].tolist(), documents[places].tolist(), places.tolist(), strict=True
-        )
-    ]
-    return [place for _, _, place in sorted(order)][:count]
+    order: list[int] = places.tolist()
+    changes = np.flatnonzero(np.diff(scores[places], prepend=np.nan, append=np.nan) != 0)
+    if len(changes) <= len(places):  # some are equal
+        for start in np.flatnonzero(np.diff(changes) > 1).tolist():
+            equal = slice(int(changes[start]), int(changes[start + 1]))
+            order[equal] = sorted(order[equal], key=lambda place: rows.ids[documents[place]])
+    return order[:count]
 
 
 def nearest_first(rows: DocumentColumns, asked: Meaning, documents: NDArray[np.int64], count: int) -> Near:

@@ -120,11 +120,12 @@ class TermRows:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def beginning(self, place: int, without_last: int, most: int) -> Hashes:
-        """A document's first terms: up to `most`, without its last so many."""
-        end = int(self.lengths[: place + 1].sum())
-        first = end - int(self.lengths[place])
-        return self.hashes[first : max(first, min(end - without_last, first + most))]
+    def beginnings(self, places: Sequence[int], without_last: int, most: int) -> list[Hashes]:
+        """The first terms of some documents: up to `most`, without their last so many."""
+        ends, chosen = np.cumsum(self.lengths), np.asarray(places, np.int64)
+        lengths = np.clip(self.lengths[chosen] - without_last, 0, most)
+        firsts = ends[chosen] - self.lengths[chosen]
+        return [self.hashes[first : first + length] for first, length in zip(firsts, lengths, strict=True)]
 
     def endings(self, most: int) -> Hashes:
         """(n, most), the last terms of each document, the last one first; 0 where it has fewer."""

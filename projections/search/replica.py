@@ -20,8 +20,8 @@ from ingest.platform.connections import Client, Transaction, past_memory_limit
 from projections.documents.index_entry import IndexEntry
 from projections.search.candidates import OF_ENTRY, DocumentColumns, packed
 from projections.search.columns import Column, hashed_text
-from projections.search.lexical import new_postings
-from projections.search.question import BitMap, Facets, Matching, entry_facets, facet
+from projections.search.lexical import MatchingWords, new_postings
+from projections.search.question import BitMap, Facets, entry_facets, facet
 from projections.search.vectors import VectorIndex
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors, read_entry
 from projections.vectors.static import StaticTable
@@ -79,8 +79,8 @@ class IndexReplica(DocumentColumns):
         self.expires_ms: Column[np.int64] = Column(np.int64)
         self.alive = BitMap()
         self.postings = new_postings()
-        self.matching: dict[bytes, Matching] = {}
-        """The documents of filters that were asked last (`embedded.matches`)."""
+        self.matching: dict[bytes, MatchingWords] = {}
+        """The documents of filters that were asked last (`embedded.matches`), and what they say."""
         self.removed = 0
         """Documents removed since it was made or loaded; their words are in its memory until it is compacted."""
         self._holes: set[int] = set()

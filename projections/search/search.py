@@ -73,23 +73,29 @@ def hits(
 
     With `digits` all figures are rounded. `sure` is their confidence, `are_likely` (n,) which are returned by default.
     """
-
-    def figure(value: Any) -> float:
-        return float(value) if digits is None else round(float(value), digits)
-
+    chosen = np.fromiter(places, np.int64)
+    ordinals: list[int] = documents[chosen].tolist()
+    # figures are rounded as arrays: for each of some hundred alone, it would take longer than the search for words
+    figures = np.array([scores[chosen], *(part[chosen] for part in parts.values())], np.float64).T
+    figures = figures if digits is None else np.round(figures, digits)
+    both = [None, None] if sure is None else [sure.answers, sure.answerable]
+    columns = [[None] * len(chosen) if it is None else np.round(it[chosen], CONFIDENCE_DIGITS).tolist() for it in both]
+    is_likely = [True] * len(chosen) if are_likely is None else are_likely[chosen].tolist()
     return [
         Hit(
             id=rows.ids[ordinal],
             partition=int(rows.partition[ordinal]),
             kind=KINDS.get(rows.ids[ordinal].partition("_")[0], "summary"),
-            score=figure(scores[row]),
-            explain={name: figure(part[row]) for name, part in parts.items() if part[row] == part[row]},
-            confidence=None if sure is None else round(float(sure.answers[row]), CONFIDENCE_DIGITS),
-            answerable=None if sure is None else round(float(sure.answerable[row]), CONFIDENCE_DIGITS),
+            score=row[0],
+            explain={name: value for name, value in zip(parts, row[1:], strict=True) if value == value},
+            confidence=answers,
+            answerable=answerable,
             terms=terms,
-            likely=are_likely is None or bool(are_likely[row]),
+            likely=likely,
         )
-        for row, ordinal in ((row, int(documents[row])) for row in places)
+        for ordinal, row, answers, answerable, likely in zip(
+            ordinals, figures.tolist(), *columns, is_likely, strict=True
+        )
     ]
 
 
@@ -364,7 +370,7 @@ def _confidences(
     if not measured.in_table.any():
         by_words = confidence_by_words(distinct_terms, measured.near, measured.idf)
         return Confidence(by_words, by_words)
-    first = [pool.terms.beginning(place, DATE_TERMS, READ_FOR_LANGUAGE) for place in order[:FIRST]]
+    first = pool.terms.beginnings(order[:FIRST], DATE_TERMS, READ_FOR_LANGUAGE)
     if lengths := [len(hashes) for hashes in first if len(hashes)]:
         in_table = np.add.reduceat(table.knows(np.concatenate(first)).astype(np.int64), np.cumsum([0, *lengths[:-1]]))
         if np.mean(in_table / lengths) < KNOWN_FROM:

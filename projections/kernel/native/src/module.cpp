@@ -81,19 +81,31 @@ Vectors vectors_of(const Matrix<std::int8_t>& matrix, const Column<float>& scale
     return {matrix.data(), scale.data(), matrix.shape(0), matrix.shape(1), span_of(first), span_of(count)};
 }
 
-NewColumn<float> cosines(Matrix<std::int8_t> matrix, Column<float> scale, Column<std::int64_t> first,
-                         Column<std::int32_t> count, Column<std::int64_t> documents, Column<std::int16_t> query,
-                         double query_scale) {
-    const Vectors vectors = vectors_of(matrix, scale, first, count);
+std::vector<float> products(const Vectors& vectors, const Column<std::int64_t>& documents, const Column<float>& query) {
     require(query.shape(0) == vectors.width, "the query has another width");
     std::vector<float> out(documents.shape(0));
-    bool within = true;
-    {
-        nb::gil_scoped_release released;
-        within = best_products(vectors, span_of(documents), {query.data(), query_scale}, out.data());
+    nb::gil_scoped_release released;
+    require(best_products(vectors, span_of(documents), quantized_query(span_of(query)), out.data()),
+            "a document's vectors are not in the matrix");
+    return out;
+}
+
+NewColumn<float> cosines(Matrix<std::int8_t> matrix, Column<float> scale, Column<std::int64_t> first,
+                         Column<std::int32_t> count, Column<std::int64_t> documents, Column<float> query) {
+    return to_python(products(vectors_of(matrix, scale, first, count), documents, query));
+}
+
+std::pair<NewColumn<std::int64_t>, NewColumn<float>> nearest_vectors(
+    Matrix<std::int8_t> matrix, Column<float> scale, Column<std::int64_t> first, Column<std::int32_t> count,
+    Column<std::int64_t> documents, Column<float> query, std::size_t most) {
+    const std::vector<float> scores = products(vectors_of(matrix, scale, first, count), documents, query);
+    std::vector<std::int64_t> nearest;
+    std::vector<float> theirs;
+    for (const std::size_t place : largest(scores, most)) {
+        nearest.push_back(documents.data()[place]);
+        theirs.push_back(scores[place]);
     }
-    require(within, "a document's vectors are not in the matrix");
-    return to_python(std::move(out));
+    return {to_python(std::move(nearest)), to_python(std::move(theirs))};
 }
 
 std::pair<NewMatrix<std::int8_t>, NewColumn<float>> quantized(Matrix<float> rows) {
@@ -360,8 +372,11 @@ NB_MODULE(mnemolog_kernel, m) {
     bind_texts(m);
     m.attr("VERSION") = 5;  // `projections/kernel/module.py` names the version that it calls
     m.def("cosines", &cosines, nb::arg("matrix"), nb::arg("scale"), nb::arg("first"), nb::arg("count"),
-          nb::arg("documents"), nb::arg("query"), nb::arg("query_scale"),
+          nb::arg("documents"), nb::arg("query"),
           "The cosine of each document's best vector with the query: (n,) float32, nan without one.");
+    m.def("nearest", &nearest_vectors, nb::arg("matrix"), nb::arg("scale"), nb::arg("first"), nb::arg("count"),
+          nb::arg("documents"), nb::arg("query"), nb::arg("most"),
+          "The nearest `most` documents, and all that are as near as the last of them, best first; and their cosines.");
     m.def("quantize", &quantized, nb::arg("rows"),
           "Rows as int8, and the scale that makes each of unit length: (n, width) int8, (n,) float32.");
     m.def("sums_of_terms", &sums_of_terms, nb::arg("table_terms"), nb::arg("table_rows"), nb::arg("vectors"),
