@@ -182,13 +182,33 @@ def best_first(
             equal = equal[keys <= np.partition(keys, missing - 1)[missing - 1]]
         places = np.concatenate([above, equal])
     places = places[np.argsort(-scores[places], kind="stable")]
-    order: list[int] = places.tolist()
-    changes = np.flatnonzero(np.diff(scores[places], prepend=np.nan, append=np.nan) != 0)
-    if len(changes) <= len(places):  # some are equal
-        for start in np.flatnonzero(np.diff(changes) > 1).tolist():
-            equal = slice(int(changes[start]), int(changes[start + 1]))
-            order[equal] = sorted(order[equal], key=lambda place: rows.ids[documents[place]])
-    return order[:count]
+    ordered = scores[places]
+    equal = ordered[1:] == ordered[:-1]
+    if equal.any():
+        keys = rows.id_key.values[documents[places]]
+        by_key = np.lexsort((keys, -ordered))
+        places, keys = places[by_key], keys[by_key]
+        equal &= keys[1:] == keys[:-1]
+        places[:] = places[_by_whole_id(rows, documents[places], equal)]
+    return places[:count].tolist()
+
+
+def by_id(rows: DocumentColumns, documents: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Documents in the order of their ids."""
+    keys = rows.id_key.values[documents]
+    order = np.argsort(keys, kind="stable")
+    documents, keys = documents[order], keys[order]
+    return documents[_by_whole_id(rows, documents, keys[1:] == keys[:-1])]
+
+
+def _by_whole_id(rows: DocumentColumns, documents: NDArray[np.int64], equal: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The order of documents that are sorted by `id_key`: those that are `equal` to the next one are sorted by id."""
+    order, places = np.arange(len(documents)), np.flatnonzero(equal)
+    if len(places):
+        for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1):
+            some = slice(int(run[0]), int(run[-1]) + 2)
+            order[some] = sorted(order[some].tolist(), key=lambda place: rows.ids[documents[place]])
+    return order
 
 
 def nearest_first(rows: DocumentColumns, asked: Meaning, documents: NDArray[np.int64], count: int) -> Near:

@@ -89,7 +89,9 @@ Hashes = NDArray[np.uint32]
 def ascending(*numbers: NDArray[np.integer]) -> NDArray[np.int64]:
     """Each of some numbers, from 0 up, once, ascending. A third of the time of `np.unique`, for some hundred."""
     ordered = np.sort(np.concatenate(numbers)).astype(np.int64)
-    return ordered[np.diff(ordered, prepend=-1) > 0]
+    first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return ordered[first]
 
 
 def hashed(terms: Iterable[bytes]) -> Hashes:

@@ -13,7 +13,15 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ingest.platform.tracing import span
-from projections.search.candidates import Candidates, DocumentColumns, Meaning, best_first, corrected, cosines_of
+from projections.search.candidates import (
+    Candidates,
+    DocumentColumns,
+    Meaning,
+    best_first,
+    by_id,
+    corrected,
+    cosines_of,
+)
 from projections.search.columns import TermRows, ascending, hashed
 from projections.search.cues import (
     DATE_TERMS,
@@ -403,8 +411,7 @@ def pool_of(candidates: Candidates, question: Question, query_terms: Sequence[st
     with span("search by vectors"):
         near = [some.by_meaning(meaning, CANDIDATES).documents for some in every]
     best = ascending(*(np.array(some, np.int64) for some in said), *near)
-    places: list[int] = ascending(best, candidates.beside(best, REACH)).tolist()
-    documents = np.array(sorted(places, key=rows.ids.__getitem__), np.int64)
+    documents = by_id(rows, ascending(best, candidates.beside(best, REACH)))
     pool = Pool(
         terms=rows.terms.rows(documents),
         cosine=cosines_of(rows.vectors, meaning.vector, documents),

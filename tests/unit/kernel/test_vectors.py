@@ -43,8 +43,8 @@ def test_cosines(documents: int, width: int, most: int, seed: int):
     asked = dice.integers(0, documents + 3, 2 * documents)
     columns = matrix, scale, first, count, asked, query
     np.testing.assert_array_equal(native.cosines(*columns), _cosines(*columns))
-    for given, expected in zip(native.nearest(*columns, most), _nearest(*columns, most), strict=True):
-        np.testing.assert_array_equal(given, expected)
+    for compiled, expected in zip(native.nearest(*columns, most), _nearest(*columns, most), strict=True):
+        np.testing.assert_array_equal(compiled, expected)
 
 
 def test_the_largest_numbers_do_not_overflow():
