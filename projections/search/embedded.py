@@ -337,7 +337,7 @@ class EmbeddedCandidates:
         return documents[best_first(index, documents, occurred, count)].tolist()
 
     def beside(self, documents: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
-        return among(np.array(self._index.around(documents, distance), np.int64), self._matching.bitmap)
+        return among(self._index.around(documents, distance), self._matching.bitmap)
 
     def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
         index, documents = self._index, self._matching.documents
