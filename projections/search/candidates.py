@@ -250,7 +250,7 @@ MOST_CORRECTED = 4
 def corrected(candidates: Candidates, query_terms: Sequence[str], unsaid: Iterable[str]) -> list[str]:
     """The terms of a query; for one that no matching document says, the nearest that one says.
 
-    `unsaid` are those that none of the query's candidates say. One letter away comes before two; of equally near terms
+    `unsaid` are those that probably no matching document says. One letter away comes before two; of equally near terms
     it is the one that most documents say.
     """
     corrections: dict[str, str] = {}

@@ -538,8 +538,12 @@ def _authors(query_terms: Sequence[str], pool: Pool) -> tuple[Floats, Floats]:
     of no second one."""
     words = frozenset(query_terms)
     named = other = np.zeros(len(pool.terms))
-    shares = {author: sum(term in words for term in name) / max(1, len(name)) for author, name in pool.names.items()}
-    if pool.author is None or not any(shares.values()):
+    shares = {
+        author: sum(term in words for term in name) / len(name)
+        for author, name in pool.names.items()
+        if not words.isdisjoint(name)
+    }
+    if pool.author is None or not shares:
         return named, other
     for author, share in shares.items():
         named = np.where(pool.author == author, share, named)

@@ -86,8 +86,12 @@ def hits(
     # figures are rounded as arrays: for each of some hundred alone, it would take longer than the search for words
     figures = np.array([scores[chosen], *(part[chosen] for part in parts.values())], np.float64).T
     figures = figures if digits is None else np.round(figures, digits)
-    both = [None, None] if sure is None else [sure.answers, sure.answerable]
-    columns = [[None] * len(chosen) if it is None else np.round(it[chosen], CONFIDENCE_DIGITS).tolist() for it in both]
+
+    def sureness(column: Floats | None) -> list[float | None]:
+        return [None] * len(chosen) if column is None else np.round(column[chosen], CONFIDENCE_DIGITS).tolist()
+
+    answers = sureness(None if sure is None else sure.answers)
+    answerable = sureness(None if sure is None else sure.answerable)
     is_likely = [True] * len(chosen) if are_likely is None else are_likely[chosen].tolist()
     return [
         Hit(
@@ -96,13 +100,13 @@ def hits(
             kind=KINDS.get(rows.ids[ordinal].partition("_")[0], "summary"),
             score=row[0],
             explain={name: value for name, value in zip(parts, row[1:], strict=True) if value == value},
-            confidence=answers,
-            answerable=answerable,
+            confidence=confidence,
+            answerable=answerability,
             terms=terms,
             likely=likely,
         )
-        for ordinal, row, answers, answerable, likely in zip(
-            ordinals, figures.tolist(), *columns, is_likely, strict=True
+        for ordinal, row, confidence, answerability, likely in zip(
+            ordinals, figures.tolist(), answers, answerable, is_likely, strict=True
         )
     ]
 
@@ -152,8 +156,8 @@ def fused(candidates: Candidates, question: Question) -> list[Hit]:
     query_words = terms(question.text)
     documents, pool = pool_of(candidates, question, query_words)
     distinct_terms = list(dict.fromkeys(query_words))[:MAX_QUERY_TERMS]
-    said = pool.terms.counts(distinct_terms).sum(axis=0)
-    unsaid = [term for term, times in zip(distinct_terms, said, strict=True) if not times]
+    frequencies, _ = candidates.frequencies(distinct_terms)
+    unsaid = [term for term, documents_saying in zip(distinct_terms, frequencies, strict=True) if not documents_saying]
     query_terms = corrected(candidates, query_words, unsaid)
     if query_terms != query_words:
         documents, pool = pool_of(candidates, question, query_terms)
