@@ -221,24 +221,28 @@ def score(
     all that the reader can read may be some minutes old, and indexes of the same documents would score differently.
     """
     weights = shipped_weights() if weights is None else weights
-    cues = NO_CUES if mode == "vector" else cues
-    words = () if mode == "vector" else query_terms
-    if NATIVE and len(pool.terms):
-        return _native_score(words, len(query_terms), pool, mode, cues, inside, weights)
-    return _score(words, len(query_terms), pool, mode, cues, inside, weights)
+    without_words = mode == "vector"
+    asked = _Asked(
+        mode, () if without_words else query_terms, len(query_terms), NO_CUES if without_words else cues, inside
+    )
+    return _native_score(asked, pool, weights) if NATIVE and len(pool.terms) else _score(asked, pool, weights)
 
 
-def _native_score(
-    words: Sequence[str],
-    number: int,
-    pool: Pool,
-    mode: Mode,
-    cues: Cues,
-    inside: NDArray[np.bool_] | None,
-    weights: Weights,
-) -> Scores:
-    times = Counter(words)
-    author, other = _authors(words, pool)
+class _Asked(NamedTuple):
+    """A question to a pool."""
+
+    mode: Mode
+    words: Sequence[str]
+    """Those that documents are compared with; none in vector mode."""
+    number: int
+    """Of all words."""
+    cues: Cues
+    inside: NDArray[np.bool_] | None
+
+
+def _native_score(asked: _Asked, pool: Pool, weights: Weights) -> Scores:
+    times = Counter(asked.words)
+    author, other = _authors(asked.words, pool)
     missing = np.empty(0)
     features, kind, mixed, lexical, final, said, near, traits = native.score(
         pool.terms.hashes,
@@ -251,14 +255,14 @@ def _native_score(
         missing if pool.importance is None else pool.importance.astype(np.float64),
         author,
         other,
-        np.empty(0, np.bool_) if inside is None else inside,
+        np.empty(0, np.bool_) if asked.inside is None else asked.inside,
         float(len(pool.names)),
-        MODES.index(mode),
+        MODES.index(asked.mode),
         hashed(term.encode() for term in times),
         np.array([*times.values()], np.float64),
-        hashed(term.encode() for term in months(words)),
-        float(number),
-        np.array([getattr(cues, name) for name in CUES], np.float64),
+        hashed(term.encode() for term in months(asked.words)),
+        float(asked.number),
+        np.array([getattr(asked.cues, name) for name in CUES], np.float64),
         hashed(trait.encode() for trait in TRAITS),
         weights.features,
         weights.kind,
@@ -266,16 +270,9 @@ def _native_score(
     return Scores(features.T, kind, mixed, lexical, final, stretched(final), said, near, traits.T)
 
 
-def _score(
-    words: Sequence[str],
-    number: int,
-    pool: Pool,
-    mode: Mode,
-    cues: Cues,
-    inside: NDArray[np.bool_] | None,
-    weights: Weights,
-) -> Scores:
+def _score(asked: _Asked, pool: Pool, weights: Weights) -> Scores:
     """The reference of `native.score`."""
+    mode, words, number, cues, inside = asked
     bm25 = PoolBM25(pool.terms, words)
     around = _Surroundings.of(pool)
     lexical = np.asarray(bm25.get_scores(list(words)), np.float64)
