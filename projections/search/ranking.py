@@ -222,13 +222,13 @@ def score(
     """
     weights = shipped_weights() if weights is None else weights
     without_words = mode == "vector"
-    asked = _Asked(
+    query = _Query(
         mode, () if without_words else query_terms, len(query_terms), NO_CUES if without_words else cues, inside
     )
-    return _native_score(asked, pool, weights) if NATIVE and len(pool.terms) else _score(asked, pool, weights)
+    return _native_score(query, pool, weights) if NATIVE and len(pool.terms) else _score(query, pool, weights)
 
 
-class _Asked(NamedTuple):
+class _Query(NamedTuple):
     """A question to a pool."""
 
     mode: Mode
@@ -240,9 +240,9 @@ class _Asked(NamedTuple):
     inside: NDArray[np.bool_] | None
 
 
-def _native_score(asked: _Asked, pool: Pool, weights: Weights) -> Scores:
-    times = Counter(asked.words)
-    author, other = _authors(asked.words, pool)
+def _native_score(query: _Query, pool: Pool, weights: Weights) -> Scores:
+    times = Counter(query.words)
+    author, other = _authors(query.words, pool)
     missing = np.empty(0)
     features, kind, mixed, lexical, final, said, near, traits = native.score(
         pool.terms.hashes,
@@ -255,14 +255,14 @@ def _native_score(asked: _Asked, pool: Pool, weights: Weights) -> Scores:
         missing if pool.importance is None else pool.importance.astype(np.float64),
         author,
         other,
-        np.empty(0, np.bool_) if asked.inside is None else asked.inside,
+        np.empty(0, np.bool_) if query.inside is None else query.inside,
         float(len(pool.names)),
-        MODES.index(asked.mode),
+        MODES.index(query.mode),
         hashed(term.encode() for term in times),
         np.array([*times.values()], np.float64),
-        hashed(term.encode() for term in months(asked.words)),
-        float(asked.number),
-        np.array([getattr(asked.cues, name) for name in CUES], np.float64),
+        hashed(term.encode() for term in months(query.words)),
+        float(query.number),
+        np.array([getattr(query.cues, name) for name in CUES], np.float64),
         hashed(trait.encode() for trait in TRAITS),
         weights.features,
         weights.kind,
@@ -270,9 +270,9 @@ def _native_score(asked: _Asked, pool: Pool, weights: Weights) -> Scores:
     return Scores(features.T, kind, mixed, lexical, final, stretched(final), said, near, traits.T)
 
 
-def _score(asked: _Asked, pool: Pool, weights: Weights) -> Scores:
+def _score(query: _Query, pool: Pool, weights: Weights) -> Scores:
     """The reference of `native.score`."""
-    mode, words, number, cues, inside = asked
+    mode, words, number, cues, inside = query
     bm25 = PoolBM25(pool.terms, words)
     around = _Surroundings.of(pool)
     lexical = np.asarray(bm25.get_scores(list(words)), np.float64)

@@ -14,7 +14,7 @@ from projections.search.ranking import (
     FEATURES,
     MODES,
     Pool,
-    _Asked,  # pyright: ignore[reportPrivateUsage]
+    _Query,  # pyright: ignore[reportPrivateUsage]
     _evidence,  # pyright: ignore[reportPrivateUsage]
     _native_score,  # pyright: ignore[reportPrivateUsage]
     _score,  # pyright: ignore[reportPrivateUsage]
@@ -56,7 +56,7 @@ def test_features_and_scores(size: int, words: int, mode: Any, seed: int):
     query: list[str] = [] if mode == "vector" else dice.choice([*VOCABULARY, "unsaid"], words).tolist()
     cues = Cues(*(dice.random(len(Cues._fields)) < 0.5).tolist())
     inside = dice.random(size) < 0.5 if dice.random() < 0.5 else None
-    given = _Asked(mode, query, words, cues, inside), pool, shipped_weights()
+    given = _Query(mode, query, words, cues, inside), pool, shipped_weights()
     native, reference = _native_score(*given), _score(*given)
     for column, name in enumerate(FEATURES):
         np.testing.assert_allclose(
