@@ -7,9 +7,9 @@ that are too complex or nested too deep, files that are too long, and retired wo
 that is over its ceiling. `--lower` lowers the ceilings of words and exceptions in the file to the current figures;
 raising one is an edit by hand, in a commit that says why.
 
-Lines are all lines of tracked Python and C++ files, without links, generated and vendored ones. A private function that is used once: its name begins with
-one underscore and occurs twice in its file. Complexity is McCabe's, as ruff counts it. Nesting counts the compound
-statements around a statement within its function.
+Lines are all lines of tracked Python and C++ files, without links, generated and vendored ones. A private function
+that is used once: its name begins with one underscore and occurs twice in its file. Complexity is McCabe's, as ruff
+counts it. Nesting counts the compound statements around a statement within its function.
 """
 
 import argparse

@@ -14,9 +14,9 @@ from projections.search.ranking import (
     FEATURES,
     MODES,
     Pool,
-    _Query,  # pyright: ignore[reportPrivateUsage]
     _evidence,  # pyright: ignore[reportPrivateUsage]
     _native_score,  # pyright: ignore[reportPrivateUsage]
+    _Query,  # pyright: ignore[reportPrivateUsage]
     _score,  # pyright: ignore[reportPrivateUsage]
     evidence,
     shipped_weights,
