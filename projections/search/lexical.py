@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from projections.kernel.module import NATIVE, native
 from projections.search.candidates import DocumentColumns, best_first, edits
 from projections.search.columns import Hashes, TermRows, hashed
-from projections.search.cues import BESIDE_TEXT, REPEATS_FROM, says_only
+from projections.search.cues import BESIDE_TEXT, PROMPT, REPEATS_FROM, USER_TURN, says_only
 from projections.search.question import Matching
 from projections.search.ranking import idf_of
 
@@ -171,6 +171,8 @@ class MatchingWords:
     def repeating(self, question_terms: Sequence[str]) -> Documents:
         """The prompts among them that say nothing but these terms, `says_only`."""
         documents = self.matching.documents
+        if not any(self.frequencies([PROMPT, USER_TURN])):
+            return documents[:0]
         if not self._is_small:  # few remain to be read
             least = int(np.ceil(REPEATS_FROM * len(question_terms)))
             mask, lengths = self.matching.mask, self._rows.terms.lengths

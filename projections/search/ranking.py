@@ -186,13 +186,17 @@ class Scores:
     lexical: Floats
     """(n,), BM25 over the pool."""
     final: Floats
-    relevance: Floats
     said: Floats
     """(n, terms), how often each document says each distinct term of the query."""
     near: Floats
     """(n, terms), 1 where the document, or one within `WINDOW` places of it, says the term."""
     traits: Floats
     """(n, len(TRAITS)), 1 where the document has the trait."""
+
+    @property
+    def relevance(self) -> Floats:
+        """(n,), `final` on 0..1."""
+        return stretched(self.final)
 
     def having(self, trait: str) -> Floats:
         """(n,), 1 for each document that has the trait."""
@@ -267,7 +271,7 @@ def _native_score(query: _Query, pool: Pool, weights: Weights) -> Scores:
         weights.features,
         weights.kind,
     )
-    return Scores(features.T, kind, mixed, lexical, final, stretched(final), said, near, traits.T)
+    return Scores(features.T, kind, mixed, lexical, final, said, near, traits.T)
 
 
 def _score(query: _Query, pool: Pool, weights: Weights) -> Scores:
@@ -295,7 +299,7 @@ def _score(query: _Query, pool: Pool, weights: Weights) -> Scores:
     first = 1 / (1 + np.exp(-kind @ weights.kind))
     mixed = first * weights.features[0] + (1 - first) * weights.features[1]
     final = np.vecdot(features, mixed)  # not `@`: BLAS sums a row in an order that depends on its place
-    return Scores(features, kind, mixed, lexical, final, stretched(final), bm25.counts, near, has_traits)
+    return Scores(features, kind, mixed, lexical, final, bm25.counts, near, has_traits)
 
 
 class _Matches(NamedTuple):
