@@ -1,25 +1,11 @@
 #include "documents.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <unordered_map>
 
 namespace mnemolog {
 namespace {
-
-// Rules out most terms that are none of some few: a bit for each of 4,096 remainders.
-class Maybe {
-public:
-    explicit Maybe(std::span<const std::uint32_t> terms) {
-        for (const std::uint32_t term : terms) bits_[(term >> 6) & 63] |= std::uint64_t{1} << (term & 63);
-    }
-
-    bool has(std::uint32_t term) const { return bits_[(term >> 6) & 63] >> (term & 63) & 1; }
-
-private:
-    std::array<std::uint64_t, 64> bits_{};
-};
 
 using Terms = std::vector<std::uint32_t>;  // distinct, ascending
 
