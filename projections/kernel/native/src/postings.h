@@ -78,11 +78,11 @@ private:
     void each(std::uint32_t term, Visit visit) const;
     void touch(const Question& question, const Bm25* bm25);
     void clear_touched();
-    std::uint32_t find(std::uint32_t hash) const;
-    std::uint32_t find_or_add(std::uint32_t hash);
-    void grow();
+    // Where the number of a term is, or has to be.
+    std::size_t slot_of(std::uint32_t hash) const;
+    const Term* find(std::uint32_t hash) const;
+    Term& find_or_add(std::uint32_t hash);
     std::string_view word_of(const Term& term) const;
-    void keep_word(Term& term, std::string_view word);
 
     // A deque, because a vector that doubles is half empty for long.
     std::deque<Term> terms_;
