@@ -83,7 +83,7 @@ kernel-fuzz:
 	for source in $(NATIVE)/snowball/*/*.c; do $(CC) $(SANITIZED) -c $$source -o $$folder/$$(basename $$source).o; done; \
 	$(CXX) -std=c++20 $(SANITIZED) $(NATIVE)/fuzz/texts.cpp $(SANITIZED_TEXTS) $$folder/*.o -o $$folder/texts; \
 	$(CXX) -std=c++20 $(SANITIZED) $(NATIVE)/fuzz/index.cpp $(SANITIZED_INDEX) -o $$folder/index; \
-	$$folder/texts $(INPUTS) $(SEED); $$folder/index $(INPUTS) $(SEED)
+	export ASAN_OPTIONS=quarantine_size_mb=16; $$folder/texts $(INPUTS) $(SEED); $$folder/index $(INPUTS) $(SEED)
 
 check: $(DEV)
 	$(BIN)/ruff format --check .
