@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <functional>
 
 namespace mnemolog {
@@ -37,6 +38,13 @@ std::u32string letters_of(std::string_view text) {
         letters.push_back(letter);
     }
     return letters;
+}
+
+// A bit for each of 32 kinds of letters that a word has. An edit takes away one at most, and adds one.
+std::uint32_t kinds_of(std::u32string_view letters) {
+    std::uint32_t kinds = 0;
+    for (const char32_t letter : letters) kinds |= std::uint32_t{1} << (letter & 31);
+    return kinds;
 }
 
 // Whether at most `most` edits turn one word into the other: `candidates.edits`, given up as soon as a row exceeds it.
@@ -137,11 +145,11 @@ void Postings::add_word(std::uint32_t term, std::string_view word) {
     if (number == 0 || terms_[number - 1].word != 0 || word.empty() || word.size() > 4 * kLongestWord) return;
     for (const char letter : word)
         if (static_cast<unsigned char>(letter) < 'A') return;  // no word: it has a digit or a sign
-    const std::size_t letters = letters_of(word).size();
-    if (letters > kLongestWord || letters_.size() + word.size() >= kMostLetters) return;
+    const std::u32string letters = letters_of(word);
+    if (letters.size() > kLongestWord || letters_.size() + word.size() >= kMostLetters) return;
     terms_[number - 1].word = static_cast<std::uint32_t>(letters_.size());
     letters_.append(word).push_back('\0');
-    words_like_[bucket(static_cast<unsigned char>(word[0]), letters)].push_back(number - 1);
+    words_like_[bucket(static_cast<unsigned char>(word[0]), letters.size())].push_back({number - 1, kinds_of(letters)});
 }
 
 std::vector<std::pair<std::uint32_t, std::string>> Postings::words() const {
@@ -232,13 +240,15 @@ std::vector<std::string> Postings::similar(const std::string& word, std::size_t 
     const std::u32string letters = letters_of(word);
     std::vector<std::string> similar;
     if (letters.empty() || letters.size() > kLongestWord) return similar;
+    const std::uint32_t kinds = kinds_of(letters);
     const std::size_t shortest = letters.size() > edits ? letters.size() - edits : 1;
     const std::size_t longest = std::min(letters.size() + edits, kLongestWord);
     for (std::size_t length = shortest; length <= longest; ++length) {
         const auto found = words_like_.find(bucket(static_cast<unsigned char>(word[0]), length));
         if (found == words_like_.end()) continue;
-        for (const std::uint32_t number : found->second) {
-            const std::string_view other_word = word_of(terms_[number]);
+        for (const auto& [term, other_kinds] : found->second) {
+            if (static_cast<std::size_t>(std::popcount(kinds ^ other_kinds)) > 2 * edits) continue;
+            const std::string_view other_word = word_of(terms_[term]);
             const std::u32string other = letters_of(other_word);
             if (other[0] == letters[0] && within_edits(letters, other, edits)) similar.emplace_back(other_word);
         }
