@@ -1,27 +1,21 @@
 #include "documents.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <unordered_map>
 
 namespace mnemolog {
 namespace {
 
-// Rules out most terms that are none of some few: a bit for each of 4,096 remainders.
-class Maybe {
-public:
-    explicit Maybe(std::span<const std::uint32_t> terms) {
-        for (const std::uint32_t term : terms) bits_[(term >> 6) & 63] |= std::uint64_t{1} << (term & 63);
-    }
-
-    bool has(std::uint32_t term) const { return bits_[(term >> 6) & 63] >> (term & 63) & 1; }
-
-private:
-    std::array<std::uint64_t, 64> bits_{};
-};
-
 using Terms = std::vector<std::uint32_t>;  // distinct, ascending
+
+Terms counted_terms(std::span<const std::uint32_t> row, const Repeats& repeats) {
+    const std::size_t counted = std::min(row.size() - std::min(row.size(), repeats.without_last), repeats.most_terms);
+    Terms terms(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(counted));
+    std::sort(terms.begin(), terms.end());
+    terms.erase(std::unique(terms.begin(), terms.end()), terms.end());
+    return terms;
+}
 
 std::size_t shared(const Terms& terms, const Terms& other) {
     std::size_t count = 0;
@@ -82,11 +76,7 @@ std::vector<std::int64_t> distinct(const Documents& documents, std::span<const s
     for (const std::int64_t place : places) {
         const auto document = static_cast<std::size_t>(place);
         const auto length = static_cast<std::size_t>(documents.lengths[document]);
-        const std::size_t counted = std::min(length - std::min(length, repeats.without_last), repeats.most_terms);
-        const auto row = documents.terms.subspan(starts[document], counted);
-        Terms terms(row.begin(), row.end());
-        std::sort(terms.begin(), terms.end());
-        terms.erase(std::unique(terms.begin(), terms.end()), terms.end());
+        Terms terms = counted_terms(documents.terms.subspan(starts[document], length), repeats);
         const std::span smallest(terms.data(), std::min(terms.size(), repeats.smallest));
         std::set<std::size_t> near;
         for (const std::uint32_t term : smallest)
@@ -95,9 +85,12 @@ std::vector<std::int64_t> distinct(const Documents& documents, std::span<const s
         const auto same = std::find_if(near.begin(), near.end(), [&](std::size_t result) {
             return alike(terms, said[result], repeats.same_from);
         });
-        if (same == near.end() && said.size() == limit) break;
-        results.push_back(static_cast<std::int64_t>(same == near.end() ? said.size() : *same));
-        if (same != near.end()) continue;
+        if (same != near.end()) {
+            results.push_back(static_cast<std::int64_t>(*same));
+            continue;
+        }
+        if (said.size() == limit) break;
+        results.push_back(static_cast<std::int64_t>(said.size()));
         for (const std::uint32_t term : smallest) having[term].push_back(said.size());
         said.push_back(std::move(terms));
     }
