@@ -44,6 +44,7 @@ LINKED_AT_ONCE = 32
 """Vectors that join between two checks of the clock: about 8 ms at 384 dimensions, 4 at 128."""
 _ROWS_AT_ONCE = 50_000
 _LARGEST, _LARGEST_ASKED = 127, 32_767
+_SMALLEST = np.float32(1e-30)
 
 
 def quantized(rows: NDArray[Any]) -> tuple[Bytes, Floats]:
@@ -61,7 +62,7 @@ def quantized(rows: NDArray[Any]) -> tuple[Bytes, Floats]:
 def _quantized(rows: Floats) -> tuple[Bytes, Floats]:
     """The reference of `native.quantize`."""
     largest = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
-    packed = np.rint(rows * (np.float32(_LARGEST) / np.where(largest > 0, largest, 1))).astype(np.int8)
+    packed = np.rint(rows * (np.float32(_LARGEST) / np.where(largest > _SMALLEST, largest, 1))).astype(np.int8)
     lengths = np.sqrt((packed.astype(np.int64) ** 2).sum(axis=1))
     return packed, (1 / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 

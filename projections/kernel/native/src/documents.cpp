@@ -1,11 +1,28 @@
 #include "documents.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <unordered_map>
 
 namespace mnemolog {
 namespace {
+
+// Rules out most terms that are none of some few: a bit for each of 4,096 remainders.
+class Maybe {
+public:
+    explicit Maybe(std::span<const std::uint32_t> terms) {
+        for (const std::uint32_t term : terms) bits_[(term >> 6) & 63] |= std::uint64_t{1} << (term & 63);
+    }
+
+    bool has(std::uint32_t term) const { return bits_[(term >> 6) & 63] >> (term & 63) & 1; }
+
+private:
+    std::array<std::uint64_t, 64> bits_{};
+};
+
+// Terms that are compared with every term of a document, four at a time; of more, most terms are ruled out first.
+constexpr std::size_t kCompared = 12;
 
 using Terms = std::vector<std::uint32_t>;  // distinct, ascending
 
@@ -43,10 +60,15 @@ std::vector<double> count_terms(const Documents& documents, std::span<const std:
     for (std::size_t document = 0; document < documents.lengths.size(); ++document) {
         const auto row = documents.terms.subspan(start, static_cast<std::size_t>(documents.lengths[document]));
         start += row.size();
+        double* count = counts.data() + document * wanted.size();
+        if (wanted.size() <= kCompared) {
+            for (std::size_t column = 0; column < wanted.size(); ++column)
+                count[column] = static_cast<double>(std::count(row.begin(), row.end(), wanted[column]));
+            continue;
+        }
         for (const std::uint32_t term : row) {
             if (!maybe.has(term)) continue;
-            for (std::size_t column = 0; column < wanted.size(); ++column)
-                counts[document * wanted.size() + column] += wanted[column] == term;
+            for (std::size_t column = 0; column < wanted.size(); ++column) count[column] += wanted[column] == term;
         }
     }
     return counts;

@@ -1,7 +1,6 @@
 // What the terms of some documents say, one document after the other: `lengths` terms each.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,21 +11,6 @@ namespace mnemolog {
 struct Documents {
     std::span<const std::uint32_t> terms;
     std::span<const std::int64_t> lengths;
-};
-
-// Rules out most terms that are none of some few: a bit for each of 4,096 remainders.
-class Maybe {
-public:
-    explicit Maybe(std::span<const std::uint32_t> terms) { add(terms); }
-
-    void add(std::span<const std::uint32_t> terms) {
-        for (const std::uint32_t term : terms) bits_[(term >> 6) & 63] |= std::uint64_t{1} << (term & 63);
-    }
-
-    bool has(std::uint32_t term) const { return bits_[(term >> 6) & 63] >> (term & 63) & 1; }
-
-private:
-    std::array<std::uint64_t, 64> bits_{};
 };
 
 // (documents, wanted): how often each document says each of the wanted terms.

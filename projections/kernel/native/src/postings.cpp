@@ -173,30 +173,23 @@ std::vector<std::int64_t> Postings::frequencies(const Question& question) const 
 
 void Postings::touch(const Question& question, const Bm25* bm25) {
     const std::size_t documents = question.allowed.size();
-    if (said_.size() < documents) {
-        score_.resize(documents);
-        times_.resize(documents);
-        said_.resize(documents);
-    }
+    if (said_.size() < documents) said_.resize(documents);
     for (std::size_t i = 0; i < question.terms.size(); ++i) {
         each(question.terms[i], [&](std::uint32_t document, std::uint32_t times) {
             if (document >= documents || !question.allowed[document]) return;
-            if (said_[document]++ == 0) touched_.push_back(document);
-            times_[document] += times;
+            Said& said = said_[document];
+            if (said.terms++ == 0) touched_.push_back(document);
+            said.times += times;
             if (bm25 == nullptr) return;
             const auto length = static_cast<double>(question.lengths[document]);
             const double norm = bm25->k1 * (1 - bm25->b + bm25->b * length / bm25->average_length);
-            score_[document] += bm25->idf[i] * times / (times + norm);
+            said.score += bm25->idf[i] * times / (times + norm);
         });
     }
 }
 
 void Postings::clear_touched() {
-    for (const std::uint32_t document : touched_) {
-        score_[document] = 0;
-        times_[document] = 0;
-        said_[document] = 0;
-    }
+    for (const std::uint32_t document : touched_) said_[document] = {};
     touched_.clear();
 }
 
@@ -205,20 +198,20 @@ Scored Postings::best(const Question& question, const Bm25& bm25, std::size_t le
     std::vector<std::uint32_t> saying;
     std::vector<double> scores;
     for (const std::uint32_t document : touched_) {
-        if (said_[document] < least) continue;
+        if (said_[document].terms < least) continue;
         saying.push_back(document);
-        scores.push_back(score_[document]);
+        scores.push_back(said_[document].score);
     }
     if (scores.size() > most && most > 0) {
         const auto last = scores.begin() + static_cast<std::ptrdiff_t>(most) - 1;
         std::nth_element(scores.begin(), last, scores.end(), std::greater<>());
-        std::erase_if(saying, [&](std::uint32_t document) { return score_[document] < *last; });
+        std::erase_if(saying, [&](std::uint32_t document) { return said_[document].score < *last; });
     }
     std::sort(saying.begin(), saying.end());
     Scored best;
     for (const std::uint32_t document : saying) {
         best.documents.push_back(document);
-        best.scores.push_back(score_[document]);
+        best.scores.push_back(said_[document].score);
     }
     clear_touched();
     return best;
@@ -229,7 +222,7 @@ std::vector<std::int64_t> Postings::mostly(const Question& question, std::size_t
     touch(question, nullptr);
     std::vector<std::int64_t> documents;
     for (const std::uint32_t document : touched_)
-        if (said_[document] >= least && times * times_[document] >= question.lengths[document] - beside)
+        if (said_[document].terms >= least && times * said_[document].times >= question.lengths[document] - beside)
             documents.push_back(document);
     std::sort(documents.begin(), documents.end());
     clear_touched();

@@ -99,10 +99,15 @@ private:
     // By the first byte and the length in letters of their word.
     std::unordered_map<std::uint32_t, std::vector<Word>> words_like_;
 
-    // Of the documents that the current question has touched; zero for all others.
-    std::vector<double> score_;
-    std::vector<std::uint32_t> times_;
-    std::vector<std::uint16_t> said_;
+    // What a document says of the current question: how many of its terms, and how often.
+    struct Said {
+        double score = 0;
+        std::uint32_t times = 0;
+        std::uint32_t terms = 0;
+    };
+
+    // By document; zeros but for those that the current question has touched.
+    std::vector<Said> said_;
     std::vector<std::uint32_t> touched_;
 };
 

@@ -48,6 +48,9 @@ Product fastest_product() {
     return product_portable;
 }
 
+// Of a row's largest component: what is smaller would become infinite.
+constexpr float kSmallest = 1e-30F;
+
 inline constexpr std::uint16_t kExcluded = std::numeric_limits<std::uint16_t>::max();
 
 // Inlined into both functions below, so that each counts bits with the instructions of its own target.
@@ -84,7 +87,7 @@ void quantize(std::span<const float> rows, std::size_t width, std::int8_t* packe
     for (std::size_t start = 0, row = 0; start < rows.size(); start += width, ++row) {
         float largest = 0;
         for (std::size_t i = start; i < start + width; ++i) largest = std::max(largest, std::abs(rows[i]));
-        const float factor = 127.0F / (largest > 0 ? largest : 1.0F);
+        const float factor = 127.0F / (largest > kSmallest ? largest : 1.0F);
         std::int64_t squares = 0;
         for (std::size_t i = start; i < start + width; ++i) {
             packed[i] = static_cast<std::int8_t>(std::nearbyint(rows[i] * factor));
