@@ -71,7 +71,7 @@ def _quantized_query(query: Floats) -> tuple[NDArray[np.int16], float]:
     """(dimensions,) int16, and the scale of its components."""
     query = np.nan_to_num(query, posinf=0.0, neginf=0.0)
     largest = float(np.abs(query).max(initial=0.0))
-    scale = largest / _LARGEST_ASKED if largest else 1.0
+    scale = largest / _LARGEST_ASKED if largest > _SMALLEST else 1.0
     return np.rint(query / scale).astype(np.int16), scale
 
 

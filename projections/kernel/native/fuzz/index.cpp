@@ -211,6 +211,15 @@ void read_counts(Dice& dice) {
         for (const std::uint32_t term : wanted)
             expected.push_back(static_cast<double>(std::count(row.begin(), row.end(), term)));
     require(count_terms(texts.documents(), wanted) == expected, "count_terms");
+    const std::size_t last = dice.below(4);
+    const auto in_order = say_in_order(texts.documents(), wanted, last);
+    for (std::size_t document = 0; document < texts.rows.size(); ++document) {
+        const Hashes& row = texts.rows[document];
+        bool says = false;
+        for (std::size_t at = 0; !wanted.empty() && at + wanted.size() + last <= row.size(); ++at)
+            says |= std::equal(wanted.begin(), wanted.end(), row.begin() + static_cast<std::ptrdiff_t>(at));
+        require(in_order[document] == says, "say_in_order");
+    }
 }
 
 void read_repeats(Dice& dice) {
@@ -283,7 +292,7 @@ void read_vectors(Dice& dice) {
             within &= first[document_of(of)] >= 0 &&
                       static_cast<std::size_t>(first[document_of(of)] + count[document_of(of)]) <= rows;
     std::vector<float> out(asked.size());
-    const Query wanted{query.data(), 1.0 / 32767};
+    const Query wanted{query, 1.0 / 32767};
     const Vectors vectors{packed.data(), scale.data(), rows, width, first, count};
     require(best_products(vectors, asked, wanted, out.data()) == within, "best_products and rows that are not there");
     for (std::size_t i = 0; within && i < asked.size(); ++i) {
@@ -352,6 +361,25 @@ void read_sums(Dice& dice) {
     require(sum == expected, "sum_of_terms");
 }
 
+void read_query(Dice& dice) {
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    const float kNumbers[] = {0, 1e-38F, 1, 1e38F, nan, std::numeric_limits<float>::infinity()};
+    const auto number = [&] { return dice.below(3) ? static_cast<float>(dice.fraction()) : dice.one_of(kNumbers); };
+    const Query query = quantized_query(many(made_width(dice), number));
+    require(std::count(query.components.begin(), query.components.end(), -32768) == 0, "quantized_query");
+    const auto numbers = many(dice.below(20), number);
+    const std::size_t most = dice.below(22);
+    const auto places = largest(numbers, most);
+    const auto finite = numbers.size() - static_cast<std::size_t>(
+        std::count_if(numbers.begin(), numbers.end(), [](float value) { return std::isnan(value); }));
+    require(places.size() >= std::min(most, finite) && places.size() <= finite, "largest gives too few or too many");
+    for (std::size_t i = 1; i < places.size(); ++i) {
+        const float before = numbers[places[i - 1]], value = numbers[places[i]];
+        require(before > value || (before == value && places[i - 1] < places[i]), "largest has another order");
+        require(most == 0 || i < most || value == numbers[places[most - 1]], "largest gives smaller numbers");
+    }
+}
+
 void read_pool(Dice& dice) {
     const Texts texts(dice, 1 + dice.below(dice.below(20) ? 12 : 80), 25);
     const std::size_t size = texts.rows.size();
@@ -393,12 +421,17 @@ void read_pool(Dice& dice) {
                 std::all_of(scores.final.begin(), scores.final.end(), is_finite),
             "score gives numbers that are not finite");
     require(scores.said == count_terms(texts.documents(), terms), "score counts other terms");
+    const auto idf = many(terms.size(), [&] { return dice.below(4) ? 4 + 4 * dice.fraction() : 0.0; });
+    const Flags in_table(dice, terms.size());
+    const auto trust = many(terms.size(), [&] { return dice.below(3) ? 1.0 : 0.5; });
+    const auto columns = evidence(scores.said, scores.near, {idf, in_table.span(), trust}, cosines, cosines);
+    require(columns.size() == size * kAnswerable && std::all_of(columns.begin(), columns.end(), is_finite), "evidence");
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
     constexpr void (*kReaders[])(Dice&) = {read_postings, read_counts, read_repeats, read_vectors,
-                                           read_codes,    read_sums,   read_pool};
+                                           read_codes,    read_sums,   read_query,   read_pool};
     return run(count, arguments, "arrays", [&](Dice& dice) { dice.one_of(kReaders)(dice); });
 }

@@ -112,7 +112,7 @@ Query quantized_query(std::span<const float> components) {
     float largest = 0;
     for (const float value : components)
         if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-    Query query{std::vector<std::int16_t>(components.size()), largest > 0 ? largest / 32767.0 : 1.0};
+    Query query{std::vector<std::int16_t>(components.size()), largest > kSmallest ? largest / 32767.0 : 1.0};
     for (std::size_t i = 0; i < components.size(); ++i)
         if (std::isfinite(components[i]))
             query.components[i] = static_cast<std::int16_t>(std::nearbyint(components[i] / static_cast<float>(query.scale)));
