@@ -6,6 +6,7 @@ without a field of their own, and neither words nor static vectors match them.
 
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -163,6 +164,7 @@ class Cues(NamedTuple):
 NO_CUES = Cues()
 
 
+@lru_cache(maxsize=64)  # a recall asks twice
 def cues_of(question: str) -> Cues:
     """The cues of a question, by its English words; none in another language."""
     past = _ASKS_PAST.search(question) is not None
