@@ -1,5 +1,6 @@
 """The command handler: commands in, events appended, acknowledgements out; and what a trace shows of a write."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -81,6 +82,14 @@ class _Ready(NamedTuple):
     event_id: EventId
 
 
+class _Together:
+    """Commands that are looked through for secrets at once, and the outcome."""
+
+    def __init__(self) -> None:
+        self.commands: list[AnyCommand] = []
+        self.are_clean: bool | None = None
+
+
 class Admission(Protocol):
     """Limits how many observations a session takes."""
 
@@ -120,6 +129,7 @@ class CommandHandler:
         """`durability` is what writes wait for that do not name a level; without it they wait for nothing more."""
         self._log, self._partitions, self._clock = log, partitions, clock
         self._durability: Durability | None = durability
+        self._together = _Together()
         self.admission: Admission | None = None
         """Called before every observation, if set."""
         self.gate: CapacityGate | None = None
@@ -132,7 +142,9 @@ class CommandHandler:
         also a LogUnavailable: then the event is in the log, but less durable than requested."""
         with write_span([command]) as span:
             with tracing.span("decide"):
-                ready = await self._decide(command, caller)
+                small = not _is_big(command)
+                is_clean = small and await self._is_clean(command)
+                ready = await self._decide(command, caller, small=small, is_clean=is_clean)
             self._check([command], caller.tenant)
             await self._check_durability([command], caller)
             if self.admission is not None and isinstance(command, Observe):
@@ -143,6 +155,18 @@ class CommandHandler:
             span.set({"gen_ai.memory.record.id": ready.subject})
         position = f"{ready.partition}:{appended.position}"
         return Accepted(ready.subject, ready.event_id, position, appended.duplicate, durability)
+
+    async def _is_clean(self, command: AnyCommand) -> bool:
+        """Whether `are_clean` says so of all commands that came in the same turn of the event loop."""
+        together = self._together
+        together.commands.append(command)
+        if len(together.commands) == CHECKED_TOGETHER:
+            self._together = _Together()
+        await asyncio.sleep(0)  # the others come
+        if together.are_clean is None:
+            self._together = _Together()
+            together.are_clean = are_clean(together.commands)
+        return together.are_clean
 
     async def _admitted(self, command: Observe, caller: Caller, ready: _Ready, admission: Admission) -> Appended:
         await admission.enter(command, caller.tenant, ready.subject)
