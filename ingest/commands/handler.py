@@ -82,14 +82,6 @@ class _Ready(NamedTuple):
     event_id: EventId
 
 
-class _Together:
-    """Commands that are looked through for secrets at once, and the outcome."""
-
-    def __init__(self) -> None:
-        self.commands: list[AnyCommand] = []
-        self.are_clean: bool | None = None
-
-
 class Admission(Protocol):
     """Limits how many observations a session takes."""
 
@@ -129,7 +121,7 @@ class CommandHandler:
         """`durability` is what writes wait for that do not name a level; without it they wait for nothing more."""
         self._log, self._partitions, self._clock = log, partitions, clock
         self._durability: Durability | None = durability
-        self._together = _Together()
+        self._together: tuple[list[AnyCommand], list[bool]] = [], []
         self.admission: Admission | None = None
         """Called before every observation, if set."""
         self.gate: CapacityGate | None = None
@@ -158,15 +150,15 @@ class CommandHandler:
 
     async def _is_clean(self, command: AnyCommand) -> bool:
         """Whether `are_clean` says so of all commands that came in the same turn of the event loop."""
-        together = self._together
-        together.commands.append(command)
-        if len(together.commands) == CHECKED_TOGETHER:
-            self._together = _Together()
+        commands, outcome = self._together
+        commands.append(command)
+        if len(commands) == CHECKED_TOGETHER:
+            self._together = [], []
         await asyncio.sleep(0)  # the others come
-        if together.are_clean is None:
-            self._together = _Together()
-            together.are_clean = are_clean(together.commands)
-        return together.are_clean
+        if not outcome:
+            self._together = [], []
+            outcome.append(are_clean(commands))
+        return outcome[0]
 
     async def _admitted(self, command: Observe, caller: Caller, ready: _Ready, admission: Admission) -> Appended:
         await admission.enter(command, caller.tenant, ready.subject)

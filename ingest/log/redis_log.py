@@ -31,15 +31,7 @@ from ingest.log.keys import DEDUP_IDS, DEDUP_WINDOW, MANIFEST, RESTORING, Partit
 from ingest.log.position import ALTERED, START, Position, checksum, payload_of
 from ingest.log.scripts import APPEND, APPEND_PAST_LIMIT, Script, append_arguments
 from ingest.platform.clock import system_clock, to_ms
-from ingest.platform.connections import (
-    Client,
-    Commands,
-    info_of_nodes,
-    keys_may_be_apart,
-    on_each_node,
-    past_memory_limit,
-    server_of,
-)
+from ingest.platform.connections import Client, Commands, info_of_nodes, on_each_node, past_memory_limit, server_of
 from ingest.platform.partial import PATIENCE_S
 from ingest.platform.tasks import waiting_at_most
 
@@ -74,7 +66,6 @@ class RedisLog:
         self, redis: Client, partitions: int, *, window_ms: int | None = None, window_ids: int = DEDUP_IDS
     ) -> None:
         self._redis = redis
-        self._in_cluster = not keys_may_be_apart(redis)
         self._keys = [PartitionKeys(n) for n in range(partitions)]
         self._window_ms = int(DEDUP_WINDOW.total_seconds() * 1000) if window_ms is None else window_ms
         self._window_ids = window_ids
@@ -87,7 +78,7 @@ class RedisLog:
         return len(self._keys)
 
     def server_of(self, partition: int) -> str:
-        return server_of(self._redis, self._keys[partition].log) if self._in_cluster else ""
+        return server_of(self._redis, self._keys[partition].log)
 
     async def create_or_check(self) -> None:
         """Record a new log's number of partitions and its creation time by its server's clock. Raises

@@ -224,7 +224,7 @@ def pool_size(client: Client) -> PoolSize:
 
 def server_of(client: Client, key: str) -> str:
     """The node of a cluster that has a key, as far as is known; empty without a cluster."""
-    return client.server_of(key) if isinstance(client, ClusterClient) else ""
+    return client.server_of(key) if type(client) is ClusterClient else ""  # `isinstance` asks a protocol of redis-py
 
 
 async def info_of_nodes(client: Client, *sections: str, of_any: bool = False) -> list[dict[str, Any]]:

@@ -141,10 +141,8 @@ def headline(observation: "Observation") -> str:
 
 
 def call_headline(observation: "Observation") -> str:
-    """Returns the headline of a tool call, from what was recorded alone: its document stores it; "" for anything else.
-
-    What a call came to is in pages of output: looking for it takes up to a tenth of a millisecond.
-    """
+    """Returns the headline of a tool call, from what was recorded alone; "" for anything else. Its document stores it,
+    as looking through pages of output for how it went takes up to a tenth of a millisecond."""
     if not observation.data.get("tool_name") or prose(observation):
         return ""
     line = _call(observation, "" if observation.kind == "error" else _outcome(observation))
@@ -227,8 +225,7 @@ def _call(observation: "Observation", outcome: str = "") -> str:
     if not tool:
         return ""
     if fields := _fields(target):  # the file, command or question that the tool was given
-        targets = (_text(_command_line(fields[name])) for name in _TARGET_FIELDS if name in fields)
-        target = next(filter(None, targets), "")
+        target = _first_text({name: _command_line(value) for name, value in fields.items()}, _TARGET_FIELDS)
     error = told_by(data.get("error")) or told_by(data.get("tool_output")) if observation.kind == "error" else ""
     reason = (failure(error) or max(error.splitlines(), key=_blame)) if error else ""
     ending = f" failed: {shortened(reason, _REASON_CHARS)}" if reason else f": {outcome}" if outcome else ""

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import cache
 from typing import Annotated, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -388,9 +389,14 @@ def summaries_joined(results: Sequence[Recalled]) -> list[Recalled]:
     the observation has the details, and its own author, time and trust class.
     """
     summary_of: dict[int, int] = {}
-    texts = dict[int, str]()
+
+    @cache
+    def text_of(number: int) -> str:
+        document = cast(Observation, results[number].document)
+        return plain(prose(document)[:SCAN_CHARS] or headline(document))
+
     for number, result in enumerate(results):
-        if isinstance(result.document, Summary) and (quoted := _quoted(result, results, texts)) is not None:
+        if isinstance(result.document, Summary) and (quoted := _quoted(result, results, text_of)) is not None:
             summary_of[quoted] = number
     if not summary_of:
         return list(results)
@@ -409,9 +415,9 @@ def summaries_joined(results: Sequence[Recalled]) -> list[Recalled]:
     return [joined(number) for number in sorted(left, key=best_rank)]
 
 
-def _quoted(summary: Recalled, results: Sequence[Recalled], texts: dict[int, str]) -> int | None:
+def _quoted(summary: Recalled, results: Sequence[Recalled], text_of: Callable[[int], str]) -> int | None:
     """The first observation that a summary quotes; None unless all its sentences that have a word of the question (if
-    none has, all its sentences) are in observations among the results, whose `texts` are added, by number."""
+    none has, all its sentences) are in observations among the results."""
     assert isinstance(summary.document, Summary)
     of_session, speakers = list[int](), {"User"}
     for number, document in enumerate(result.document for result in results):
@@ -421,12 +427,6 @@ def _quoted(summary: Recalled, results: Sequence[Recalled], texts: dict[int, str
     if not of_session:
         return None
 
-    def text_of(number: int) -> str:
-        if number not in texts:
-            document = cast(Observation, results[number].document)
-            texts[number] = plain(prose(document)[:SCAN_CHARS] or headline(document))
-        return texts[number]
-
     def first_with(sentence: str) -> int | None:
         speaker, _, rest = sentence.partition(": ")
         phrase = plain(rest if speaker in speakers else sentence)
@@ -434,12 +434,8 @@ def _quoted(summary: Recalled, results: Sequence[Recalled], texts: dict[int, str
 
     sentences = [piece for line in _text(summary.document).splitlines() for piece in pieces(line)]
     words = {*summary.hit.terms}
-    first: int | None = None
-    for sentence in [it for it in sentences if not words.isdisjoint(terms(it))] or sentences:
-        if (number := first_with(sentence)) is None:
-            return None
-        first = number if first is None else min(first, number)
-    return first
+    quoted = [first_with(it) for it in [it for it in sentences if not words.isdisjoint(terms(it))] or sentences]
+    return None if None in quoted else min((number for number in quoted if number is not None), default=None)
 
 
 NEWEST_AMONG = 5

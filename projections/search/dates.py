@@ -157,10 +157,8 @@ def named_time(text: str, now: datetime, zone: tzinfo) -> NamedTime | None:
     last such date, "03/04/2026" is the 3rd of April, a week begins on Monday.
     """
     text = unicodedata.normalize("NFC", text)
-    if len(text) > LONGEST_QUESTION:
-        return None
     likely = _likely_in(text.encode()) if text.isascii() and text.isprintable() else range(len(_QUESTIONS))
-    if not likely or not _HINT.search(text):
+    if len(text) > LONGEST_QUESTION or not likely or not _HINT.search(text):
         return None
     clock, spans, rest = _Clock(now, zone), list[Span](), text
     for number, (pattern, resolve) in enumerate(_QUESTIONS):
