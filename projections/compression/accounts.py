@@ -160,9 +160,9 @@ def _outcome(observation: "Observation") -> str:
         line = next((line for line in new_lines if line and line not in old_lines), "")
         line = shortened(line, _GIST_CHARS).replace("`", "'")
         return f"`{line}`" if line else ""
-    if observation.kind != "command_run" or _LOOKING.match(
-        _first_text(_fields(data.get("tool_input")), _TARGET_FIELDS)
-    ):
+    is_command = observation.kind == "command_run"
+    command = _first_text(_fields(data.get("tool_input")), _TARGET_FIELDS) if is_command else ""
+    if not is_command or _LOOKING.match(command):
         return ""
     output = told_by(data.get("tool_output"))[-_OUTPUT_CHARS:]
     last = max((match.start() for match in _TESTED.finditer(output)), default=-1)
@@ -230,7 +230,8 @@ def _call(observation: "Observation", outcome: str = "") -> str:
     reason = (failure(error) or max(error.splitlines(), key=_blame)) if error else ""
     ending = f" failed: {shortened(reason, _REASON_CHARS)}" if reason else f": {outcome}" if outcome else ""
     room = max(_LEAST_TARGET_CHARS, HEADLINE_CHARS - len(f"{tool} ``{ending}"))
-    given = _PAGING.sub("", " ".join(_text(target)[:SCAN_CHARS].split())).replace("`", "'")
+    given = " ".join(_text(target)[:SCAN_CHARS].split()).replace("`", "'")
+    given = _PAGING.sub("", given) if "|" in given or given.endswith("2>&1") else given
     target = shortened(given, min(_TARGET_CHARS, room))
     return f"{tool} `{target}`{ending}" if target else f"{tool}{ending}"
 
@@ -255,7 +256,7 @@ def _command_line(value: Any) -> Any:
 
 def _first_text(fields: dict[str, Any], names: Iterable[str]) -> str:
     """The first of the named fields that holds a non-empty text; "" if none does."""
-    return next((text for name in names if (text := _text(fields.get(name)))), "")
+    return next((text for name in names if name in fields and (text := _text(fields[name]))), "")
 
 
 def _text(value: Any) -> str:
