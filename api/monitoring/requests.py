@@ -20,8 +20,7 @@ _PROBES = frozenset(("/livez", "/readyz", "/metrics"))
 def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     """The id that a request's headers give it, if it is one; else a new one."""
     stated = next((value for name, value in headers if name == REQUEST_ID), b"")
-    # not the system's randomness: that would be a call of the kernel
-    return stated if _ID.fullmatch(stated) else b"%016x" % getrandbits(64)
+    return stated if _ID.fullmatch(stated) else b"%016x" % getrandbits(64)  # os.urandom would be a system call
 
 
 def request_span(scope: Scope, call: str) -> AbstractContextManager[Span]:
