@@ -12,6 +12,7 @@ from ingest.events.envelope import Recorded, Trust
 from ingest.events.session import ObservationCompressed, ObservationRecorded
 from ingest.ids import OBSERVATION, DocumentId
 from ingest.platform.clock import to_ms
+from projections.compression.accounts import call_headline
 from projections.compression.compression import compress
 from projections.documents import rows
 from projections.documents.index_entry import HIDDEN_MS, IndexEntry, entry_for, index_terms, searchable, texts_in
@@ -64,6 +65,8 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     trust: Trust = "agent_concluded"
     quarantined: str = ""
     """What hides it: `rule`, `operator`, or nothing."""
+    call_headline: str = ""
+    """Of a tool call; empty also in documents of earlier releases."""
 
     def listing_members(self) -> set[tuple[str, str]]:
         member = rows.by_position(self.position, self.id)
@@ -150,7 +153,7 @@ def observation(recorded: Recorded, data: ObservationRecorded, session: Document
     """The document of an observation event."""
     compression = asdict(compress(data.kind, data.content, data.data))
     trust = trust_of(recorded, said_by(compression["type"], compression["role"], data.content, data.data))
-    return Observation(
+    document = Observation(
         **(rows.origin(recorded) | {"trust": trust}),
         quarantined=hidden_by_rule(trust, chain([data.content], texts_in(data.data))),
         id=observation_id(recorded),
@@ -164,6 +167,8 @@ def observation(recorded: Recorded, data: ObservationRecorded, session: Document
         subtitle=compression.pop("subtitle") or "",
         **compression,
     )
+    line = call_headline(document)
+    return replace(document, call_headline=line) if line else document
 
 
 def compressed(observation: Observation, data: ObservationCompressed) -> Observation:

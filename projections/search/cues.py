@@ -164,7 +164,7 @@ class Cues(NamedTuple):
 NO_CUES = Cues()
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # a recall asks twice
 def cues_of(question: str) -> Cues:
     """The cues of a question, by its English words; none in another language."""
     past = _ASKS_PAST.search(question) is not None
