@@ -120,9 +120,13 @@ class Upkeep:
         """Summarise ended sessions that have observations no summary covers, until its slice of time is over."""
         until = asyncio.get_running_loop().time() + SUMMARISE_SLICE_S
         made = 0
-        async for session in self._due(UNSUMMARISED, None):
-            if isinstance(session, Session):
-                made += await _guarded(f"session {session.id}", "summarised", self._summarise(session))
+        async for sessions in _together(self._due(UNSUMMARISED, None), self._condensing.at_once):
+            steps = [
+                _guarded(f"session {session.id}", "summarised", self._summarise(session))
+                for session in sessions
+                if isinstance(session, Session)
+            ]
+            made += sum(await asyncio.gather(*steps))
             if asyncio.get_running_loop().time() >= until:
                 logger.info("upkeep: sessions that are left are summarised in the next run")
                 break
@@ -167,6 +171,17 @@ class Upkeep:
                     if document is not None:
                         yield document
                 low = b"(" + members[-1].encode()
+
+
+async def _together(documents: AsyncIterator[Document], size: int) -> AsyncIterator[list[Document]]:
+    together: list[Document] = []
+    async for document in documents:
+        together.append(document)
+        if len(together) == size:
+            yield together
+            together = []
+    if together:
+        yield together
 
 
 async def _guarded(what: str, done: str, step: Awaitable[int]) -> int:
