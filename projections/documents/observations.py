@@ -149,6 +149,7 @@ observation_id = rows.created_id(OBSERVATION, in_session=True)
 def observation(recorded: Recorded, data: ObservationRecorded, session: DocumentId) -> Observation:
     """The document of an observation event."""
     compression = compress(data.kind, data.content, data.data)
+    texts: dict[str, Any] = rows.same_fields(compression, Observation) | {"subtitle": compression.subtitle or ""}
     origin = rows.origin(recorded, said_by(compression.type, compression.role, data.content, data.data))
     return Observation(
         **origin,
@@ -161,15 +162,7 @@ def observation(recorded: Recorded, data: ObservationRecorded, session: Document
         content=data.content,
         data=data.data,
         kind=compression.type,
-        title=compression.title,
-        subtitle=compression.subtitle or "",
-        facts=compression.facts,
-        narrative=compression.narrative,
-        concepts=compression.concepts,
-        files=compression.files,
-        importance=compression.importance,
-        confidence=compression.confidence,
-        role=compression.role,
+        **texts,
     )
 
 

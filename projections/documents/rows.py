@@ -6,7 +6,7 @@ sorted sets of document ids, named by what they list; here are the names that be
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -38,7 +38,6 @@ UNPLACED = "-"
 SEPARATOR = "\x1f"
 """Between the values of a list: a hash holds text."""
 RowT = TypeVar("RowT", bound="Row")
-_set = object.__setattr__
 
 
 class Row(HashModel):
@@ -49,15 +48,6 @@ class Row(HashModel):
     """
 
     pk: str = Field(default=UNPLACED, primary_key=True)
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """As pydantic's, for half of its time: a fold makes one for each event, and a row has nothing but fields."""
-        changed, copy = update or {}, self.__new__(type(self))
-        _set(copy, "__dict__", {**self.__dict__, **changed})
-        _set(copy, "__pydantic_fields_set__", self.__pydantic_fields_set__.union(changed))
-        _set(copy, "__pydantic_extra__", None)
-        _set(copy, "__pydantic_private__", None)
-        return copy
 
     @classmethod
     def make_key(cls, part: str) -> str:

@@ -403,17 +403,16 @@ RULES: dict[type[EventData], FoldRule] = {}
 """The rule of each type of event; the modules of this package add theirs when they are imported."""
 
 
-def no_names(event: Recorded, data: EventData, loaded: Loaded | None = None) -> Iterable[str]:
-    """What a rule reads that reads nothing of a kind."""
+def _no_names(event: Recorded, data: EventData, loaded: Loaded | None = None) -> Iterable[str]:
     return ()
 
 
 def folds(
     *events: type[EventData],
-    reads: Reads = no_names,
-    listings: Reads = no_names,
-    follows: Follows = no_names,
-    further_listings: Follows = no_names,
+    reads: Reads = _no_names,
+    listings: Reads = _no_names,
+    follows: Follows = _no_names,
+    further_listings: Follows = _no_names,
     wants: Wants = lambda event, data: lambda member: True,
 ) -> Callable[[Apply], Apply]:
     """Register a function as the fold of these events; the other arguments are those of FoldRule."""
@@ -432,8 +431,8 @@ def fold_one(
     subject: Callable[[Recorded, Any], str],
     evolve: Callable[[D | None, Recorded, Any], Document | None],
     drops: bool = False,
-    reads: Reads = no_names,
-    follows: Follows = no_names,
+    reads: Reads = _no_names,
+    follows: Follows = _no_names,
 ) -> None:
     """Register events that change one document of a type, the `subject`, and leave a mark.
 

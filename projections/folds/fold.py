@@ -8,13 +8,12 @@ What a fold reads is known before it runs: documents by id, members of listings,
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId
 from projections.documents.document import Document
 from projections.folds import forgetting, memories, sessions
-from projections.folds.batch import RULES, Changes, FoldBatch, no_names
+from projections.folds.batch import RULES, Changes, FoldBatch
 from projections.folds.batch import DocumentChange as DocumentChange
 
 NAME, VERSION = "documents", 7
@@ -25,13 +24,13 @@ NOUNS = (forgetting, memories, sessions)
 
 def documents_of(events: Iterable[Recorded]) -> set[DocumentId]:
     """The ids that a fold of these events may read, except those that listings and other documents lead to."""
-    return _names(events, "reads")
+    return {DocumentId(name) for event in events for name in RULES[type(event.data)].reads(event, event.data)}
 
 
 def candidate_listings(events: Iterable[Recorded]) -> set[str]:
     """The listings whose members the fold of these events also reads: memories that a new one may supersede or follow,
     and the marks of what is to be forgotten."""
-    return _names(events, "listings")
+    return {name for event in events for name in RULES[type(event.data)].listings(event, event.data)}
 
 
 def candidate_members(events: Iterable[Recorded], members: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
@@ -47,22 +46,12 @@ def candidate_members(events: Iterable[Recorded], members: Mapping[str, Sequence
 
 def further_documents(events: Iterable[Recorded], loaded: Mapping[DocumentId, Document]) -> set[DocumentId]:
     """The ids that loaded documents lead to: later versions, and memories that were condensed together."""
-    return _names(events, "follows", loaded)
+    return {DocumentId(name) for event in events for name in RULES[type(event.data)].follows(event, event.data, loaded)}
 
 
 def further_listings(events: Iterable[Recorded], loaded: Mapping[DocumentId, Document]) -> set[str]:
     """The listings that loaded documents lead to: marks of what is forgotten together with something else."""
-    return _names(events, "further_listings", loaded)
-
-
-def _names(events: Iterable[Recorded], of: str, *loaded: Mapping[DocumentId, Document]) -> set[Any]:
-    """What the rules of some events name; most rules have no listings."""
-    names = set[Any]()
-    for event in events:
-        name = getattr(RULES[type(event.data)], of)
-        if name is not no_names:
-            names.update(name(event, event.data, *loaded))
-    return names
+    return {name for event in events for name in RULES[type(event.data)].further_listings(event, event.data, loaded)}
 
 
 def fold(

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, cast
 import pytest
 from factories import ended, forgotten, learned, observed, place, remembered, said, started
 from msgspec.structs import replace
-from pydantic import BaseModel
 from waiting import wait_until
 
 from ingest.errors import LeaseLost
@@ -460,14 +459,6 @@ async def test_the_rows_of_a_batch_are_stored_as_redis_om_stores_them(redis: Cli
     expected, stored = await redis.hgetall(theirs.row(row.id)), await redis.hgetall(ours.row(row.id))
     assert stored.pop(b"pk") == expected.pop(b"pk").replace(b":g1:", b":g2:")
     assert stored == expected
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: type(row).__name__)
-def test_a_changed_copy_of_a_row_is_the_one_that_pydantic_makes(row: Any):
-    before, update = row.model_dump(), {"id": "another"}
-    ours, theirs = row.model_copy(update=update), BaseModel.model_copy(row, update=update)
-    assert (ours, ours.model_fields_set, ours.model_dump()) == (theirs, theirs.model_fields_set, theirs.model_dump())
-    assert row.model_dump() == before
 
 
 async def test_a_row_with_a_value_that_its_schema_has_not_is_refused(redis: Client):
