@@ -11,7 +11,7 @@ from projections.condensing.summaries import SessionSummaries
 from projections.operations.current import Current
 
 SUMMARISED_AT_ONCE = 8
-"""Sessions that the rules summarise at a time: most of the time of a summary is waiting for the log and for threads."""
+"""Sessions that the rules summarize at a time: most of the time of a summary is waiting for the log and for threads."""
 
 
 class Condensing:
