@@ -72,15 +72,18 @@ NIGHT := $(shell date +%Y%m%d)
 fuzz: $(DEV)
 	$(BIN)/python -m tests.fuzz --examples $(EXAMPLES) --seed $(SEED)
 
-# What the compiled module reads out of texts, with sanitizers: made-up texts, without Python.
+# The compiled module with sanitizers and without Python: INPUTS made-up texts, and as many sets of arrays.
 INPUTS ?= 1000000
 NATIVE := projections/kernel/native
-SANITIZED := -O2 -g -fsanitize=address,undefined -fno-sanitize-recover=all
+SANITIZED := -O2 -g -fsanitize=address,undefined -fno-sanitize-recover=all -D_GLIBCXX_ASSERTIONS -ffp-contract=off
+SANITIZED_TEXTS := $(patsubst %,$(NATIVE)/src/%.cpp,index_terms names snippet terms)
+SANITIZED_INDEX := $(patsubst %,$(NATIVE)/src/%.cpp,documents postings ranking vectors)
 kernel-fuzz:
 	@folder=$$(mktemp -d) && trap 'rm -r '$$folder EXIT && set -e; \
 	for source in $(NATIVE)/snowball/*/*.c; do $(CC) $(SANITIZED) -c $$source -o $$folder/$$(basename $$source).o; done; \
-	$(CXX) -std=c++20 $(SANITIZED) $(NATIVE)/fuzz/texts.cpp $(patsubst %,$(NATIVE)/src/%.cpp,index_terms names snippet terms) \
-	  $$folder/*.o -o $$folder/texts; $$folder/texts $(INPUTS) $(SEED)
+	$(CXX) -std=c++20 $(SANITIZED) $(NATIVE)/fuzz/texts.cpp $(SANITIZED_TEXTS) $$folder/*.o -o $$folder/texts; \
+	$(CXX) -std=c++20 $(SANITIZED) $(NATIVE)/fuzz/index.cpp $(SANITIZED_INDEX) -o $$folder/index; \
+	export ASAN_OPTIONS=quarantine_size_mb=16; $$folder/texts $(INPUTS) $(SEED); $$folder/index $(INPUTS) $(SEED)
 
 check: $(DEV)
 	$(BIN)/ruff format --check .

@@ -144,6 +144,12 @@ def which_match(patterns: list[str], usual: bytes = b"") -> Callable[[bytes], li
     return matching
 
 
+def which_occur(words: list[str]) -> Callable[[str], list[int]]:
+    """What says which of the words occur in a text, by their numbers in any order. It reads the text once for all."""
+    match = _set([cast(str, re2.escape(word)) for word in words], RARE_MEMORY)
+    return lambda text: match(text.encode("utf-8", "replace")) or []
+
+
 def _set(patterns: list[str], memory: int) -> Callable[[bytes], "list[int] | None"]:
     pattern_set = re2.Set.SearchSet(_options(memory, groups=False))
     for pattern in patterns:

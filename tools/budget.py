@@ -7,9 +7,9 @@ that are too complex or nested too deep, files that are too long, and retired wo
 that is over its ceiling. `--lower` lowers the ceilings of words and exceptions in the file to the current figures;
 raising one is an edit by hand, in a commit that says why.
 
-Lines are all lines of tracked Python files, without links. A private function that is used once: its name begins with
-one underscore and occurs twice in its file. Complexity is McCabe's, as ruff counts it. Nesting counts the compound
-statements around a statement within its function.
+Lines are all lines of tracked Python and C++ files, without links, generated and vendored ones. A private function
+that is used once: its name begins with one underscore and occurs twice in its file. Complexity is McCabe's, as ruff
+counts it. Nesting counts the compound statements around a statement within its function.
 """
 
 import argparse
@@ -105,7 +105,11 @@ def _folder(name: str) -> list[Path]:
     """The files of a budget: folders and files separated by spaces, and with `-` before it what is not of them."""
     words = name.split()
     without = tuple(word[1:] for word in words if word.startswith("-"))
-    chosen = tracked(*(word for word in words if not word.startswith("-")))
+    folders = [word for word in words if not word.startswith("-")]
+    compiled = [
+        ROOT / file for file in names_of(*folders) if file.endswith((".cpp", ".h")) and "/snowball/" not in file
+    ]
+    chosen = [*tracked(*folders), *compiled]
     return [file for file in chosen if not without or not _name(file).startswith(without)]
 
 

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable
 from datetime import timedelta
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from redis.exceptions import RedisError
 
@@ -19,7 +19,6 @@ from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.condensing.consolidation import BATCH, THRESHOLD
 from projections.condensing.operations import Condensing
 from projections.documents.access import Reader
-from projections.documents.document import Document
 from projections.documents.lessons import FADING, Lesson, is_retired
 from projections.documents.memories import EPISODIC, EXPIRING, Memory
 from projections.documents.sessions import OPEN_SESSIONS, UNSUMMARISED, Session
@@ -27,6 +26,7 @@ from projections.forgetting.forget import Forgetting
 from projections.operations.current import Current
 
 logger = logging.getLogger(__name__)
+D = TypeVar("D")
 
 PAGE = 100
 SUMMARISE_SLICE_S = 120.0
@@ -72,24 +72,23 @@ class Upkeep:
         """End the open sessions that were silent for the idle time."""
         until = to_ms(self._clock() - self._idle_after)
         ended = 0
-        async for session in self._due(OPEN_SESSIONS, f"{until:014d}|"):
-            if isinstance(session, Session):
-                command = EndIdleSession(
-                    event_id=f"idle:{session.id}:{session.seen_ms}",
-                    project=session.project,
-                    session_id=session.session_id,
-                    idle_since_ms=session.seen_ms,
-                )
-                caller = Caller(session.tenant, SOURCE, session.agent_id)
-                ended += await _guarded(f"session {session.id}", "ended", self._give(command, caller))
+        async for session in self._due(Session, OPEN_SESSIONS, f"{until:014d}|"):
+            command = EndIdleSession(
+                event_id=f"idle:{session.id}:{session.seen_ms}",
+                project=session.project,
+                session_id=session.session_id,
+                idle_since_ms=session.seen_ms,
+            )
+            caller = Caller(session.tenant, SOURCE, session.agent_id)
+            ended += await _guarded(f"session {session.id}", "ended", self._give(command, caller))
         return ended
 
     async def retire_lessons(self) -> int:
         """Retire the lessons that have faded without a confirmation."""
         now = self._clock()
         retired = 0
-        async for lesson in self._due(FADING, f"{to_ms(now) + 1:014d}|"):
-            if isinstance(lesson, Lesson) and is_retired(lesson.confidence_at(now), lesson.reinforcements):
+        async for lesson in self._due(Lesson, FADING, f"{to_ms(now) + 1:014d}|"):
+            if is_retired(lesson.confidence_at(now), lesson.reinforcements):
                 command = RetireLesson(
                     event_id=f"retire:{lesson.id}:{lesson.reinforced_ms}",
                     project=lesson.project,
@@ -103,9 +102,8 @@ class Upkeep:
     async def forget_expired(self) -> int:
         """Forget the memories whose time has run out."""
         forgotten = 0
-        async for memory in self._due(EXPIRING, f"{to_ms(self._clock()) + 1:014d}|"):
-            if isinstance(memory, Memory):
-                forgotten += await _guarded(f"memory {memory.id}", "forgotten", self._forget(memory))
+        async for memory in self._due(Memory, EXPIRING, f"{to_ms(self._clock()) + 1:014d}|"):
+            forgotten += await _guarded(f"memory {memory.id}", "forgotten", self._forget(memory))
         return forgotten
 
     async def _give(self, command: EndIdleSession | RetireLesson, caller: Caller) -> int:
@@ -120,9 +118,9 @@ class Upkeep:
         """Summarise ended sessions that have observations no summary covers, until its slice of time is over."""
         until = asyncio.get_running_loop().time() + SUMMARISE_SLICE_S
         made = 0
-        async for session in self._due(UNSUMMARISED, None):
-            if isinstance(session, Session):
-                made += await _guarded(f"session {session.id}", "summarised", self._summarise(session))
+        async for sessions in _together(self._due(Session, UNSUMMARISED, None), self._condensing.at_once):
+            steps = (_guarded(f"session {it.id}", "summarised", self._summarise(it)) for it in sessions)
+            made += sum(await asyncio.gather(*steps))
             if asyncio.get_running_loop().time() >= until:
                 logger.info("upkeep: sessions that are left are summarised in the next run")
                 break
@@ -155,8 +153,8 @@ class Upkeep:
             yield tenant, agent, user
             low = b"(" + "\0".join((tenant, agent, user)).encode() + b"\0\xff"
 
-    async def _due(self, listing: str, before: str | None) -> AsyncIterator[Document]:
-        """The documents in a listing of every partition, up to a member."""
+    async def _due(self, kind: type[D], listing: str, before: str | None) -> AsyncIterator[D]:
+        """The documents of a kind in a listing of every partition, up to a member."""
         high = b"+" if before is None else b"(" + before.encode()
         reader = self._current.documents
         for partition in range(reader.partitions):
@@ -164,9 +162,19 @@ class Upkeep:
             while members := await reader.range(listing, partition, low, high, PAGE):
                 names = [DocumentId(member.rpartition("|")[2]) for member in members]
                 for document in await reader.get([(partition, name) for name in names]):
-                    if document is not None:
+                    if isinstance(document, kind):
                         yield document
                 low = b"(" + members[-1].encode()
+
+
+async def _together(documents: AsyncIterator[D], size: int) -> AsyncIterator[list[D]]:
+    together: list[D] = []
+    async for document in documents:
+        together.append(document)
+        if len(together) == size:
+            yield together
+            together = []
+    yield together
 
 
 async def _guarded(what: str, done: str, step: Awaitable[int]) -> int:

@@ -389,6 +389,8 @@ class Keyring:
             sha256(credential.encode(errors="replace")).digest(), self._secret
         ):
             return self._root
+        if not credential:
+            return self._anybody if self.open else None
         token = parse(credential)
         # an unknown id takes the same path as a wrong secret, so timing reveals nothing
         key, principal = self._keys.get(token.id if token else "", (None, None))

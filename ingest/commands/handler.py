@@ -1,5 +1,6 @@
 """The command handler: commands in, events appended, acknowledgements out; and what a trace shows of a write."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -120,6 +121,7 @@ class CommandHandler:
         """`durability` is what writes wait for that do not name a level; without it they wait for nothing more."""
         self._log, self._partitions, self._clock = log, partitions, clock
         self._durability: Durability | None = durability
+        self._together: tuple[list[AnyCommand], list[bool]] = [], []
         self.admission: Admission | None = None
         """Called before every observation, if set."""
         self.gate: CapacityGate | None = None
@@ -132,7 +134,9 @@ class CommandHandler:
         also a LogUnavailable: then the event is in the log, but less durable than requested."""
         with write_span([command]) as span:
             with tracing.span("decide"):
-                ready = await self._decide(command, caller)
+                small = not _is_big(command)
+                is_clean = small and await self._is_clean(command)
+                ready = await self._decide(command, caller, small=small, is_clean=is_clean)
             self._check([command], caller.tenant)
             await self._check_durability([command], caller)
             if self.admission is not None and isinstance(command, Observe):
@@ -143,6 +147,18 @@ class CommandHandler:
             span.set({"gen_ai.memory.record.id": ready.subject})
         position = f"{ready.partition}:{appended.position}"
         return Accepted(ready.subject, ready.event_id, position, appended.duplicate, durability)
+
+    async def _is_clean(self, command: AnyCommand) -> bool:
+        """Whether `are_clean` says so of all commands that came in the same turn of the event loop."""
+        commands, outcome = self._together
+        commands.append(command)
+        if len(commands) == CHECKED_TOGETHER:
+            self._together = [], []
+        await asyncio.sleep(0)  # the others come
+        if not outcome:
+            self._together = [], []
+            outcome.append(are_clean(commands))
+        return outcome[0]
 
     async def _admitted(self, command: Observe, caller: Caller, ready: _Ready, admission: Admission) -> Appended:
         await admission.enter(command, caller.tenant, ready.subject)

@@ -14,7 +14,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 from ingest.durability import LEVELS, Durability, reaches, weakest
 from ingest.errors import DurabilityUnavailable, LogRefused, LogUnavailable, Overloaded
@@ -131,12 +131,13 @@ class _Queue:
         self._gathered = 0
         """Events in `_waiting`."""
         self.flushers: set[asyncio.Task[None]] = set()
+        """They look at `_waiting` again before they end."""
 
     def put(self, write: _Write) -> None:
         """Have a write appended; its `done` tells."""
         self._waiting.append(write)
         self._gathered += len(write.entries)
-        under_way = sum(not flusher.done() for flusher in self.flushers)
+        under_way = len(self.flushers)
         if not under_way or (under_way < APPENDS_AT_ONCE and self._gathered >= ENOUGH_FOR_ANOTHER):
             flusher = asyncio.create_task(self._flush(), name="group-commit")
             self.flushers.add(flusher)
@@ -153,6 +154,8 @@ class _Queue:
             finally:
                 for write in group:
                     self._finished(write)
+        # not only once it is done: what is put until then would wait for ever
+        self.flushers.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     def _next_group(self) -> list[_Write]:
         group = [self._waiting.popleft()]

@@ -224,7 +224,8 @@ def pool_size(client: Client) -> PoolSize:
 
 def server_of(client: Client, key: str) -> str:
     """The node of a cluster that has a key, as far as is known; empty without a cluster."""
-    return client.server_of(key) if isinstance(client, ClusterClient) else ""
+    is_cluster = cast(Any, type(client)) is ClusterClient  # `isinstance` asks a protocol of redis-py
+    return cast(ClusterClient, client).server_of(key) if is_cluster else ""
 
 
 async def info_of_nodes(client: Client, *sections: str, of_any: bool = False) -> list[dict[str, Any]]:

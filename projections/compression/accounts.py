@@ -5,7 +5,7 @@ Guarantee: pure, never raises on JSON-like data, one tool call is one line.
 
 import re
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -13,7 +13,9 @@ from ingest.log.position import Position
 from projections.compression.compression import told_by
 from projections.compression.payloads import named
 from projections.compression.sentences import SCAN_CHARS, each_stated, shortened, stated
-from projections.documents.observations import Observation
+
+if TYPE_CHECKING:
+    from projections.documents.observations import Observation
 
 MODIFYING = frozenset(("file_edit", "file_write"))
 """Kinds of observation that changed their files."""
@@ -35,7 +37,7 @@ HEADLINE_CHARS = 160
 _GIST_CHARS = 80
 _OUTPUT_CHARS, _LINE_CHARS = 8_000, 500
 """Of an output, from its end: how it went is said there, and pages of a thousand calls are made in one go."""
-_TESTED = re.compile(r"(?<![#\w])\d+ (?:passed|failed|errors?|tests?|failures?|warnings?)\b", re.IGNORECASE)
+_TESTED = re.compile(r"\d(?<![#\w]\d)\d* (?:passed|failed|errors?|tests?|failures?|warnings?)\b", re.IGNORECASE)
 _TESTS_FAILED = re.compile(r"\b[1-9]\d* (?:failed|errors?|failures?)\b")
 _STAMP = re.compile(r"\A(?:.{0,60}?\d{4}-\d\d-\d\d[T ][\d:.,]+Z?|#\d+(?: \d+\.\d+)?)\s+")
 _FAILED_TEST = re.compile(
@@ -79,12 +81,12 @@ _CALL = re.compile(r"(?:\S+: )?\S+ `[^`]*`(?:\.?\Z| failed: |: )")
 _CALL_ALONE = re.compile(r"\S+ `[^`]*`")
 
 
-def in_time(observation: Observation) -> tuple[float, Position]:
+def in_time(observation: "Observation") -> tuple[float, Position]:
     """Sort key: when it happened, then its place in the log."""
     return observation.occurred_at.timestamp(), Position.parse(observation.position)
 
 
-def user_prompt(observation: Observation) -> str:
+def user_prompt(observation: "Observation") -> str:
     """Returns what the user asked for, when a hook reported that; else ""."""
     return _text(observation.data.get("prompt"))
 
@@ -97,7 +99,7 @@ def typed_sentences(prompt: str) -> list[str]:
     return [*typed, *stated(_OF_HOST.sub("\n", prompt))]
 
 
-def prose(observation: Observation) -> str:
+def prose(observation: "Observation") -> str:
     """Returns the observation in words: a model's narrative, the content, a prompt, a message; "" for a tool call.
 
     A tool whose output is its input did nothing but say it.
@@ -115,7 +117,7 @@ def prose(observation: Observation) -> str:
     return _first_text(data, _PROSE_FIELDS)
 
 
-def account(observation: Observation) -> str:
+def account(observation: "Observation") -> str:
     """Returns the observation's prose, else its tool call in one line, else whatever short form it has."""
     if text := prose(observation) or _call(observation):
         return text
@@ -128,18 +130,26 @@ def account(observation: Observation) -> str:
     return shortened(", ".join(pairs), SCAN_CHARS) or observation.narrative or observation.title
 
 
-def headline(observation: Observation) -> str:
+def headline(observation: "Observation") -> str:
     """Returns what happened in one line: a model's title, the first sentence that was said, or what a tool was called
     for and how it went (`Bash `pytest`: 1 failed, 12 passed`)."""
     if observation.model and observation.title:
         return observation.title
     if text := prose(observation):
         return shortened(next(each_stated(text), text), HEADLINE_CHARS)
+    return observation.call_headline or call_headline(observation) or shortened(account(observation), HEADLINE_CHARS)
+
+
+def call_headline(observation: "Observation") -> str:
+    """Returns the headline of a tool call, from what was recorded alone; "" for anything else. Its document stores it,
+    as looking through pages of output for how it went takes up to a tenth of a millisecond."""
+    if not observation.data.get("tool_name") or prose(observation):
+        return ""
     line = _call(observation, "" if observation.kind == "error" else _outcome(observation))
-    return shortened(line or account(observation), HEADLINE_CHARS)
+    return shortened(line, HEADLINE_CHARS)
 
 
-def _outcome(observation: Observation) -> str:
+def _outcome(observation: "Observation") -> str:
     """The first new line that an edit wrote, or the line of a command's output with its result; "" for neither."""
     data = observation.data
     if observation.kind in MODIFYING:
@@ -150,8 +160,9 @@ def _outcome(observation: Observation) -> str:
         line = next((line for line in new_lines if line and line not in old_lines), "")
         line = shortened(line, _GIST_CHARS).replace("`", "'")
         return f"`{line}`" if line else ""
-    command = _first_text(_fields(data.get("tool_input")), _TARGET_FIELDS)
-    if observation.kind != "command_run" or _LOOKING.match(command):
+    is_command = observation.kind == "command_run"
+    command = _first_text(_fields(data.get("tool_input")), _TARGET_FIELDS) if is_command else ""
+    if not is_command or _LOOKING.match(command):
         return ""
     output = told_by(data.get("tool_output"))[-_OUTPUT_CHARS:]
     last = max((match.start() for match in _TESTED.finditer(output)), default=-1)
@@ -167,6 +178,8 @@ def failure(output: str) -> str:
     text = "\n" + output[-_OUTPUT_CHARS:]
     lowered = text.lower()
     signs = [sign.strip("\n") for sign in _SIGNS if sign in lowered]
+    if not signs:
+        return ""
     pairs = zip(text.splitlines(), lowered.splitlines(), strict=False)
     suspects = [line.strip()[:_LINE_CHARS] for line, low in pairs if any(map(low.__contains__, signs))]
     lines = [_STAMP.sub("", line) for line in suspects[:_MOST_LINES] + suspects[_MOST_LINES:][-_MOST_LINES:]]
@@ -205,19 +218,20 @@ def is_call_alone(text: str) -> bool:
     return _CALL_ALONE.fullmatch(text) is not None
 
 
-def _call(observation: Observation, outcome: str = "") -> str:
+def _call(observation: "Observation", outcome: str = "") -> str:
     """The tool and what it worked on, with the outcome or why it failed; "" without a tool."""
     data = observation.data
     tool, target = _text(data.get("tool_name")), data.get("tool_input")
     if not tool:
         return ""
     if fields := _fields(target):  # the file, command or question that the tool was given
-        target = next(filter(None, (_text(_command_line(fields.get(name))) for name in _TARGET_FIELDS)), "")
+        target = _first_text({name: _command_line(value) for name, value in fields.items()}, _TARGET_FIELDS)
     error = told_by(data.get("error")) or told_by(data.get("tool_output")) if observation.kind == "error" else ""
-    reason = failure(error) or max(error.splitlines(), key=_blame, default="")
+    reason = (failure(error) or max(error.splitlines(), key=_blame)) if error else ""
     ending = f" failed: {shortened(reason, _REASON_CHARS)}" if reason else f": {outcome}" if outcome else ""
     room = max(_LEAST_TARGET_CHARS, HEADLINE_CHARS - len(f"{tool} ``{ending}"))
-    given = _PAGING.sub("", " ".join(_text(target)[:SCAN_CHARS].split())).replace("`", "'")
+    given = " ".join(_text(target)[:SCAN_CHARS].split()).replace("`", "'")
+    given = _PAGING.sub("", given) if "|" in given or given.endswith("2>&1") else given
     target = shortened(given, min(_TARGET_CHARS, room))
     return f"{tool} `{target}`{ending}" if target else f"{tool}{ending}"
 
@@ -242,7 +256,7 @@ def _command_line(value: Any) -> Any:
 
 def _first_text(fields: dict[str, Any], names: Iterable[str]) -> str:
     """The first of the named fields that holds a non-empty text; "" if none does."""
-    return next((text for name in names if (text := _text(fields.get(name)))), "")
+    return next((text for name in names if name in fields and (text := _text(fields[name]))), "")
 
 
 def _text(value: Any) -> str:

@@ -59,7 +59,7 @@ _UPPER_SHARE = 0.25
 
 def named(text: str) -> str:
     """The text with a marker in the place of each data URL and of what is base64: an image, or the whole text."""
-    if ":" in text and "data:" in text.lower():
+    if ("a:" in text or "A:" in text) and "data:" in text.lower():
         text = _without_drawings(_EMBEDDED.sub(_marker, text))
     for begins in _SIGNATURES:
         if begins in text:

@@ -88,8 +88,8 @@ def stated(text: str, limit: int = SENTENCE_CHARS) -> list[str]:
 
 def each_stated(text: str, limit: int = SENTENCE_CHARS) -> Iterator[str]:
     """Yields what `stated` returns: the first without reading the rest."""
-    before = ""
-    for line in _LINE_END.split(_FENCED.sub("\n", text[:SCAN_CHARS])):
+    before, text = "", text[:SCAN_CHARS]
+    for line in _LINE_END.split(_FENCED.sub("\n", text) if "```" in text else text):
         for piece in pieces(_MARKER.sub("", line.strip(), count=1).replace("**", "")):
             sentence = shortened(piece, limit)
             if _is_short(sentence) or sentence.endswith((":", "：")) or is_only_marks(sentence):

@@ -138,7 +138,7 @@ def _is_file_name(text: str) -> bool:
 def files_in(texts: Iterable[str], unsaid: Collection[str]) -> tuple[str, ...]:
     """The files that texts name, in order of appearance."""
     paths = dict.fromkeys(
-        chain.from_iterable(_first(MAX_FILES, text, unsaid, "paths", paths_in_python) for text in texts)
+        chain.from_iterable(_first(MAX_FILES, text, unsaid, "paths", paths_in_python) for text in texts if text)
     )
     return tuple(islice(paths, MAX_FILES))
 
@@ -149,6 +149,8 @@ def _first(
     """The first distinct strings that the compiled function of this name finds in a text, else the plain one."""
     find = getattr(compiled_names, name, None)
     listed = find(text, limit) if find else None
+    if listed == []:
+        return ()
     allowed = dict.fromkeys([word for word in listed or () if word.lower() not in unsaid])
     if listed is None or len(allowed) < len(listed) == limit:  # there may be more
         allowed = dict.fromkeys([word for word in plain(text) if word.lower() not in unsaid])

@@ -10,12 +10,16 @@ from projections.condensing.llm.assistant import Assistant
 from projections.condensing.summaries import SessionSummaries
 from projections.operations.current import Current
 
+SUMMARISED_AT_ONCE = 8
+"""Sessions that the rules summarize at a time: most of the time of a summary is waiting for the log and for threads."""
+
 
 class Condensing:
     """Makes summaries, crystals, consolidated memories, insights; condenses what has grown too many."""
 
     def __init__(self, current: Current, assistant: Assistant | None = None, clock: Clock = system_clock) -> None:
         """`assistant` is the model that summaries are made by; without one, the rules make them."""
+        self.at_once = 1 if assistant else SUMMARISED_AT_ONCE
         self.summarise = SessionSummaries(current, assistant, partial(suggest, current)).summarise
         self.reflect_slots = partial(reflect_slots, current, clock)
         self.crystallize = partial(crystallize, current, clock)

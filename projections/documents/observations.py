@@ -6,16 +6,17 @@ from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded, Trust
 from ingest.events.session import ObservationCompressed, ObservationRecorded
 from ingest.ids import OBSERVATION, DocumentId
 from ingest.platform.clock import to_ms
+from projections.compression.accounts import call_headline
 from projections.compression.compression import compress
 from projections.documents import rows
 from projections.documents.index_entry import HIDDEN_MS, IndexEntry, entry_for, index_terms, searchable, texts_in
-from projections.documents.trust import hidden_by_rule, said_by, trust_of
+from projections.documents.trust import hidden_by_rule, said_by
 from projections.search.cues import CALL, PROMPT, RESULT, TOOL_OUTPUT, USER_TURN
 
 IMPORTANT = 5
@@ -64,6 +65,8 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     trust: Trust = "agent_concluded"
     quarantined: str = ""
     """What hides it: `rule`, `operator`, or nothing."""
+    call_headline: str = ""
+    """Of a tool call; empty also in documents of earlier releases."""
 
     def listing_members(self) -> set[tuple[str, str]]:
         member = rows.by_position(self.position, self.id)
@@ -148,11 +151,12 @@ observation_id = rows.created_id(OBSERVATION, in_session=True)
 
 def observation(recorded: Recorded, data: ObservationRecorded, session: DocumentId) -> Observation:
     """The document of an observation event."""
-    compression = asdict(compress(data.kind, data.content, data.data))
-    trust = trust_of(recorded, said_by(compression["type"], compression["role"], data.content, data.data))
-    return Observation(
-        **(rows.origin(recorded) | {"trust": trust}),
-        quarantined=hidden_by_rule(trust, chain([data.content], texts_in(data.data))),
+    compression = compress(data.kind, data.content, data.data)
+    texts: dict[str, Any] = rows.same_fields(compression, Observation) | {"subtitle": compression.subtitle or ""}
+    origin = rows.origin(recorded, said_by(compression.type, compression.role, data.content, data.data))
+    document = Observation(
+        **origin,
+        quarantined=hidden_by_rule(origin["trust"], chain([data.content], texts_in(data.data))),
         id=observation_id(recorded),
         event_id=recorded.envelope.event_id,
         source=recorded.envelope.source,
@@ -160,10 +164,11 @@ def observation(recorded: Recorded, data: ObservationRecorded, session: Document
         session=session,
         content=data.content,
         data=data.data,
-        kind=compression.pop("type"),
-        subtitle=compression.pop("subtitle") or "",
-        **compression,
+        kind=compression.type,
+        **texts,
     )
+    line = call_headline(document)
+    return replace(document, call_headline=line) if line else document
 
 
 def compressed(observation: Observation, data: ObservationCompressed) -> Observation:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from ingest.events.envelope import Recorded
+from ingest.events.envelope import Recorded, Trust
 from ingest.ids import DocumentId, document_id
 from ingest.log.keys import row_key
 from ingest.log.position import project_route, session_route
@@ -87,8 +87,8 @@ def split(text: str) -> list[str]:
     return text.split(SEPARATOR) if text else []
 
 
-def origin(recorded: Recorded) -> dict[str, Any]:
-    """The fields that every document takes from its event's envelope; times as datetimes."""
+def origin(recorded: Recorded, said_by: Trust | None = None) -> dict[str, Any]:
+    """The fields that every document takes from its event's envelope; times as datetimes. `said_by`: see `trust_of`."""
     envelope = recorded.envelope
     return {
         "tenant": envelope.tenant,
@@ -99,7 +99,7 @@ def origin(recorded: Recorded) -> dict[str, Any]:
         "occurred_at": envelope.occurred_at,
         "recorded_at": recorded.recorded_at,
         "position": str(recorded.position),
-        "trust": trust_of(recorded),
+        "trust": trust_of(recorded, said_by),
     }
 
 

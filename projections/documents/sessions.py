@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
@@ -106,6 +106,7 @@ session_name = rows.project_listing("session-name")
 """Listing of the sessions (of several projects) that share a session id."""
 
 
+@lru_cache(maxsize=1_024)
 def session_document_id(tenant: str, project: str, session_id: str) -> DocumentId:
     """The document id of a session."""
     return document_id(SESSION, session_route(tenant, project, session_id), "")

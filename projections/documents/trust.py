@@ -11,6 +11,7 @@ from typing import Any
 from ingest.events.envelope import Recorded, Trust
 from ingest.events.memory import MemoryCondensed
 from ingest.events.session import SessionSummarised
+from ingest.patterns import which_occur
 
 LOWEST_FIRST: tuple[Trust, ...] = ("external", "tool_output", "imported", "agent_concluded", "user_stated")
 IMPORTED = "import"
@@ -23,9 +24,9 @@ BY_RULE, BY_OPERATOR = "rule", "operator"
 """Why a document is in quarantine: its text reads as an instruction, or an operator put it there."""
 
 
-def rank(trust: Trust) -> int:
-    """The place of a class, 0 for the lowest."""
-    return LOWEST_FIRST.index(trust)
+_RANKS: dict[Trust, int] = {trust: rank for rank, trust in enumerate(LOWEST_FIRST)}
+rank = _RANKS.__getitem__
+"""The place of a class, 0 for the lowest."""
 
 
 def lowest(classes: Iterable[Trust]) -> Trust:
@@ -59,14 +60,12 @@ def trust_of(recorded: Recorded, said_by: Trust | None = None) -> Trust:
     A write that names no agent comes from a person, unless it says what it was derived from.
     """
     envelope, data = recorded.envelope, recorded.data
-    made = isinstance(data, SessionSummarised | MemoryCondensed) or getattr(data, "derived_from", None)
+    made = isinstance(data, (SessionSummarised, MemoryCondensed)) or getattr(data, "derived_from", None)
     by_person = not (made or envelope.agent_id) and envelope.source == "native"
-    classes: list[Trust] = [said_by or ("user_stated" if by_person else "agent_concluded")]
+    trust = said_by or ("user_stated" if by_person else "agent_concluded")
     if envelope.source == IMPORTED:
-        classes.append("imported")
-    if envelope.trust:
-        classes.append(envelope.trust)
-    return lowest(classes)
+        trust = lowest((trust, "imported"))
+    return lowest((trust, envelope.trust)) if envelope.trust else trust
 
 
 def said_by(kind: str, role: str, content: str, data: Mapping[str, Any]) -> Trust:
@@ -142,7 +141,7 @@ _PLANTED = {
 _BEGINNINGS = [
     (sign, re.compile(follows)) for signs, follows in _PLANTED.items() for sign in re.split(r"(?<!<)\|", signs)
 ]
-_PLAIN_BEGINNINGS = [(sign, follows) for sign, follows in _BEGINNINGS if sign.isascii()]
+_beginnings_in = which_occur([sign for sign, _ in _BEGINNINGS])
 _INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad]")
 _WITHIN = 300
 """Characters from the beginning of an instruction to its end."""
@@ -156,11 +155,9 @@ def hidden_by_rule(trust: Trust, texts: Iterable[str]) -> str:
 def reads_as_instruction(text: str) -> bool:
     """Whether a text gives orders to the model that reads it, as planted instructions do: to ignore what it was told,
     to become something else, to hide something from its user, to send secrets somewhere."""
-    plain = text.isascii()
-    lowered = (text if plain else _INVISIBLE.sub("", text)).lower()
+    lowered = (text if text.isascii() else _INVISIBLE.sub("", text)).lower()
     # as plain text first: one regular expression for all of them takes a hundred times as long
-    beginnings = _PLAIN_BEGINNINGS if plain else _BEGINNINGS
-    return any(_follows(lowered, sign, follows) for sign, follows in beginnings if sign in lowered)
+    return any(_follows(lowered, *_BEGINNINGS[number]) for number in _beginnings_in(lowered))
 
 
 def _follows(lowered: str, sign: str, follows: re.Pattern[str]) -> bool:

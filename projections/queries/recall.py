@@ -12,7 +12,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import Annotated, Literal, NamedTuple, TypeVar
+from functools import cache
+from typing import Annotated, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -317,6 +318,11 @@ class Recall:
             **at_least(request.min_trust),
         )
         searched, degraded = await self.vectors.search(question, allowed)
+        best, least = searched[0].answerable if searched else None, request.min_confidence
+        if least is None and best is not None and best < ANSWERED_FROM:
+            searched = []
+        # what is not returned is not read, unless it may be the repeat of what is
+        searched = [hit for hit in searched if any(_is_sure(match, least) for match in (hit, *hit.repeats))]
         hits = [match for hit in searched for match in (hit, *hit.repeats)]
         documents = await self._documents.get([(hit.partition, DocumentId(hit.id)) for hit in hits])
         if not self._index.ready:
@@ -328,21 +334,18 @@ class Recall:
             for hit, document in zip(hits, documents, strict=True)
             if document is not None and may_read(document, reader)
         }
-        recalled, least = folded(searched, existing), request.min_confidence
-        best = searched[0].answerable if searched else None
-        if least is None and best is not None and best < ANSWERED_FROM:
-            recalled = []
-        if least is None:
-            recalled = [result for result in recalled if result.hit.likely]
-        else:
-            sure = [(result, result.hit.confidence) for result in recalled]
-            recalled = [result for result, confidence in sure if confidence is None or confidence >= least]
+        recalled = [result for result in folded(searched, existing) if _is_sure(result.hit, least)]
         recalled = (summaries_joined(recalled) if request.fold else recalled)[: request.limit]
         if request.mode == "hybrid" and request.ranking == "fused" and question.named is None:
             recalled = newest_first(recalled, request.query)
         if self._on_hits is not None:
             self._on_hits(result.hit for result in recalled)
         return RecalledDocuments(recalled, degraded, best)
+
+
+def _is_sure(hit: Hit, least: float | None) -> bool:
+    """Whether a hit is returned at all, with this least confidence or none."""
+    return hit.likely if least is None else hit.confidence is None or hit.confidence >= least
 
 
 def _named(request: RecallRequest, now: datetime) -> NamedTime | None:
@@ -386,9 +389,17 @@ def summaries_joined(results: Sequence[Recalled]) -> list[Recalled]:
     the observation has the details, and its own author, time and trust class.
     """
     summary_of: dict[int, int] = {}
+
+    @cache
+    def text_of(number: int) -> str:
+        document = cast(Observation, results[number].document)
+        return plain(prose(document)[:SCAN_CHARS] or headline(document))
+
     for number, result in enumerate(results):
-        if isinstance(result.document, Summary) and (quoted := _quoted(result, results)) is not None:
+        if isinstance(result.document, Summary) and (quoted := _quoted(result, results, text_of)) is not None:
             summary_of[quoted] = number
+    if not summary_of:
+        return list(results)
 
     def best_rank(number: int) -> int:
         return min(number, summary_of.get(number, number))
@@ -404,20 +415,22 @@ def summaries_joined(results: Sequence[Recalled]) -> list[Recalled]:
     return [joined(number) for number in sorted(left, key=best_rank)]
 
 
-def _quoted(summary: Recalled, results: Sequence[Recalled]) -> int | None:
+def _quoted(summary: Recalled, results: Sequence[Recalled], text_of: Callable[[int], str]) -> int | None:
     """The first observation that a summary quotes; None unless all its sentences that have a word of the question (if
     none has, all its sentences) are in observations among the results."""
     assert isinstance(summary.document, Summary)
-    texts, speakers = dict[int, str](), {"User"}
+    of_session, speakers = list[int](), {"User"}
     for number, document in enumerate(result.document for result in results):
         if isinstance(document, Observation) and document.session == summary.document.session:
-            texts[number] = plain(prose(document)[:SCAN_CHARS] or headline(document))
+            of_session.append(number)
             speakers.add(document.agent_id)
+    if not of_session:
+        return None
 
     def first_with(sentence: str) -> int | None:
         speaker, _, rest = sentence.partition(": ")
         phrase = plain(rest if speaker in speakers else sentence)
-        return next((number for number, text in texts.items() if has_words(text, phrase)), None)
+        return next((number for number in of_session if has_words(text_of(number), phrase)), None)
 
     sentences = [piece for line in _text(summary.document).splitlines() for piece in pieces(line)]
     words = {*summary.hit.terms}
@@ -430,7 +443,7 @@ NEWEST_AMONG = 5
 replaced value first, 11 % have with 5 results, 6 % with 8, which costs a point of recall at 5 on BEAM."""
 SAME_SUBJECT, SAYS_OF_QUESTION = 0.6, 0.3
 """Share of the question's words in the older statement that the newer has too, and of all words of the question."""
-_NUMBER = re.compile(r"\w*\d(?:[\w.,:/-]*\w)?%?")
+_DIGIT, _NUMBER = re.compile(r"\d"), re.compile(r"\w*\d(?:[\w.,:/-]*\w)?%?")
 
 
 def newest_first(results: Sequence[Recalled], query: str) -> list[Recalled]:
@@ -443,9 +456,9 @@ def newest_first(results: Sequence[Recalled], query: str) -> list[Recalled]:
         return list(results)
     words = results[0].hit.terms or terms(query)
     first = [result._replace(snippet=snippet(_text(result.document), words)) for result in results[:NEWEST_AMONG]]
-    statements = {result.hit.id: _Statement.of(result, frozenset(words)) for result in first}
-    if sum(bool(statement.numbers) for statement in statements.values()) < 2:
+    if sum(_DIGIT.search(result.snippet or "") is not None for result in first) < 2:
         return [*first, *results[NEWEST_AMONG:]]
+    statements = {result.hit.id: _Statement.of(result, frozenset(words)) for result in first}
     ordered: list[Recalled] = []
     for result in first:
         newer = statements[result.hit.id]

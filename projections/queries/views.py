@@ -20,7 +20,7 @@ T = TypeVar("T")
 S = TypeVar("S", bound=type[Struct])
 Record: TypeAlias = dict[str, Any]
 """A document as a reader gets it."""
-INTERNAL = frozenset({"tenant", "session", "separate_parent", "revised_by", "stated_until"})
+INTERNAL = frozenset({"tenant", "session", "separate_parent", "revised_by", "stated_until", "call_headline"})
 """What of a document no reader gets."""
 _GETTERS: dict[type, Mapping[str, Callable[[Any], Any]]] = {}
 

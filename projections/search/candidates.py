@@ -182,15 +182,33 @@ def best_first(
             equal = equal[keys <= np.partition(keys, missing - 1)[missing - 1]]
         places = np.concatenate([above, equal])
     places = places[np.argsort(-scores[places], kind="stable")]
-    if not np.any(scores[places][1:] == scores[places][:-1]):  # the usual case: no id is needed
-        return places[:count].tolist()
-    order: list[tuple[float, str, int]] = [
-        (-value, rows.ids[ordinal], place)
-        for value, ordinal, place in zip(
-            scores[places].tolist(), documents[places].tolist(), places.tolist(), strict=True
-        )
-    ]
-    return [place for _, _, place in sorted(order)][:count]
+    ordered = scores[places]
+    equal = ordered[1:] == ordered[:-1]
+    if equal.any():
+        keys = rows.id_key.values[documents[places]]
+        by_key = np.lexsort((keys, -ordered))
+        places, keys = places[by_key], keys[by_key]
+        equal &= keys[1:] == keys[:-1]
+        places[:] = places[_by_whole_id(rows, documents[places], equal)]
+    return places[:count].tolist()
+
+
+def by_id(rows: DocumentColumns, documents: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Documents in the order of their ids."""
+    keys = rows.id_key.values[documents]
+    order = np.argsort(keys, kind="stable")
+    documents, keys = documents[order], keys[order]
+    return documents[_by_whole_id(rows, documents, keys[1:] == keys[:-1])]
+
+
+def _by_whole_id(rows: DocumentColumns, documents: NDArray[np.int64], equal: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The order of documents that are sorted by `id_key`: those that are `equal` to the next one are sorted by id."""
+    order, places = np.arange(len(documents)), np.flatnonzero(equal)
+    if len(places):
+        for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1):
+            some = slice(int(run[0]), int(run[-1]) + 2)
+            order[some] = sorted(order[some].tolist(), key=lambda place: rows.ids[documents[place]])
+    return order
 
 
 def nearest_first(rows: DocumentColumns, asked: Meaning, documents: NDArray[np.int64], count: int) -> Near:
@@ -232,7 +250,7 @@ MOST_CORRECTED = 4
 def corrected(candidates: Candidates, query_terms: Sequence[str], unsaid: Iterable[str]) -> list[str]:
     """The terms of a query; for one that no matching document says, the nearest that one says.
 
-    `unsaid` are those that none of the query's candidates say. One letter away comes before two; of equally near terms
+    `unsaid` are those that probably no matching document says. One letter away comes before two; of equally near terms
     it is the one that most documents say.
     """
     corrections: dict[str, str] = {}

@@ -89,7 +89,9 @@ Hashes = NDArray[np.uint32]
 def ascending(*numbers: NDArray[np.integer]) -> NDArray[np.int64]:
     """Each of some numbers, from 0 up, once, ascending. A third of the time of `np.unique`, for some hundred."""
     ordered = np.sort(np.concatenate(numbers)).astype(np.int64)
-    return ordered[np.diff(ordered, prepend=-1) > 0]
+    first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return ordered[first]
 
 
 def hashed(terms: Iterable[bytes]) -> Hashes:
@@ -120,11 +122,12 @@ class TermRows:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def beginning(self, place: int, without_last: int, most: int) -> Hashes:
-        """A document's first terms: up to `most`, without its last so many."""
-        end = int(self.lengths[: place + 1].sum())
-        first = end - int(self.lengths[place])
-        return self.hashes[first : max(first, min(end - without_last, first + most))]
+    def beginnings(self, places: Sequence[int], without_last: int, most: int) -> list[Hashes]:
+        """The first terms of some documents: up to `most`, without their last so many."""
+        ends, chosen = np.cumsum(self.lengths), np.asarray(places, np.int64)
+        lengths = np.clip(self.lengths[chosen] - without_last, 0, most)
+        firsts = ends[chosen] - self.lengths[chosen]
+        return [self.hashes[first : first + length] for first, length in zip(firsts, lengths, strict=True)]
 
     def endings(self, most: int) -> Hashes:
         """(n, most), the last terms of each document, the last one first; 0 where it has fewer."""
@@ -151,8 +154,15 @@ class TermRows:
 
     def in_order(self, terms: Sequence[str], without_last: int = 0) -> NDArray[np.bool_]:
         """(n,), whether each document says these terms one right after the other, before its last so many."""
-        starts = np.arange(max(0, len(self.hashes) - len(terms) + 1)) if terms else np.empty(0, np.int64)
-        for place, value in enumerate(hashed(term.encode() for term in terms)):
+        values = hashed(term.encode() for term in terms)
+        if NATIVE:
+            return native.in_order(self.hashes, self.lengths, values, without_last)
+        return self._in_order(values, without_last)
+
+    def _in_order(self, terms: Hashes, without_last: int) -> NDArray[np.bool_]:
+        """The reference of `native.in_order`."""
+        starts = np.arange(max(0, len(self.hashes) - len(terms) + 1)) if len(terms) else np.empty(0, np.int64)
+        for place, value in enumerate(terms):
             starts = starts[self.hashes[starts + place] == value]
         ends = np.cumsum(self.lengths)
         documents = np.searchsorted(ends, starts, side="right")
@@ -200,6 +210,12 @@ class TermColumn:
 
     def rows(self, ordinals: NDArray[np.int64]) -> TermRows:
         """Those of these documents, copied, in this order."""
+        if NATIVE:
+            return TermRows(*native.rows_of(self._hashes.values, self._first.values, self._lengths.values, ordinals))
+        return self._rows(ordinals)
+
+    def _rows(self, ordinals: NDArray[np.int64]) -> TermRows:
+        """The reference of `native.rows_of`."""
         lengths = self._lengths.values[ordinals]
         ends = np.cumsum(lengths)
         places = np.arange(int(ends[-1]) if len(ends) else 0)

@@ -6,6 +6,7 @@ without a field of their own, and neither words nor static vectors match them.
 
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -163,6 +164,7 @@ class Cues(NamedTuple):
 NO_CUES = Cues()
 
 
+@lru_cache(maxsize=256)  # a recall asks twice
 def cues_of(question: str) -> Cues:
     """The cues of a question, by its English words; none in another language."""
     past = _ASKS_PAST.search(question) is not None
@@ -205,19 +207,19 @@ def months(terms: Sequence[str]) -> list[str]:
     return [term for term in terms if term in _MONTHS]
 
 
-def tool_weight(cues: Cues, documents: TermRows) -> Floats:
+def tool_weight(cues: Cues, is_tool_output: Floats) -> Floats:
     """(n,), TOOL_WEIGHT for tool output unless the question is exact, 1 for all else."""
-    return np.where(having(documents, TOOL_OUTPUT) * (not cues.exact), TOOL_WEIGHT, 1.0)
+    return np.where(is_tool_output * (not cues.exact), TOOL_WEIGHT, 1.0)
 
 
-def echo_weight(cues: Cues, said: Floats, documents: TermRows) -> Floats:
+def echo_weight(cues: Cues, said: Floats, lengths: NDArray[np.int64], is_prompt: Floats) -> Floats:
     """(n,), ECHO_WEIGHT for prompts that say little more than the question, unless it is exact; 1 for all else.
 
-    `said` (n, terms) is how often each document says each term of the question.
+    `said` (n, terms) is how often each document says each term of the question, `lengths` (n,) how many each has.
     """
-    echoes = having(documents, PROMPT) * (said.sum(axis=1) >= ECHO_FROM * (documents.lengths - BESIDE_TEXT))
-    echoes = echoes * (not cues.exact)
-    return np.where(echoes, ECHO_WEIGHT, 1.0)
+    if cues.exact or not is_prompt.any():
+        return np.ones(len(lengths))
+    return np.where(is_prompt * (said.sum(axis=1) >= ECHO_FROM * (lengths - BESIDE_TEXT)), ECHO_WEIGHT, 1.0)
 
 
 def says_only(terms: Collection[str], documents: TermRows) -> NDArray[np.bool_]:

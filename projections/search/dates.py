@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from ingest.patterns import which_match
 from projections.search.terms import STOP_WORDS, UNSPACED, date_terms
 
 Span: TypeAlias = tuple[int, int]
@@ -156,11 +157,12 @@ def named_time(text: str, now: datetime, zone: tzinfo) -> NamedTime | None:
     last such date, "03/04/2026" is the 3rd of April, a week begins on Monday.
     """
     text = unicodedata.normalize("NFC", text)
-    if len(text) > LONGEST_QUESTION or not _HINT.search(text):
+    likely = _likely_in(text.encode()) if text.isascii() and text.isprintable() else range(len(_QUESTIONS))
+    if len(text) > LONGEST_QUESTION or not likely or not _HINT.search(text):
         return None
     clock, spans, rest = _Clock(now, zone), list[Span](), text
-    for pattern, resolve in _QUESTIONS:
-        for match in pattern.finditer(rest):
+    for number, (pattern, resolve) in enumerate(_QUESTIONS):
+        for match in pattern.finditer(rest) if spans or number in likely else ():
             before = _before(match)
             if len(spans) == MAX_EXPRESSIONS or _UNTIL.search(before) or _UNTIL_BEHIND.match(rest, match.end()):
                 continue
@@ -357,3 +359,13 @@ _RULES: dict[str, Callable[[re.Match[str], _Clock, Sequence[Span]], Span | None]
     "weekday": _by_weekday,
 }  # fmt: skip
 _QUESTIONS = [(_pattern(rule["pattern"]), _RULES[rule["by"]]) for rule in _WORDS["questions"]]
+_LOOK_AROUND = re.compile(r"\(\?<?[!=](?:\[[^\]]*\]|\\.|[^()\[\\])*\)")
+
+
+def _wider(pattern: str) -> str:
+    """For RE2, which knows no look-around and no references: matches wherever the pattern does in ASCII, or more."""
+    return "(?i)" + re.sub(r"\\[1-9]", ".", _LOOK_AROUND.sub("", re.sub(r"\(\?<?!\\w\)", r"\\b", pattern)))
+
+
+_likely_in = which_match([_wider(pattern.pattern) for pattern, _ in _QUESTIONS])
+"""Which of the questions' patterns may match, by number, in 2 microseconds; trying them all takes up to 300."""

@@ -208,14 +208,23 @@ def _closest(documents: NDArray[np.int64], away: NDArray[np.int64], count: int) 
 
 def matches(index: IndexReplica, allowed: Filter, now_ms: int) -> Matching:
     """The documents that a filter allows."""
+    return _words_of(index, allowed, now_ms).matching
+
+
+def _words_of(index: IndexReplica, allowed: Filter, now_ms: int) -> MatchingWords:
+    """What the documents that a filter allows say."""
+
+    def new() -> MatchingWords:
+        return MatchingWords(index, index.postings, Matching(_matches(index, allowed, now_ms)))
+
     if allowed.embedded is not None or index.facets.of(facet("expiring", "yes")):
-        return Matching(_matches(index, allowed, now_ms))
+        return new()
     # without documents that expire, the same until the index changes
     key = msgspec.msgpack.encode(allowed)
     if key not in index.matching:
         if len(index.matching) >= MATCHING_CACHED:
             index.matching.clear()
-        index.matching[key] = Matching(_matches(index, allowed, now_ms))
+        index.matching[key] = new()
     return index.matching[key]
 
 
@@ -285,17 +294,18 @@ class EmbeddedCandidates:
 
     def __init__(self, index: IndexReplica, allowed: Filter, now_ms: int) -> None:
         self.rows, self.table, self._index = index, index.table, index
-        self._allowed, self._matching = allowed, matches(index, allowed, now_ms)
-        self._words = MatchingWords(index, index.postings, self._matching)
-        self._now_ms = now_ms
+        self._allowed, self._words, self._now_ms = allowed, _words_of(index, allowed, now_ms), now_ms
+
+    @property
+    def _matching(self) -> Matching:
+        return self._words.matching
 
     def leave_out_prompts(self, asked: Sequence[str]) -> None:
         if len(repeating := self._words.repeating(asked)):
             self._narrow(self._matching.bitmap - bitmap(repeating))
 
     def _narrow(self, matching: BitMap) -> None:
-        self._matching = Matching(matching)
-        self._words = MatchingWords(self._index, self._index.postings, self._matching)
+        self._words = MatchingWords(self._index, self._index.postings, Matching(matching))
 
     def by_words(self, terms: Sequence[str], count: int, *, every: bool = False) -> list[int]:
         return self._words.best(terms, count, every=every)
@@ -327,7 +337,7 @@ class EmbeddedCandidates:
         return documents[best_first(index, documents, occurred, count)].tolist()
 
     def beside(self, documents: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
-        return among(np.array(self._index.around(documents, distance), np.int64), self._matching.bitmap)
+        return among(self._index.around(documents, distance), self._matching.bitmap)
 
     def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
         index, documents = self._index, self._matching.documents

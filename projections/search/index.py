@@ -366,6 +366,8 @@ def decayed_confidence(
     confidence: NDArray[np.float64], renewed_ms: NDArray[np.int64], now_ms: int
 ) -> NDArray[np.float64]:
     """`lesson_rules.decayed` of each, `WEEKLY_DECAY` a week since it was last said; 0 ms is never: nothing decays."""
+    if not renewed_ms.any():  # the usual case, of observations
+        return confidence
     weeks = np.where(renewed_ms == 0, 0.0, np.maximum(0, now_ms - renewed_ms) / _WEEK_MS)
     faded = np.maximum(DECAY_FLOOR, confidence - WEEKLY_DECAY * weeks)
     rounded = np.round(faded, 3)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from projections.kernel.module import NATIVE, native
 from projections.search.candidates import DocumentColumns, best_first, edits
 from projections.search.columns import Hashes, TermRows, hashed
-from projections.search.cues import BESIDE_TEXT, REPEATS_FROM, says_only
+from projections.search.cues import BESIDE_TEXT, PROMPT, REPEATS_FROM, USER_TURN, says_only
 from projections.search.question import Matching
 from projections.search.ranking import idf_of
 
@@ -26,6 +26,8 @@ K1, B = 1.2, 0.75
 """Lucene's defaults."""
 READ_DIRECTLY = 1_000
 """Matching documents whose terms are all read: then the documents of others cost no time."""
+FREQUENCIES_CACHED = 4_096
+"""Terms of questions to the same documents, whose frequencies are cached."""
 ASKED_FROM = 4
 """A prompt that only asks says the question's words at least once for so many of its own."""
 
@@ -109,8 +111,6 @@ class Postings:
         """The words that at most so many letters distinguish from a word, with the same first letter, sorted."""
         if len(word) > LONGEST_WORD:
             return []
-        if len(word) > LONGEST_WORD:
-            return []
         words = (it for it in self._words.values() if it[0] == word[:1] and abs(len(it) - len(word)) <= edits_)
         return sorted(it for it in words if edits(word, it) <= edits_)
 
@@ -127,18 +127,22 @@ def new_postings() -> "native.Postings | Postings":
 
 
 class MatchingWords:
-    """What the documents that a filter allows say."""
+    """What the documents that a filter allows say, as long as the index does not change."""
 
     def __init__(self, rows: DocumentColumns, postings: "native.Postings | Postings", matching: Matching) -> None:
-        self._rows, self._postings, self._matching = rows, postings, matching
+        self.matching = matching
+        self._rows, self._postings = rows, postings
         self._frequencies: dict[str, int] = {}
 
     def __len__(self) -> int:
-        return len(self._matching.documents)
+        return len(self.matching.documents)
 
     def frequencies(self, terms: Sequence[str]) -> list[int]:
         """How many of them say each term."""
         if new := [term for term in dict.fromkeys(terms) if term not in self._frequencies]:
+            if len(self._frequencies) > FREQUENCIES_CACHED:
+                self._frequencies.clear()
+                new = list(dict.fromkeys(terms))
             self._frequencies.update(zip(new, self._count(new), strict=True))
         return [self._frequencies[term] for term in terms]
 
@@ -147,13 +151,12 @@ class MatchingWords:
         query_terms = list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
         if not query_terms or count <= 0 or not len(self):
             return []
-        documents, lengths = self._matching.documents, self._rows.terms.lengths
-        average = max(1.0, float(lengths[documents].mean()))
+        documents, lengths = self.matching.documents, self._rows.terms.lengths
         idf = idf_of(self.frequencies(query_terms), len(self))
         least = len(query_terms) if every else 1
         if self._is_small:
             counts = self._terms.counts(query_terms)
-            norm = K1 * (1 - B + B * lengths[documents] / average)
+            norm = K1 * (1 - B + B * lengths[documents] / self._mean_length)
             scores = np.zeros(len(documents))
             for weight, column in zip(idf, counts.T, strict=True):
                 scores += weight * column / (column + norm)
@@ -161,16 +164,18 @@ class MatchingWords:
             documents, scores = documents[saying], scores[saying]
         else:
             documents, scores = self._postings.best(
-                _hashes(query_terms), idf, self._matching.mask, lengths, K1, B, average, least, count
+                _hashes(query_terms), idf, self.matching.mask, lengths, K1, B, self._mean_length, least, count
             )
         return documents[best_first(self._rows, documents, scores, count)].tolist()
 
     def repeating(self, question_terms: Sequence[str]) -> Documents:
         """The prompts among them that say nothing but these terms, `says_only`."""
-        documents = self._matching.documents
+        documents = self.matching.documents
+        if not any(self.frequencies([PROMPT, USER_TURN])):
+            return documents[:0]
         if not self._is_small:  # few remain to be read
             least = int(np.ceil(REPEATS_FROM * len(question_terms)))
-            mask, lengths = self._matching.mask, self._rows.terms.lengths
+            mask, lengths = self.matching.mask, self._rows.terms.lengths
             documents = self._postings.mostly(_hashes(question_terms), mask, lengths, least, ASKED_FROM, BESIDE_TEXT)
         if not len(documents):  # the usual case
             return documents
@@ -184,15 +189,19 @@ class MatchingWords:
     def _count(self, terms: Sequence[str]) -> Iterable[int]:
         if self._is_small:
             return np.count_nonzero(self._terms.counts(terms), axis=0).tolist()
-        return self._postings.frequencies(_hashes(terms), self._matching.mask).tolist()
+        return self._postings.frequencies(_hashes(terms), self.matching.mask).tolist()
 
     @property
     def _is_small(self) -> bool:
         return len(self) <= READ_DIRECTLY
 
     @cached_property
+    def _mean_length(self) -> float:
+        return max(1.0, float(self._rows.terms.lengths[self.matching.documents].mean()))
+
+    @cached_property
     def _terms(self) -> TermRows:
-        return self._rows.terms.rows(self._matching.documents)
+        return self._rows.terms.rows(self.matching.documents)
 
 
 def _hashes(terms: Sequence[str]) -> Hashes:

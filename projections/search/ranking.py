@@ -186,11 +186,21 @@ class Scores:
     lexical: Floats
     """(n,), BM25 over the pool."""
     final: Floats
-    relevance: Floats
     said: Floats
     """(n, terms), how often each document says each distinct term of the query."""
     near: Floats
     """(n, terms), 1 where the document, or one within `WINDOW` places of it, says the term."""
+    traits: Floats
+    """(n, len(TRAITS)), 1 where the document has the trait."""
+
+    @property
+    def relevance(self) -> Floats:
+        """(n,), `final` on 0..1."""
+        return stretched(self.final)
+
+    def having(self, trait: str) -> Floats:
+        """(n,), 1 for each document that has the trait."""
+        return self.traits[:, TRAITS.index(trait)]
 
     def groups(self) -> dict[str, Floats]:
         """What each of GROUPS adds to a document's score, (n,), against the mean of the pool."""
@@ -215,26 +225,30 @@ def score(
     all that the reader can read may be some minutes old, and indexes of the same documents would score differently.
     """
     weights = shipped_weights() if weights is None else weights
-    cues = NO_CUES if mode == "vector" else cues
-    words = () if mode == "vector" else query_terms
-    if NATIVE and len(pool.terms):
-        return _native_score(words, len(query_terms), pool, mode, cues, inside, weights)
-    return _score(words, len(query_terms), pool, mode, cues, inside, weights)
+    without_words = mode == "vector"
+    query = _Query(
+        mode, () if without_words else query_terms, len(query_terms), NO_CUES if without_words else cues, inside
+    )
+    return _native_score(query, pool, weights) if NATIVE and len(pool.terms) else _score(query, pool, weights)
 
 
-def _native_score(
-    words: Sequence[str],
-    number: int,
-    pool: Pool,
-    mode: Mode,
-    cues: Cues,
-    inside: NDArray[np.bool_] | None,
-    weights: Weights,
-) -> Scores:
-    times = Counter(words)
-    author, other = _authors(words, pool)
+class _Query(NamedTuple):
+    """A question to a pool."""
+
+    mode: Mode
+    words: Sequence[str]
+    """Those that documents are compared with; none in vector mode."""
+    number: int
+    """Of all words."""
+    cues: Cues
+    inside: NDArray[np.bool_] | None
+
+
+def _native_score(query: _Query, pool: Pool, weights: Weights) -> Scores:
+    times = Counter(query.words)
+    author, other = _authors(query.words, pool)
     missing = np.empty(0)
-    features, kind, mixed, lexical, final, said, near = native.score(
+    features, kind, mixed, lexical, final, said, near, traits = native.score(
         pool.terms.hashes,
         pool.terms.lengths,
         np.asarray(pool.cosine, np.float64),
@@ -245,31 +259,24 @@ def _native_score(
         missing if pool.importance is None else pool.importance.astype(np.float64),
         author,
         other,
-        np.empty(0, np.bool_) if inside is None else inside,
+        np.empty(0, np.bool_) if query.inside is None else query.inside,
         float(len(pool.names)),
-        MODES.index(mode),
+        MODES.index(query.mode),
         hashed(term.encode() for term in times),
         np.array([*times.values()], np.float64),
-        hashed(term.encode() for term in months(words)),
-        float(number),
-        np.array([getattr(cues, name) for name in CUES], np.float64),
+        hashed(term.encode() for term in months(query.words)),
+        float(query.number),
+        np.array([getattr(query.cues, name) for name in CUES], np.float64),
         hashed(trait.encode() for trait in TRAITS),
         weights.features,
         weights.kind,
     )
-    return Scores(features, kind, mixed, lexical, final, stretched(final), said, near)
+    return Scores(features.T, kind, mixed, lexical, final, said, near, traits.T)
 
 
-def _score(
-    words: Sequence[str],
-    number: int,
-    pool: Pool,
-    mode: Mode,
-    cues: Cues,
-    inside: NDArray[np.bool_] | None,
-    weights: Weights,
-) -> Scores:
+def _score(query: _Query, pool: Pool, weights: Weights) -> Scores:
     """The reference of `native.score`."""
+    mode, words, number, cues, inside = query
     bm25 = PoolBM25(pool.terms, words)
     around = _Surroundings.of(pool)
     lexical = np.asarray(bm25.get_scores(list(words)), np.float64)
@@ -278,7 +285,8 @@ def _score(
     idf = np.array([bm25.idf.get(term, 0.0) for term in bm25.distinct])
     idf = idf / (idf.sum() or 1.0)
     matched = _Matches.of(lexical, pool, mode, contained @ idf, near @ idf)
-    traits: dict[str, Floats] = dict(zip(TRAITS, having(pool.terms, *TRAITS).T, strict=True))
+    has_traits = having(pool.terms, *TRAITS)
+    traits: dict[str, Floats] = dict(zip(TRAITS, has_traits.T, strict=True))
     columns = {
         **_own(matched),
         **_episodes(matched, pool, around, contained, idf),
@@ -291,7 +299,7 @@ def _score(
     first = 1 / (1 + np.exp(-kind @ weights.kind))
     mixed = first * weights.features[0] + (1 - first) * weights.features[1]
     final = np.vecdot(features, mixed)  # not `@`: BLAS sums a row in an order that depends on its place
-    return Scores(features, kind, mixed, lexical, final, stretched(final), bm25.counts, near)
+    return Scores(features, kind, mixed, lexical, final, bm25.counts, near, has_traits)
 
 
 class _Matches(NamedTuple):
@@ -531,8 +539,12 @@ def _authors(query_terms: Sequence[str], pool: Pool) -> tuple[Floats, Floats]:
     of no second one."""
     words = frozenset(query_terms)
     named = other = np.zeros(len(pool.terms))
-    shares = {author: sum(term in words for term in name) / max(1, len(name)) for author, name in pool.names.items()}
-    if pool.author is None or not any(shares.values()):
+    shares = {
+        author: sum(term in words for term in name) / len(name)
+        for author, name in pool.names.items()
+        if not words.isdisjoint(name)
+    }
+    if pool.author is None or not shares:
         return named, other
     for author, share in shares.items():
         named = np.where(pool.author == author, share, named)
@@ -594,6 +606,23 @@ def evidence(
     are nan for a document without the vector. `in_table` (terms,) are those with a static vector, `trust` (terms,)
     is the trust in each term's spelling.
     """
+    trusted = np.broadcast_to(np.asarray(trust, np.float64), len(idf))
+    if not NATIVE:
+        return _evidence(said, near, idf, static, cosine, in_table, trusted)
+    columns = (np.ascontiguousarray(column, np.float64) for column in (trusted, static, cosine))
+    return native.evidence(said, near, idf, in_table, *columns)
+
+
+def _evidence(
+    said: Floats,
+    near: Floats,
+    idf: Floats,
+    static: NDArray[np.floating],
+    cosine: NDArray[np.floating],
+    in_table: NDArray[np.bool_],
+    trust: Floats,
+) -> Floats:
+    """The reference of `native.evidence`."""
     n = len(said)
     anywhere = np.asarray((said > 0).any(axis=0), np.bool_)
     weight, near, new = idf * trust, np.minimum(near, 1.0), idf * ~(in_table | anywhere)

@@ -20,8 +20,8 @@ from ingest.platform.connections import Client, Transaction, past_memory_limit
 from projections.documents.index_entry import IndexEntry
 from projections.search.candidates import OF_ENTRY, DocumentColumns, packed
 from projections.search.columns import Column, hashed_text
-from projections.search.lexical import new_postings
-from projections.search.question import BitMap, Facets, Matching, entry_facets, facet
+from projections.search.lexical import MatchingWords, new_postings
+from projections.search.question import BitMap, Facets, entry_facets, facet
 from projections.search.vectors import VectorIndex
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors, read_entry
 from projections.vectors.static import StaticTable
@@ -75,12 +75,16 @@ class IndexReplica(DocumentColumns):
         self.facets_of: list[tuple[str, ...]] = []
         self.episode_of: dict[str, int] = {}
         self.episodes: list[list[int]] = []
+        self.earlier: Column[np.int32] = Column(np.int32)
+        """The document before each in its episode, -1 for none; a search reads it for some hundred at once."""
+        self.later: Column[np.int32] = Column(np.int32)
+        """The document after each."""
         self.retired_ms: Column[np.int64] = Column(np.int64)
         self.expires_ms: Column[np.int64] = Column(np.int64)
         self.alive = BitMap()
         self.postings = new_postings()
-        self.matching: dict[bytes, Matching] = {}
-        """The documents of filters that were asked last (`embedded.matches`)."""
+        self.matching: dict[bytes, MatchingWords] = {}
+        """The documents of filters that were asked last (`embedded.matches`), and what they say."""
         self.removed = 0
         """Documents removed since it was made or loaded; their words are in its memory until it is compacted."""
         self._holes: set[int] = set()
@@ -192,32 +196,46 @@ class IndexReplica(DocumentColumns):
                 continue
             done.add(episode)
             members = sorted(self.episodes[episode], key=lambda member: rank.get(self.ids[member], len(rank)))
-            self.episodes[episode] = members
-            self.sequence.values[members] = np.arange(len(members), dtype=np.int32)
+            self._set_members(episode, members)
 
     def partition_of(self, name: str) -> int | None:
         """The partition of a document; None when it is not here. Any thread may call this, and nothing else."""
         ordinal = self.ordinal_of.get(name)
         return None if ordinal is None else int(self.partition[ordinal])
 
-    def around(self, ordinals: NDArray[np.int64], distance: int) -> list[int]:
-        """The documents up to `distance` places before and after each in its episode, without itself."""
-        neighbors: list[int] = []
-        episodes: list[int] = self.episode.values[ordinals].tolist()
-        places: list[int] = self.sequence.values[ordinals].tolist()
-        for episode, place in zip(episodes, places, strict=True):
-            if episode >= 0:
-                members = self.episodes[episode]
-                neighbors += members[max(0, place - distance) : place]
-                neighbors += members[place + 1 : place + 1 + distance]
-        return neighbors
+    def around(self, ordinals: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
+        """The documents up to `distance` places before and after each in its episode, without itself, in no order."""
+        neighbors: list[NDArray[np.int32]] = []
+        for column in (self.earlier.values, self.later.values):
+            near: NDArray[Any] = ordinals
+            for _ in range(distance):
+                near = column[near]
+                near = near[near >= 0]
+                neighbors.append(near)
+        return np.concatenate(neighbors).astype(np.int64)
+
+    def link_episodes(self) -> None:
+        """Make `earlier` and `later` of `episodes`."""
+        for column in (self.earlier, self.later):
+            column.extend_to(len(self.ids))
+            column.values[:] = -1
+        for members in self.episodes:
+            self._link_members(members)
+
+    def _link_members(self, members: Sequence[int]) -> None:
+        if members:
+            self.earlier.values[members] = [-1, *members[:-1]]
+            self.later.values[members] = [*members[1:], -1]
+
+    def _set_members(self, episode: int, members: list[int]) -> None:
+        self.episodes[episode] = members
+        self.sequence.values[members] = np.arange(len(members), dtype=np.int32)
+        self._link_members(members)
 
     def _settle(self) -> None:
         # the remaining documents become neighbors, as in an index that never had the removed ones
         for episode in self._holes:
-            members = [member for member in self.episodes[episode] if member in self.alive]
-            self.episodes[episode] = members
-            self.sequence.values[members] = np.arange(len(members), dtype=np.int32)
+            self._set_members(episode, [member for member in self.episodes[episode] if member in self.alive])
         self._holes.clear()
         if self._without_static:
             waiting = [ordinal for ordinal in self._without_static if ordinal in self.alive]
@@ -276,6 +294,7 @@ class IndexReplica(DocumentColumns):
         self.terms.clear(ordinal)
         if (episode := int(self.episode[ordinal])) >= 0:
             self._holes.add(episode)
+            self.earlier[ordinal] = self.later[ordinal] = -1
         self.vectors.remove(ordinal)
         self.tokens.remove(ordinal)
         self.static.remove(ordinal)
@@ -297,7 +316,7 @@ class IndexReplica(DocumentColumns):
 
     def _join_episode(self, ordinal: int, name: str, before: int | None) -> None:
         """Last in its episode; with a new text, in the place there of `before`, the ordinal it had."""
-        episode = place = 0
+        episode, place, earlier, later = -1, 0, -1, -1
         if name:
             episode = self.episode_of.setdefault(name, len(self.episodes))
             if episode == len(self.episodes):
@@ -306,8 +325,16 @@ class IndexReplica(DocumentColumns):
             same = before is not None and int(self.episode[before]) == episode
             place = int(self.sequence[before]) if before is not None and same else len(members)
             members[place : place + 1] = [ordinal]
-        self.episode.append(episode if name else -1)
+            if place > 0:
+                earlier = members[place - 1]
+                self.later[earlier] = ordinal
+            if place + 1 < len(members):
+                later = members[place + 1]
+                self.earlier[later] = ordinal
+        self.episode.append(episode)
         self.sequence.append(place)
+        self.earlier.append(earlier)
+        self.later.append(later)
 
 
 ENTRIES_A_READ = 32

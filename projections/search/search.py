@@ -13,7 +13,15 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ingest.platform.tracing import span
-from projections.search.candidates import Candidates, DocumentColumns, Meaning, best_first, corrected, cosines_of
+from projections.search.candidates import (
+    Candidates,
+    DocumentColumns,
+    Meaning,
+    best_first,
+    by_id,
+    corrected,
+    cosines_of,
+)
 from projections.search.columns import TermRows, ascending, hashed
 from projections.search.cues import (
     DATE_TERMS,
@@ -73,23 +81,33 @@ def hits(
 
     With `digits` all figures are rounded. `sure` is their confidence, `are_likely` (n,) which are returned by default.
     """
+    chosen = np.fromiter(places, np.int64)
+    ordinals: list[int] = documents[chosen].tolist()
+    # figures are rounded as arrays: for each of some hundred alone, it would take longer than the search for words
+    figures = np.array([scores[chosen], *(part[chosen] for part in parts.values())], np.float64).T
+    figures = figures if digits is None else np.round(figures, digits)
 
-    def figure(value: Any) -> float:
-        return float(value) if digits is None else round(float(value), digits)
+    def sureness(column: Floats | None) -> list[float | None]:
+        return [None] * len(chosen) if column is None else np.round(column[chosen], CONFIDENCE_DIGITS).tolist()
 
+    answers = sureness(None if sure is None else sure.answers)
+    answerable = sureness(None if sure is None else sure.answerable)
+    is_likely = [True] * len(chosen) if are_likely is None else are_likely[chosen].tolist()
     return [
         Hit(
             id=rows.ids[ordinal],
             partition=int(rows.partition[ordinal]),
             kind=KINDS.get(rows.ids[ordinal].partition("_")[0], "summary"),
-            score=figure(scores[row]),
-            explain={name: figure(part[row]) for name, part in parts.items() if part[row] == part[row]},
-            confidence=None if sure is None else round(float(sure.answers[row]), CONFIDENCE_DIGITS),
-            answerable=None if sure is None else round(float(sure.answerable[row]), CONFIDENCE_DIGITS),
+            score=row[0],
+            explain={name: value for name, value in zip(parts, row[1:], strict=True) if value == value},
+            confidence=confidence,
+            answerable=answerability,
             terms=terms,
-            likely=are_likely is None or bool(are_likely[row]),
+            likely=likely,
         )
-        for row, ordinal in ((row, int(documents[row])) for row in places)
+        for ordinal, row, confidence, answerability, likely in zip(
+            ordinals, figures.tolist(), answers, answerable, is_likely, strict=True
+        )
     ]
 
 
@@ -138,8 +156,8 @@ def fused(candidates: Candidates, question: Question) -> list[Hit]:
     query_words = terms(question.text)
     documents, pool = pool_of(candidates, question, query_words)
     distinct_terms = list(dict.fromkeys(query_words))[:MAX_QUERY_TERMS]
-    said = pool.terms.counts(distinct_terms).sum(axis=0)
-    unsaid = [term for term, times in zip(distinct_terms, said, strict=True) if not times]
+    frequencies, _ = candidates.frequencies(distinct_terms)
+    unsaid = [term for term, documents_saying in zip(distinct_terms, frequencies, strict=True) if not documents_saying]
     query_terms = corrected(candidates, query_words, unsaid)
     if query_terms != query_words:
         documents, pool = pool_of(candidates, question, query_terms)
@@ -164,7 +182,8 @@ def _ranked(
     final = scores.final + measured.first_of_time + measured.whole
     # weights
     relevance = stretched(final)
-    tool, echo = tool_weight(cues, pool.terms), echo_weight(cues, scores.said, pool.terms)
+    tool = tool_weight(cues, scores.having(TOOL_OUTPUT))
+    echo = echo_weight(cues, scores.said, pool.terms.lengths, scores.having(PROMPT))
     weighed, weights = _weigh(rows, question, relevance * tool * echo, documents)
     # order
     fold = question.fold and not cues.several  # a question that counts needs each of them
@@ -363,7 +382,7 @@ def _confidences(
     if not measured.in_table.any():
         by_words = confidence_by_words(distinct_terms, measured.near, measured.idf)
         return Confidence(by_words, by_words)
-    first = [pool.terms.beginning(place, DATE_TERMS, READ_FOR_LANGUAGE) for place in order[:FIRST]]
+    first = pool.terms.beginnings(order[:FIRST], DATE_TERMS, READ_FOR_LANGUAGE)
     if lengths := [len(hashes) for hashes in first if len(hashes)]:
         in_table = np.add.reduceat(table.knows(np.concatenate(first)).astype(np.int64), np.cumsum([0, *lengths[:-1]]))
         if np.mean(in_table / lengths) < KNOWN_FROM:
@@ -396,8 +415,7 @@ def pool_of(candidates: Candidates, question: Question, query_terms: Sequence[st
     with span("search by vectors"):
         near = [some.by_meaning(meaning, CANDIDATES).documents for some in every]
     best = ascending(*(np.array(some, np.int64) for some in said), *near)
-    places: list[int] = ascending(best, candidates.beside(best, REACH)).tolist()
-    documents = np.array(sorted(places, key=rows.ids.__getitem__), np.int64)
+    documents = by_id(rows, ascending(best, candidates.beside(best, REACH)))
     pool = Pool(
         terms=rows.terms.rows(documents),
         cosine=cosines_of(rows.vectors, meaning.vector, documents),

@@ -354,9 +354,9 @@ def _distinct(documents: TermRows, places: Sequence[int], limit: int) -> list[Di
     distinct_results: list[Distinct] = []
     said: list[frozenset[int]] = []
     having: defaultdict[int, list[int]] = defaultdict(list)
-    for place in places:
-        # without its date: said again on another day, it is still the same
-        terms = frozenset(documents.beginning(place, DATE_TERMS, TERMS).tolist())
+    # without their dates: said again on another day, it is still the same
+    for place, row in zip(places, documents.beginnings(places, DATE_TERMS, TERMS), strict=True):
+        terms = frozenset(row.tolist())
         smallest = sorted(terms)[:SMALLEST]
         near = sorted({number for hashed in smallest for number in having[hashed]})
         same = next((number for number in near if _alike(terms, said[number])), None)

@@ -209,6 +209,7 @@ def load(
     index.authors, index.episodes = texts.authors, texts.episodes
     index.author_of = {name: place for place, name in enumerate(texts.authors)}
     index.episode_of = {name: place for place, name in enumerate(texts.episode_names)}
+    index.link_episodes()
     index.facets, index.alive = Facets.load(texts.facets), BitMap.deserialize(texts.alive)
     if not has_static:
         index.embed_terms(ordinals(index.alive))
@@ -341,6 +342,7 @@ def compacted(
     numbers: list[int] = episodes.tolist()
     fresh.episode_of = {names[number]: new for new, number in enumerate(numbers)}
     fresh.episodes = [[fresh.ordinal_of[index.ids[member]] for member in index.episodes[number]] for number in numbers]
+    fresh.link_episodes()
     outside = fresh.episode.values < 0
     fresh.episode = Column.of(np.where(outside, -1, np.searchsorted(episodes, fresh.episode.values)).astype(np.int32))
     if without_vectors_for is None:

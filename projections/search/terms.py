@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 import threading
 import unicodedata
 from collections import Counter
@@ -10,6 +11,7 @@ from datetime import date
 from functools import lru_cache
 from itertools import chain, islice
 
+import numpy as np
 import Stemmer
 
 from projections.compression.words import MOST_KEPT, PerWord
@@ -243,7 +245,7 @@ def stretch_in_python(text: str, query_terms: Sequence[str], limit: int) -> tupl
 def _best_place(text: str, query_terms: Sequence[str], limit: int) -> int:
     """Where the stretch of text begins that says the most different terms, the rarer ones before the others."""
     matches: list[tuple[int, str]] = []
-    lowered = text.lower() if text.isascii() else "".join(map(_folded, text))
+    lowered = text.lower() if text.isascii() else folded(text)
     for term in dict.fromkeys(query_terms[:MOST_WORDS]):
         # "policies" and "policy" are both stemmed to "polici"
         stem = term[:-1] if len(term) > 4 and term[-1] in "iy" else term
@@ -269,6 +271,17 @@ def _best_place(text: str, query_terms: Sequence[str], limit: int) -> int:
     return best
 
 
-@lru_cache(maxsize=20_000)
-def _folded(letter: str) -> str:
+_FOLDED = np.zeros(sys.maxunicode + 1, np.uint32)
+"""Of each letter that was met, its fold; the rest takes no memory."""
+
+
+def folded(text: str) -> str:
+    """The folds of all letters, a letter each."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    for code in {*codes[_FOLDED[codes] == 0].tolist()}:
+        _FOLDED[code] = ord(folded_letter(chr(code)))
+    return _FOLDED[codes].tobytes().decode("utf-32-le", "surrogatepass")
+
+
+def folded_letter(letter: str) -> str:
     return (unicodedata.normalize("NFKD", letter)[:1].casefold()[:1] if letter.isalnum() else "") or letter

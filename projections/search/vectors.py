@@ -44,6 +44,7 @@ LINKED_AT_ONCE = 32
 """Vectors that join between two checks of the clock: about 8 ms at 384 dimensions, 4 at 128."""
 _ROWS_AT_ONCE = 50_000
 _LARGEST, _LARGEST_ASKED = 127, 32_767
+_SMALLEST = np.float32(1e-30)
 
 
 def quantized(rows: NDArray[Any]) -> tuple[Bytes, Floats]:
@@ -61,15 +62,16 @@ def quantized(rows: NDArray[Any]) -> tuple[Bytes, Floats]:
 def _quantized(rows: Floats) -> tuple[Bytes, Floats]:
     """The reference of `native.quantize`."""
     largest = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
-    packed = np.rint(rows * (np.float32(_LARGEST) / np.where(largest > 0, largest, 1))).astype(np.int8)
+    packed = np.rint(rows * (np.float32(_LARGEST) / np.where(largest > _SMALLEST, largest, 1))).astype(np.int8)
     lengths = np.sqrt((packed.astype(np.int64) ** 2).sum(axis=1))
     return packed, (1 / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
 
-def quantized_query(query: Floats) -> tuple[NDArray[np.int16], float]:
+def _quantized_query(query: Floats) -> tuple[NDArray[np.int16], float]:
     """(dimensions,) int16, and the scale of its components."""
+    query = np.nan_to_num(query, posinf=0.0, neginf=0.0)
     largest = float(np.abs(query).max(initial=0.0))
-    scale = largest / _LARGEST_ASKED if largest else 1.0
+    scale = largest / _LARGEST_ASKED if largest > _SMALLEST else 1.0
     return np.rint(query / scale).astype(np.int16), scale
 
 
@@ -210,11 +212,12 @@ class VectorIndex:
         """
         if not self.dimensions:
             return np.full(len(documents), np.nan, np.float32)
-        components, scale = quantized_query(query)
-        columns = self._matrix.values, self._scale.values, self._first.values, self._count.values
-        if NATIVE:
-            return native.cosines(*columns, documents, components, scale)
-        return _cosines(*columns, documents, components, scale)
+        cosines = native.cosines if NATIVE else _cosines
+        return cosines(*self._columns, documents, query)
+
+    @property
+    def _columns(self) -> tuple[Bytes, Floats, NDArray[np.int64], NDArray[np.int32]]:
+        return self._matrix.values, self._scale.values, self._first.values, self._count.values
 
     def max_similarity(self, query: NDArray[np.int8], documents: NDArray[np.int64]) -> NDArray[np.float64]:
         """For vectors of tokens, int8: of each token of a query the best product with a token of a document; their
@@ -239,14 +242,10 @@ class VectorIndex:
 
         So the caller orders equal ones by something other than this replica's ordinals.
         """
-        documents = self._worth_scoring(query, matching, count)
-        scores = self.cosine(query, documents)
-        scored = np.flatnonzero(~np.isnan(scores))
-        if len(scored) > count > 0:
-            least = np.partition(scores[scored], len(scored) - count)[len(scored) - count]
-            scored = scored[scores[scored] >= least]
-        best = scored[np.argsort(-scores[scored], kind="stable")] if count > 0 else scored[:0]
-        return documents[best], scores[best]
+        if not self.dimensions or count <= 0:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        nearest = native.nearest if NATIVE else _nearest
+        return nearest(*self._columns, self._worth_scoring(query, matching, count), query, count)
 
     def without(self, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of the documents have no vector (yet): `(n,) bool`."""
@@ -365,21 +364,40 @@ def _cosines(
     first: NDArray[np.int64],
     count: NDArray[np.int32],
     documents: NDArray[np.int64],
-    query: NDArray[np.int16],
-    query_scale: float,
+    query: Floats,
 ) -> Floats:
     """The reference of `native.cosines`."""
+    components, query_scale = _quantized_query(query)
     cosines = np.full(len(documents), np.nan, np.float32)
     places, rows = _rows_of(first, count, documents)
     best = np.full(len(documents), -np.inf, np.float32)
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         part = rows[start : start + _ROWS_AT_ONCE]
-        sums = matrix[part].astype(np.float64) @ query.astype(np.float64)  # whole numbers below 2^53: exact
+        sums = matrix[part].astype(np.float64) @ components.astype(np.float64)  # whole numbers below 2^53: exact
         scores = (sums * scale[part] * query_scale).astype(np.float32)
         np.maximum.at(best, places[start : start + _ROWS_AT_ONCE], scores)
     scored = np.isfinite(best)
     cosines[scored] = best[scored]
     return cosines
+
+
+def _nearest(
+    matrix: Bytes,
+    scale: Floats,
+    first: NDArray[np.int64],
+    count: NDArray[np.int32],
+    documents: NDArray[np.int64],
+    query: Floats,
+    most: int,
+) -> tuple[NDArray[np.int64], Floats]:
+    """The reference of `native.nearest`."""
+    scores = _cosines(matrix, scale, first, count, documents, query)
+    scored = np.flatnonzero(~np.isnan(scores))
+    if len(scored) > most:
+        least = np.partition(scores[scored], len(scored) - most)[len(scored) - most]
+        scored = scored[scores[scored] >= least]
+    best = scored[np.argsort(-scores[scored], kind="stable")]
+    return documents[best], scores[best]
 
 
 def _sign_codes(matrix: Bytes, mean: Floats) -> Codes:

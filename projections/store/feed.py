@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, msgpack
 
-from ingest.log.position import START, Position
+from ingest.log.position import Position
 from projections.documents.document import Searched, index_entry, searchable_text
 from projections.documents.index_entry import IndexEntry
 from projections.documents.observations import Observation
@@ -124,7 +124,7 @@ def to_embed(changes: Changes, position: Position) -> Iterable[tuple[str, float]
 
 def queue_place(document: Searched) -> float:
     """The place of a document in the embedding queue."""
-    return place(urgency(document), Position.parse(document.position or str(START)).ms)
+    return place(urgency(document), int(document.position.partition("-")[0] or 0))
 
 
 def urgency(document: Searched) -> Urgency:

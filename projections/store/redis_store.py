@@ -142,13 +142,14 @@ class RedisStore:
         # one command for all texts and one for all deletions: packing each command took most of the time of a save
         texts: dict[str, bytes] = {}
         deleted: list[str] = []
+        begin = self.keys.doc("")
         for name, (before, after) in documents.items():
             if isinstance(before, Row) and not isinstance(after, Row):
                 deleted.append(self.keys.row(name))
             if isinstance(after, Row):
                 queue_row(after, self.keys.row_pk(name), pipe)
             elif after is not None:
-                texts[self.keys.doc(name)] = encode(after)
+                texts[begin + name] = encode(after)
             elif not isinstance(before, Row):
                 deleted.append(self.keys.doc(name))
         if texts:

@@ -398,7 +398,7 @@ async def test_every_document_gets_its_own_vector(
         vectors = await replica.in_index_thread(cosines, replica.index, probe)
     expected = {name: float(HashEmbedder.vector(text) @ probe) for name, text in texts.items()}
     assert vectors.keys() == expected.keys()
-    assert all(abs(vectors[name] - expected[name]) < 1e-2 for name in vectors)
+    assert all(abs(vectors[name] - expected[name]) < 5e-3 for name in vectors)
 
 
 async def test_a_long_document_has_a_vector_for_each_part(pen: Pen, queue: EmbeddingQueue, open_replica: OpenReplica):

@@ -15,7 +15,7 @@ from ingest.commands.parse import parse_batch, parse_json, parse_object
 from ingest.errors import CommandRejected
 from ingest.ids import EventId
 from ingest.names import DATA_NOT_INSTRUCTIONS, header_name, inert, marked, nfc, with_nfc
-from ingest.patterns import AT_ONCE, MAX_PATTERN_CHARS, compiled, found_in, which_match
+from ingest.patterns import AT_ONCE, MAX_PATTERN_CHARS, compiled, found_in, which_match, which_occur
 from mcp_gateway import lenient
 from projections.queries.recall import RecallRequest
 from projections.search.question import Filter, facet
@@ -186,3 +186,10 @@ def test_text_with_half_a_surrogate_pair_is_searched():
 def test_patterns_match_whether_or_not_they_need_a_word(usual: bytes, text: bytes, matching: list[int]):
     patterns = ["(?i)token: [a-z]{4}", "[0-9]{8}", *(rf"\bword{number}-[0-9]" for number in range(2 * AT_ONCE))]
     assert which_match(patterns, usual)(text) == matching
+
+
+@pytest.mark.parametrize(
+    ("text", "occur"), [("", []), ("a (b) [c", [0, 1]), ("[[c]", [1]), ("b", []), ("\ud800 \u6307\u4ee4 a (b)", [0, 2])]
+)
+def test_words_that_occur_are_not_patterns(text: str, occur: list[int]):
+    assert sorted(which_occur(["(b)", "[c", "\u6307\u4ee4"])(text)) == occur

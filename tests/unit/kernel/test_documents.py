@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from projections.kernel.module import NATIVE, native
-from projections.search.columns import TermRows, hashed_text
+from projections.search.columns import TermColumn, TermRows, hashed_text
 from projections.search.similarity import (
     _distinct,  # pyright: ignore[reportPrivateUsage]
     distinct,
@@ -32,6 +32,25 @@ def test_how_often_documents_say_terms(size: int, wanted: int, seed: int):
     hashes = hashed_text(" ".join(terms))
     expected = documents._counts(hashes)  # pyright: ignore[reportPrivateUsage]
     assert documents.counts(terms).tolist() == expected.tolist()
+
+
+@given(size=st.integers(0, 20), wanted=st.integers(0, 3), last=st.integers(0, 4), seed=SEEDS)
+def test_which_documents_say_terms_in_order(size: int, wanted: int, last: int, seed: int):
+    dice = np.random.default_rng(seed)
+    documents, terms = random_documents(dice, size), dice.choice(WORDS[:3], wanted).tolist()
+    expected = documents._in_order(hashed_text(" ".join(terms)), last)  # pyright: ignore[reportPrivateUsage]
+    assert documents.in_order(terms, last).tolist() == expected.tolist()
+
+
+@given(size=st.integers(1, 20), asked=st.integers(0, 30), seed=SEEDS)
+def test_the_terms_of_some_documents_of_a_column(size: int, asked: int, seed: int):
+    dice = np.random.default_rng(seed)
+    column = TermColumn.made_of(random_documents(dice, size))
+    column.clear(int(dice.integers(0, size)))
+    ordinals = dice.integers(0, size, asked)
+    rows, expected = column.rows(ordinals), column._rows(ordinals)  # pyright: ignore[reportPrivateUsage]
+    assert rows.hashes.tolist() == expected.hashes.tolist()
+    assert rows.lengths.tolist() == expected.lengths.tolist()
 
 
 @given(size=st.integers(1, 40), limit=st.integers(0, 12), seed=SEEDS)
@@ -64,5 +83,7 @@ def test_terms_that_do_not_match_their_lengths_are_refused():
     terms, lengths = hashed_text("one two"), np.array([1, 2])
     with pytest.raises(ValueError, match="too few terms"):
         native.count_terms(terms, lengths, terms)
+    with pytest.raises(ValueError, match="not in the column"):
+        native.rows_of(terms, np.array([1]), np.array([2]), np.array([0]))
     with pytest.raises(ValueError, match="not in the pool"):
         native.distinct(terms, np.array([1, 1]), np.array([2]), 1, 0.97, 3, 1_000, 3)

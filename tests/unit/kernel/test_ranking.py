@@ -14,8 +14,11 @@ from projections.search.ranking import (
     FEATURES,
     MODES,
     Pool,
+    _evidence,  # pyright: ignore[reportPrivateUsage]
     _native_score,  # pyright: ignore[reportPrivateUsage]
+    _Query,  # pyright: ignore[reportPrivateUsage]
     _score,  # pyright: ignore[reportPrivateUsage]
+    evidence,
     shipped_weights,
 )
 
@@ -53,11 +56,23 @@ def test_features_and_scores(size: int, words: int, mode: Any, seed: int):
     query: list[str] = [] if mode == "vector" else dice.choice([*VOCABULARY, "unsaid"], words).tolist()
     cues = Cues(*(dice.random(len(Cues._fields)) < 0.5).tolist())
     inside = dice.random(size) < 0.5 if dice.random() < 0.5 else None
-    given = query, words, pool, mode, cues, inside, shipped_weights()
+    given = _Query(mode, query, words, cues, inside), pool, shipped_weights()
     native, reference = _native_score(*given), _score(*given)
     for column, name in enumerate(FEATURES):
         np.testing.assert_allclose(
             native.features[:, column], reference.features[:, column], rtol=1e-9, atol=1e-9, err_msg=name
         )
-    for name in ("kind", "weights", "lexical", "final", "relevance", "said", "near"):
+    for name in ("kind", "weights", "lexical", "final", "relevance", "said", "near", "traits"):
         np.testing.assert_allclose(getattr(native, name), getattr(reference, name), rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+@given(size=st.integers(0, 20), terms=st.integers(0, 60), seed=st.integers(0, 2**32 - 1))
+def test_what_speaks_for_each_document(size: int, terms: int, seed: int):
+    """Of short and long questions, of rare, unknown and corrected words, without some vectors."""
+    dice = np.random.default_rng(seed)
+    said = dice.choice([0.0, 0.0, 1.0, 3.0], (size, terms))
+    near = np.maximum(said, dice.choice([0.0, 1.0], (size, terms)))
+    idf = dice.choice([0.0, 0.5, 2.0], terms)
+    static, cosine = (dice.choice([0.1, 0.7, np.nan], size) for _ in range(2))
+    given = said, near, idf, static, cosine, dice.random(terms) < 0.7, dice.choice([0.5, 1.0], terms)
+    np.testing.assert_allclose(evidence(*given), _evidence(*given), rtol=1e-9, atol=1e-12)

@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 from projections.kernel.module import NATIVE, native
 from projections.search.vectors import (
     _cosines,  # pyright: ignore[reportPrivateUsage]
+    _nearest,  # pyright: ignore[reportPrivateUsage]
     _nearest_codes,  # pyright: ignore[reportPrivateUsage]
     _quantized,  # pyright: ignore[reportPrivateUsage]
     quantized,
-    quantized_query,
 )
 
 pytestmark = pytest.mark.skipif(not NATIVE, reason="mnemolog-kernel is not installed")
 SEEDS = st.integers(0, 2**32 - 1)
+PARTS = 0.1, 0.8, 0.08, 0.01, 0.01
 
 
 @given(rows=st.integers(0, 20), width=st.integers(1, 400), seed=SEEDS)
@@ -31,23 +32,25 @@ def test_quantized_rows(rows: int, width: int, seed: int):
     assert np.allclose(lengths[packed.any(axis=1)], 1, atol=5e-3)
 
 
-@given(documents=st.integers(1, 40), width=st.integers(1, 400), seed=SEEDS)
-def test_cosines(documents: int, width: int, seed: int):
-    """Of documents with no, one or several vectors, some of them asked twice, or unknown."""
+@given(documents=st.integers(1, 40), width=st.integers(1, 400), most=st.integers(1, 100), seed=SEEDS)
+def test_cosines(documents: int, width: int, most: int, seed: int):
+    """Of documents with no, one or several vectors, some of them equal, asked twice, or unknown."""
     dice = np.random.default_rng(seed)
     count = dice.integers(0, 4, documents).astype(np.int32)
     first = (np.cumsum(count) - count).astype(np.int64)
-    matrix, scale = quantized(dice.standard_normal((int(count.sum()), width)))
-    query, query_scale = quantized_query(dice.standard_normal(width).astype(np.float32))
+    matrix, scale = quantized(dice.standard_normal((3, width))[dice.integers(0, 3, int(count.sum()))])
+    query = (dice.standard_normal(width) * dice.choice([0, 1, 1e-3, np.nan, np.inf], width, p=PARTS)).astype(np.float32)
     asked = dice.integers(0, documents + 3, 2 * documents)
-    columns = matrix, scale, first, count, asked, query, query_scale
+    columns = matrix, scale, first, count, asked, query
     np.testing.assert_array_equal(native.cosines(*columns), _cosines(*columns))
+    for compiled, expected in zip(native.nearest(*columns, most), _nearest(*columns, most), strict=True):
+        np.testing.assert_array_equal(compiled, expected)
 
 
 def test_the_largest_numbers_do_not_overflow():
-    matrix, query = np.full((1, 4_096), -127, np.int8), np.full(4_096, -32_767, np.int16)
+    matrix, query = np.full((1, 4_096), -127, np.int8), np.full(4_096, -32_767, np.float32)
     one = np.ones(1, np.float32), np.zeros(1, np.int64), np.ones(1, np.int32), np.zeros(1, np.int64)
-    assert native.cosines(matrix, *one, query, 1.0).tolist() == [np.float32(127 * 32_767 * 4_096)]
+    assert native.cosines(matrix, *one, query).tolist() == [np.float32(127 * 32_767 * 4_096)]
 
 
 @given(rows=st.integers(0, 60), width=st.integers(1, 200), seed=SEEDS)
@@ -71,15 +74,15 @@ def test_the_nearest_codes(rows: int, words: int, most: int, seed: int):
 
 
 def test_arrays_that_do_not_fit_together_are_refused():
-    matrix, query, one = np.zeros((3, 8), np.int8), np.zeros(8, np.int16), np.zeros(1, np.int64)
+    matrix, query, one = np.zeros((3, 8), np.int8), np.zeros(8, np.float32), np.zeros(1, np.int64)
     scale, count = np.ones(3, np.float32), np.ones(1, np.int32)
     for asked, first, reason in (
-        (np.zeros(9, np.int16), one, "another width"),
+        (np.zeros(9, np.float32), one, "another width"),
         (query, np.array([3]), "not in the matrix"),
         (query, np.array([-1]), "not in the matrix"),
         (query, np.zeros(2, np.int64), "the same documents"),
     ):
         with pytest.raises(ValueError, match=reason):
-            native.cosines(matrix, scale, first, count, one, asked, 1.0)
+            native.cosines(matrix, scale, first, count, one, asked)
     with pytest.raises(ValueError, match="needs a document"):
         native.nearest_codes(np.zeros((3, 2), np.uint64), one, np.ones(1, np.bool_), np.zeros(2, np.uint64), 1)

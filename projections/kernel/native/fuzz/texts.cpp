@@ -1,10 +1,7 @@
 // `texts [inputs] [seed]`: made-up texts through every function that reads texts, built with sanitizers. It says nothing
 // of what they find (tests/unit/kernel compares that), only that they stay within bounds, end, and give parts of a text.
-#include <cstdio>
-#include <cstdlib>
-#include <random>
-
 #include "../src/text.h"
+#include "dice.h"
 
 namespace {
 
@@ -92,56 +89,44 @@ constexpr std::string_view kPieces[] = {"the",
                                         "=",
                                         "qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq"};
 
-class Dice {
-public:
-    explicit Dice(std::uint64_t seed) : engine_(seed) {}
-    std::size_t below(std::size_t limit) { return engine_() % limit; }
-    std::string text() {
-        std::string made;
-        const std::size_t pieces = below(below(8) ? 24 : 400);
-        for (std::size_t piece = 0; piece < pieces; ++piece) {
-            if (below(5)) {
-                made += kPieces[below(std::size(kPieces))];
-            } else {
-                made.append(1 + below(below(9) ? 2 : 150), static_cast<char>(below(128)));
-            }
+std::string made_text(Dice& dice) {
+    std::string made;
+    const std::size_t pieces = dice.below(dice.below(8) ? 24 : 400);
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+        if (dice.below(5)) {
+            made += dice.one_of(kPieces);
+        } else {
+            made.append(1 + dice.below(dice.below(9) ? 2 : 150), static_cast<char>(dice.below(128)));
         }
-        return made;
     }
+    return made;
+}
 
-private:
-    std::mt19937_64 engine_;
-};
-
-void require(bool holds, const std::string& text) {
-    if (holds) return;
-    std::fprintf(stderr, "a result is not within the text:\n%s\n", text.c_str());
-    std::abort();
+void check(bool holds, const std::string& text) {
+    require(holds, "a result is not within the text:", text.c_str());
 }
 
 void read(Dice& dice, Terms& terms, IndexTerms& index, const Names& names) {
     // of exactly the text's size, so that a look behind its end is noticed
-    const std::string made = dice.text();
+    const std::string made = made_text(dice);
     const std::vector<char> letters(made.begin(), made.end());
     const std::string_view text(letters.data(), letters.size());
     terms.of(text);
     index.read(text);
-    require(index.times().size() <= 16, made);
+    check(index.times().size() <= 16, made);
     const std::size_t at_most = dice.below(30);
-    require(names.paths(text, at_most).size() <= at_most && names.concepts(text, at_most).size() <= at_most, made);
-    for (const Span fact : names.facts(text, at_most)) require(fact.start < fact.end && fact.end <= text.size(), made);
+    check(names.paths(text, at_most).size() <= at_most && names.concepts(text, at_most).size() <= at_most, made);
+    for (const Span fact : names.facts(text, at_most)) check(fact.start < fact.end && fact.end <= text.size(), made);
     names.is_weighty(text);
     const std::size_t limit = 2 + dice.below(300);
     if (text.size() <= limit) return;
-    const Span part = stretch(text, {"polici", "run", "", std::string(kPieces[dice.below(std::size(kPieces))])}, limit);
-    require(part.start <= part.end && part.end <= text.size() && part.end - part.start <= limit, made);
+    const Span part = stretch(text, {"polici", "run", "", std::string(dice.one_of(kPieces))}, limit);
+    check(part.start <= part.end && part.end <= text.size() && part.end - part.start <= limit, made);
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
-    const long inputs = count > 1 ? std::atol(arguments[1]) : 1'000'000;
-    Dice dice(count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 1);
     Terms terms({"the", "is", "it", "in", "me"}, {"is"});
     IndexTerms index(terms, {{"the", "is", "it", "in"},
                              {"week"},
@@ -151,6 +136,5 @@ int main(int count, char** arguments) {
                              {"last ", " ago", "yesterday"},
                              {"+i", "+when", "+ask", "+num"}});
     const Names names({{"the"}, {"is"}, {"fixed"}, {"read", "bash"}, {"py"}, {".env"}, {"iVBORw0KGgo"}});
-    for (long input = 0; input < inputs; ++input) read(dice, terms, index, names);
-    std::printf("%ld texts\n", inputs);
+    return run(count, arguments, "texts", [&](Dice& dice) { read(dice, terms, index, names); });
 }

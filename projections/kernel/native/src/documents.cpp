@@ -21,7 +21,18 @@ private:
     std::array<std::uint64_t, 64> bits_{};
 };
 
+// Terms that are compared with every term of a document, four at a time; of more, most terms are ruled out first.
+constexpr std::size_t kCompared = 12;
+
 using Terms = std::vector<std::uint32_t>;  // distinct, ascending
+
+Terms counted_terms(std::span<const std::uint32_t> row, const Repeats& repeats) {
+    const std::size_t counted = std::min(row.size() - std::min(row.size(), repeats.without_last), repeats.most_terms);
+    Terms terms(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(counted));
+    std::sort(terms.begin(), terms.end());
+    terms.erase(std::unique(terms.begin(), terms.end()), terms.end());
+    return terms;
+}
 
 std::size_t shared(const Terms& terms, const Terms& other) {
     std::size_t count = 0;
@@ -49,13 +60,31 @@ std::vector<double> count_terms(const Documents& documents, std::span<const std:
     for (std::size_t document = 0; document < documents.lengths.size(); ++document) {
         const auto row = documents.terms.subspan(start, static_cast<std::size_t>(documents.lengths[document]));
         start += row.size();
+        double* count = counts.data() + document * wanted.size();
+        if (wanted.size() <= kCompared) {
+            for (std::size_t column = 0; column < wanted.size(); ++column)
+                count[column] = static_cast<double>(std::count(row.begin(), row.end(), wanted[column]));
+            continue;
+        }
         for (const std::uint32_t term : row) {
             if (!maybe.has(term)) continue;
-            for (std::size_t column = 0; column < wanted.size(); ++column)
-                counts[document * wanted.size() + column] += wanted[column] == term;
+            for (std::size_t column = 0; column < wanted.size(); ++column) count[column] += wanted[column] == term;
         }
     }
     return counts;
+}
+
+std::vector<std::uint8_t> say_in_order(const Documents& documents, std::span<const std::uint32_t> wanted,
+                                       std::size_t without_last) {
+    std::vector<std::uint8_t> say(documents.lengths.size());
+    std::size_t start = 0;
+    for (std::size_t document = 0; document < say.size(); ++document) {
+        const auto length = static_cast<std::size_t>(documents.lengths[document]);
+        const auto row = documents.terms.subspan(start, length - std::min(length, without_last));
+        start += length;
+        say[document] = !wanted.empty() && std::search(row.begin(), row.end(), wanted.begin(), wanted.end()) != row.end();
+    }
+    return say;
 }
 
 std::vector<std::int64_t> distinct(const Documents& documents, std::span<const std::int64_t> places, std::size_t limit,
@@ -69,11 +98,7 @@ std::vector<std::int64_t> distinct(const Documents& documents, std::span<const s
     for (const std::int64_t place : places) {
         const auto document = static_cast<std::size_t>(place);
         const auto length = static_cast<std::size_t>(documents.lengths[document]);
-        const std::size_t counted = std::min(length - std::min(length, repeats.without_last), repeats.most_terms);
-        const auto row = documents.terms.subspan(starts[document], counted);
-        Terms terms(row.begin(), row.end());
-        std::sort(terms.begin(), terms.end());
-        terms.erase(std::unique(terms.begin(), terms.end()), terms.end());
+        Terms terms = counted_terms(documents.terms.subspan(starts[document], length), repeats);
         const std::span smallest(terms.data(), std::min(terms.size(), repeats.smallest));
         std::set<std::size_t> near;
         for (const std::uint32_t term : smallest)
@@ -82,9 +107,12 @@ std::vector<std::int64_t> distinct(const Documents& documents, std::span<const s
         const auto same = std::find_if(near.begin(), near.end(), [&](std::size_t result) {
             return alike(terms, said[result], repeats.same_from);
         });
-        if (same == near.end() && said.size() == limit) break;
-        results.push_back(static_cast<std::int64_t>(same == near.end() ? said.size() : *same));
-        if (same != near.end()) continue;
+        if (same != near.end()) {
+            results.push_back(static_cast<std::int64_t>(*same));
+            continue;
+        }
+        if (said.size() == limit) break;
+        results.push_back(static_cast<std::int64_t>(said.size()));
         for (const std::uint32_t term : smallest) having[term].push_back(said.size());
         said.push_back(std::move(terms));
     }

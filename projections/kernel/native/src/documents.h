@@ -16,6 +16,10 @@ struct Documents {
 // (documents, wanted): how often each document says each of the wanted terms.
 std::vector<double> count_terms(const Documents& documents, std::span<const std::uint32_t> wanted);
 
+// For each document, whether it says these terms one right after the other, before its last `without_last`.
+std::vector<std::uint8_t> say_in_order(const Documents& documents, std::span<const std::uint32_t> wanted,
+                                       std::size_t without_last);
+
 // Which documents repeat an earlier one.
 struct Repeats {
     double same_from;          // Jaccard similarity of the distinct terms from which one repeats another

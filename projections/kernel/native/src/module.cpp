@@ -81,19 +81,31 @@ Vectors vectors_of(const Matrix<std::int8_t>& matrix, const Column<float>& scale
     return {matrix.data(), scale.data(), matrix.shape(0), matrix.shape(1), span_of(first), span_of(count)};
 }
 
-NewColumn<float> cosines(Matrix<std::int8_t> matrix, Column<float> scale, Column<std::int64_t> first,
-                         Column<std::int32_t> count, Column<std::int64_t> documents, Column<std::int16_t> query,
-                         double query_scale) {
-    const Vectors vectors = vectors_of(matrix, scale, first, count);
+std::vector<float> products(const Vectors& vectors, const Column<std::int64_t>& documents, const Column<float>& query) {
     require(query.shape(0) == vectors.width, "the query has another width");
     std::vector<float> out(documents.shape(0));
-    bool within = true;
-    {
-        nb::gil_scoped_release released;
-        within = best_products(vectors, span_of(documents), {query.data(), query_scale}, out.data());
+    nb::gil_scoped_release released;
+    require(best_products(vectors, span_of(documents), quantized_query(span_of(query)), out.data()),
+            "a document's vectors are not in the matrix");
+    return out;
+}
+
+NewColumn<float> cosines(Matrix<std::int8_t> matrix, Column<float> scale, Column<std::int64_t> first,
+                         Column<std::int32_t> count, Column<std::int64_t> documents, Column<float> query) {
+    return to_python(products(vectors_of(matrix, scale, first, count), documents, query));
+}
+
+std::pair<NewColumn<std::int64_t>, NewColumn<float>> nearest_vectors(
+    Matrix<std::int8_t> matrix, Column<float> scale, Column<std::int64_t> first, Column<std::int32_t> count,
+    Column<std::int64_t> documents, Column<float> query, std::size_t most) {
+    const std::vector<float> scores = products(vectors_of(matrix, scale, first, count), documents, query);
+    std::vector<std::int64_t> nearest;
+    std::vector<float> theirs;
+    for (const std::size_t place : largest(scores, most)) {
+        nearest.push_back(documents.data()[place]);
+        theirs.push_back(scores[place]);
     }
-    require(within, "a document's vectors are not in the matrix");
-    return to_python(std::move(out));
+    return {to_python(std::move(nearest)), to_python(std::move(theirs))};
 }
 
 std::pair<NewMatrix<std::int8_t>, NewColumn<float>> quantized(Matrix<float> rows) {
@@ -158,6 +170,43 @@ NewMatrix<double> counts(Column<std::uint32_t> terms, Column<std::int64_t> lengt
         counts = count_terms(documents, span_of(wanted));
     }
     return to_python(std::move(counts), wanted.shape(0), lengths.shape(0));
+}
+
+NewColumn<bool> in_order(Column<std::uint32_t> terms, Column<std::int64_t> lengths, Column<std::uint32_t> wanted,
+                         std::size_t without_last) {
+    const Documents documents = documents_of(terms, lengths);
+    std::vector<std::uint8_t> say;
+    {
+        nb::gil_scoped_release released;
+        say = say_in_order(documents, span_of(wanted), without_last);
+    }
+    auto* kept = new std::vector<std::uint8_t>(std::move(say));
+    return NewColumn<bool>(reinterpret_cast<bool*>(kept->data()), {kept->size()}, owner_of(kept));
+}
+
+// The terms of some documents of a column of terms, one after the other, and how many each has.
+std::pair<NewColumn<std::uint32_t>, NewColumn<std::int64_t>> rows_of(Column<std::uint32_t> terms,
+                                                                    Column<std::int64_t> first,
+                                                                    Column<std::int64_t> lengths,
+                                                                    Column<std::int64_t> documents) {
+    require(first.shape(0) == lengths.shape(0), "`first` and `lengths` are of the same documents");
+    require_below(span_of(documents), first.shape(0));
+    std::vector<std::int64_t> of_documents;
+    std::size_t total = 0;
+    for (const std::int64_t document : span_of(documents)) {
+        const std::int64_t begin = first.data()[document], length = lengths.data()[document];
+        require(begin >= 0 && length >= 0 && static_cast<std::size_t>(begin) + static_cast<std::size_t>(length) <= terms.size(),
+                "a document's terms are not in the column");
+        of_documents.push_back(length);
+        total += static_cast<std::size_t>(length);
+    }
+    std::vector<std::uint32_t> rows;
+    rows.reserve(total);
+    for (const std::int64_t document : span_of(documents)) {
+        const std::uint32_t* begin = terms.data() + first.data()[document];
+        rows.insert(rows.end(), begin, begin + lengths.data()[document]);
+    }
+    return {to_python(std::move(rows)), to_python(std::move(of_documents))};
 }
 
 NewColumn<std::int64_t> distinct_results(Column<std::uint32_t> terms, Column<std::int64_t> lengths,
@@ -266,9 +315,9 @@ Asked asked_of(int mode, const Column<std::uint32_t>& terms, const Column<double
             {cue[0], cue[1], cue[2], cue[3], cue[4], cue[5], cue[6], cue[7], cue[8]}, span_of(traits)};
 }
 
-// Features, kind, weights, lexical, final, said, near: see `projections.search.ranking.Scores`.
+// Features, kind, weights, lexical, final, said, near, traits: see `projections.search.ranking.Scores`.
 using Ranked = std::tuple<NewMatrix<double>, NewColumn<double>, NewColumn<double>, NewColumn<double>, NewColumn<double>,
-                          NewMatrix<double>, NewMatrix<double>>;
+                          NewMatrix<double>, NewMatrix<double>, NewMatrix<double>>;
 
 Ranked ranked(Column<std::uint32_t> terms, Column<std::int64_t> lengths, Column<double> cosine,
               Column<double> static_cosine, Column<std::int32_t> episode, Column<std::int32_t> sequence,
@@ -288,13 +337,29 @@ Ranked ranked(Column<std::uint32_t> terms, Column<std::int64_t> lengths, Column<
         scores = score(pool, asked, {{feature_weights.data(), 2 * kFeatures}, span_of(kind_weights)});
     }
     const std::size_t said = query_terms.shape(0);
-    return {to_python(std::move(scores.features), kFeatures),
+    return {to_python(std::move(scores.features), pool.size),
             to_python(std::vector<double>(scores.kind.begin(), scores.kind.end())),
             to_python(std::vector<double>(scores.weights.begin(), scores.weights.end())),
             to_python(std::move(scores.lexical)),
             to_python(std::move(scores.final)),
             to_python(std::move(scores.said), said, pool.size),
-            to_python(std::move(scores.near), said, pool.size)};
+            to_python(std::move(scores.near), said, pool.size),
+            to_python(std::move(scores.traits), pool.size)};
+}
+
+NewMatrix<double> evidence_of(Matrix<double> said, Matrix<double> near, Column<double> idf, Column<bool> in_table,
+                              Column<double> trust, Column<double> static_cosine, Column<double> cosine) {
+    const std::size_t size = cosine.shape(0), terms = idf.shape(0);
+    require(in_table.shape(0) == terms && trust.shape(0) == terms, "every term needs a weight");
+    require(static_cosine.shape(0) == size && said.shape(0) == size && near.shape(0) == size, "a column is too short");
+    require(said.shape(1) == terms && near.shape(1) == terms, "every term needs a column");
+    std::vector<double> columns;
+    {
+        nb::gil_scoped_release released;
+        columns = evidence({said.data(), size * terms}, {near.data(), size * terms},
+                           {span_of(idf), span_of(in_table), span_of(trust)}, span_of(static_cosine), span_of(cosine));
+    }
+    return to_python(std::move(columns), kAnswerable);
 }
 
 }  // namespace
@@ -305,10 +370,13 @@ NB_MODULE(mnemolog_kernel, m) {
     // readers of texts live as long as the process; without this, its end prints a list of them
     nb::set_leak_warnings(false);
     bind_texts(m);
-    m.attr("VERSION") = 4;  // `projections/kernel/module.py` names the version that it calls
+    m.attr("VERSION") = 5;  // `projections/kernel/module.py` names the version that it calls
     m.def("cosines", &cosines, nb::arg("matrix"), nb::arg("scale"), nb::arg("first"), nb::arg("count"),
-          nb::arg("documents"), nb::arg("query"), nb::arg("query_scale"),
+          nb::arg("documents"), nb::arg("query"),
           "The cosine of each document's best vector with the query: (n,) float32, nan without one.");
+    m.def("nearest", &nearest_vectors, nb::arg("matrix"), nb::arg("scale"), nb::arg("first"), nb::arg("count"),
+          nb::arg("documents"), nb::arg("query"), nb::arg("most"),
+          "The nearest `most` documents, and all that are as near as the last of them, best first; and their cosines.");
     m.def("quantize", &quantized, nb::arg("rows"),
           "Rows as int8, and the scale that makes each of unit length: (n, width) int8, (n,) float32.");
     m.def("sums_of_terms", &sums_of_terms, nb::arg("table_terms"), nb::arg("table_rows"), nb::arg("vectors"),
@@ -337,6 +405,13 @@ NB_MODULE(mnemolog_kernel, m) {
           nb::arg("times"), nb::arg("months"), nb::arg("words"), nb::arg("cues"), nb::arg("traits"),
           nb::arg("feature_weights"), nb::arg("kind_weights"),
           "The features of a pool, which must not be empty, and their sums; an empty column is missing.");
+    m.def("evidence", &evidence_of, nb::arg("said"), nb::arg("near"), nb::arg("idf"), nb::arg("in_table"),
+          nb::arg("trust"), nb::arg("static_cosine"), nb::arg("cosine"),
+          "What speaks for each document of a pool: (n, 6) float64.");
+    m.def("rows_of", &rows_of, nb::arg("terms"), nb::arg("first"), nb::arg("lengths"), nb::arg("documents"),
+          "The terms of documents, one after the other, and how many each has: (terms,) uint32, (n,) int64.");
+    m.def("in_order", &in_order, nb::arg("terms"), nb::arg("lengths"), nb::arg("wanted"), nb::arg("without_last"),
+          "Which documents say the wanted terms one right after the other, before their last ones: (n,) bool.");
     m.def("count_terms", &counts, nb::arg("terms"), nb::arg("lengths"), nb::arg("wanted"),
           "How often each document says each of the wanted terms: (n, wanted) float64.");
     m.def("distinct", &distinct_results, nb::arg("terms"), nb::arg("lengths"), nb::arg("places"), nb::arg("limit"),

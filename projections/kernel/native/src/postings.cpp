@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <functional>
 
 namespace mnemolog {
@@ -39,6 +40,13 @@ std::u32string letters_of(std::string_view text) {
     return letters;
 }
 
+// A bit for each of 32 kinds of letters that a word has. An edit takes away one at most, and adds one.
+std::uint32_t kinds_of(std::u32string_view letters) {
+    std::uint32_t kinds = 0;
+    for (const char32_t letter : letters) kinds |= std::uint32_t{1} << (letter & 31);
+    return kinds;
+}
+
 // Whether at most `most` edits turn one word into the other: `candidates.edits`, given up as soon as a row exceeds it.
 bool within_edits(std::u32string_view word, std::u32string_view other, std::size_t most) {
     std::array<std::array<std::size_t, kLongestWord + 1>, 3> rows{};
@@ -62,7 +70,7 @@ bool within_edits(std::u32string_view word, std::u32string_view other, std::size
     return rows[word.size() % 3][other.size()] <= most;
 }
 
-constexpr std::uint32_t kNone = 0xffffffff;
+constexpr std::size_t kMostLetters = 0xffffffff;  // where a word begins has 32 bits
 
 // Spreads hashes whose low bits are alike: multiplication by the golden ratio (Knuth, TAOCP 3, 6.4).
 std::size_t mixed(std::uint32_t hash) { return (std::uint64_t{hash} * 0x9e3779b97f4a7c15U) >> 32; }
@@ -75,9 +83,9 @@ std::uint32_t bucket(unsigned char first_byte, std::size_t letters) {
 
 template <typename Visit>
 void Postings::each(std::uint32_t term, Visit visit) const {
-    const std::uint32_t number = find(term);
-    if (number == kNone) return;
-    const std::string& packed = terms_[number].packed;
+    const Term* found = find(term);
+    if (found == nullptr) return;
+    const std::string& packed = found->packed;
     std::uint32_t document = 0;
     for (const char* at = packed.data(); at != packed.data() + packed.size();) {
         const std::uint64_t step = read_number(at);
@@ -86,32 +94,28 @@ void Postings::each(std::uint32_t term, Visit visit) const {
     }
 }
 
-std::uint32_t Postings::find(std::uint32_t hash) const {
-    const std::size_t mask = slots_.size() - 1;
-    for (std::size_t slot = mixed(hash) & mask; slots_[slot] != 0; slot = (slot + 1) & mask)
-        if (terms_[slots_[slot] - 1].hash == hash) return slots_[slot] - 1;
-    return kNone;
-}
-
-std::uint32_t Postings::find_or_add(std::uint32_t hash) {
-    if (const std::uint32_t found = find(hash); found != kNone) return found;
-    if (3 * (terms_.size() + 1) > 2 * slots_.size()) grow();
-    terms_.emplace_back().hash = hash;
+std::size_t Postings::slot_of(std::uint32_t hash) const {
     const std::size_t mask = slots_.size() - 1;
     std::size_t slot = mixed(hash) & mask;
-    while (slots_[slot] != 0) slot = (slot + 1) & mask;
-    slots_[slot] = static_cast<std::uint32_t>(terms_.size());
-    return static_cast<std::uint32_t>(terms_.size() - 1);
+    while (slots_[slot] != 0 && terms_[slots_[slot] - 1].hash != hash) slot = (slot + 1) & mask;
+    return slot;
 }
 
-void Postings::grow() {
-    slots_.assign(2 * slots_.size(), 0);
-    const std::size_t mask = slots_.size() - 1;
-    for (std::size_t number = 0; number < terms_.size(); ++number) {
-        std::size_t slot = mixed(terms_[number].hash) & mask;
-        while (slots_[slot] != 0) slot = (slot + 1) & mask;
-        slots_[slot] = static_cast<std::uint32_t>(number + 1);
+const Postings::Term* Postings::find(std::uint32_t hash) const {
+    const std::uint32_t number = slots_[slot_of(hash)];
+    return number == 0 ? nullptr : &terms_[number - 1];
+}
+
+Postings::Term& Postings::find_or_add(std::uint32_t hash) {
+    if (const std::uint32_t number = slots_[slot_of(hash)]; number != 0) return terms_[number - 1];
+    if (3 * (terms_.size() + 1) > 2 * slots_.size()) {
+        slots_.assign(2 * slots_.size(), 0);
+        for (std::uint32_t number = 0; number < terms_.size(); ++number)
+            slots_[slot_of(terms_[number].hash)] = number + 1;
     }
+    terms_.emplace_back().hash = hash;
+    slots_[slot_of(hash)] = static_cast<std::uint32_t>(terms_.size());
+    return terms_.back();
 }
 
 std::string_view Postings::word_of(const Term& term) const { return letters_.data() + term.word; }
@@ -122,7 +126,7 @@ void Postings::add(std::uint32_t document, std::span<const std::uint32_t> terms,
     for (std::size_t i = 0; i < sorted.size();) {
         const std::size_t begin = i;
         while (i < sorted.size() && sorted[i] == sorted[begin]) ++i;
-        Term& term = terms_[find_or_add(sorted[begin])];
+        Term& term = find_or_add(sorted[begin]);
         const std::size_t times = i - begin;
         append_number(term.packed, std::uint64_t{document - term.last} << 1 | std::uint64_t{times > 1});
         if (times > 1) append_number(term.packed, times);
@@ -137,19 +141,15 @@ void Postings::add(std::uint32_t document, std::span<const std::uint32_t> terms,
 }
 
 void Postings::add_word(std::uint32_t term, std::string_view word) {
-    const std::uint32_t number = find(term);
-    if (number != kNone && terms_[number].word == 0) keep_word(terms_[number], word);
-}
-
-void Postings::keep_word(Term& term, std::string_view word) {
-    if (word.empty() || word.size() > 4 * kLongestWord) return;
+    const std::uint32_t number = slots_[slot_of(term)];
+    if (number == 0 || terms_[number - 1].word != 0 || word.empty() || word.size() > 4 * kLongestWord) return;
     for (const char letter : word)
         if (static_cast<unsigned char>(letter) < 'A') return;  // no word: it has a digit or a sign
-    const std::size_t letters = letters_of(word).size();
-    if (letters > kLongestWord || letters_.size() + word.size() >= kNone) return;
-    term.word = static_cast<std::uint32_t>(letters_.size());
+    const std::u32string letters = letters_of(word);
+    if (letters.size() > kLongestWord || letters_.size() + word.size() >= kMostLetters) return;
+    terms_[number - 1].word = static_cast<std::uint32_t>(letters_.size());
     letters_.append(word).push_back('\0');
-    words_like_[bucket(static_cast<unsigned char>(word[0]), letters)].push_back(find(term.hash));
+    words_like_[bucket(static_cast<unsigned char>(word[0]), letters.size())].push_back({number - 1, kinds_of(letters)});
 }
 
 std::vector<std::pair<std::uint32_t, std::string>> Postings::words() const {
@@ -173,30 +173,23 @@ std::vector<std::int64_t> Postings::frequencies(const Question& question) const 
 
 void Postings::touch(const Question& question, const Bm25* bm25) {
     const std::size_t documents = question.allowed.size();
-    if (said_.size() < documents) {
-        score_.resize(documents);
-        times_.resize(documents);
-        said_.resize(documents);
-    }
+    if (said_.size() < documents) said_.resize(documents);
     for (std::size_t i = 0; i < question.terms.size(); ++i) {
         each(question.terms[i], [&](std::uint32_t document, std::uint32_t times) {
             if (document >= documents || !question.allowed[document]) return;
-            if (said_[document]++ == 0) touched_.push_back(document);
-            times_[document] += times;
+            Said& said = said_[document];
+            if (said.terms++ == 0) touched_.push_back(document);
+            said.times += times;
             if (bm25 == nullptr) return;
             const auto length = static_cast<double>(question.lengths[document]);
             const double norm = bm25->k1 * (1 - bm25->b + bm25->b * length / bm25->average_length);
-            score_[document] += bm25->idf[i] * times / (times + norm);
+            said.score += bm25->idf[i] * times / (times + norm);
         });
     }
 }
 
 void Postings::clear_touched() {
-    for (const std::uint32_t document : touched_) {
-        score_[document] = 0;
-        times_[document] = 0;
-        said_[document] = 0;
-    }
+    for (const std::uint32_t document : touched_) said_[document] = {};
     touched_.clear();
 }
 
@@ -205,21 +198,20 @@ Scored Postings::best(const Question& question, const Bm25& bm25, std::size_t le
     std::vector<std::uint32_t> saying;
     std::vector<double> scores;
     for (const std::uint32_t document : touched_) {
-        if (said_[document] < least) continue;
+        if (said_[document].terms < least) continue;
         saying.push_back(document);
-        scores.push_back(score_[document]);
+        scores.push_back(said_[document].score);
     }
     if (scores.size() > most && most > 0) {
-        std::vector<double> ordered = scores;
-        std::nth_element(ordered.begin(), ordered.begin() + static_cast<std::ptrdiff_t>(most) - 1, ordered.end(),
-                         std::greater<>());
-        std::erase_if(saying, [&, cut = ordered[most - 1]](std::uint32_t document) { return score_[document] < cut; });
+        const auto last = scores.begin() + static_cast<std::ptrdiff_t>(most) - 1;
+        std::nth_element(scores.begin(), last, scores.end(), std::greater<>());
+        std::erase_if(saying, [&](std::uint32_t document) { return said_[document].score < *last; });
     }
     std::sort(saying.begin(), saying.end());
     Scored best;
     for (const std::uint32_t document : saying) {
         best.documents.push_back(document);
-        best.scores.push_back(score_[document]);
+        best.scores.push_back(said_[document].score);
     }
     clear_touched();
     return best;
@@ -230,7 +222,7 @@ std::vector<std::int64_t> Postings::mostly(const Question& question, std::size_t
     touch(question, nullptr);
     std::vector<std::int64_t> documents;
     for (const std::uint32_t document : touched_)
-        if (said_[document] >= least && times * times_[document] >= question.lengths[document] - beside)
+        if (said_[document].terms >= least && times * said_[document].times >= question.lengths[document] - beside)
             documents.push_back(document);
     std::sort(documents.begin(), documents.end());
     clear_touched();
@@ -241,12 +233,15 @@ std::vector<std::string> Postings::similar(const std::string& word, std::size_t 
     const std::u32string letters = letters_of(word);
     std::vector<std::string> similar;
     if (letters.empty() || letters.size() > kLongestWord) return similar;
+    const std::uint32_t kinds = kinds_of(letters);
     const std::size_t shortest = letters.size() > edits ? letters.size() - edits : 1;
-    for (std::size_t length = shortest; length <= letters.size() + edits; ++length) {
+    const std::size_t longest = std::min(letters.size() + edits, kLongestWord);
+    for (std::size_t length = shortest; length <= longest; ++length) {
         const auto found = words_like_.find(bucket(static_cast<unsigned char>(word[0]), length));
         if (found == words_like_.end()) continue;
-        for (const std::uint32_t number : found->second) {
-            const std::string_view other_word = word_of(terms_[number]);
+        for (const auto& [term, other_kinds] : found->second) {
+            if (static_cast<std::size_t>(std::popcount(kinds ^ other_kinds)) > 2 * edits) continue;
+            const std::string_view other_word = word_of(terms_[term]);
             const std::u32string other = letters_of(other_word);
             if (other[0] == letters[0] && within_edits(letters, other, edits)) similar.emplace_back(other_word);
         }

@@ -74,15 +74,20 @@ private:
         std::uint32_t word = 0;  // where it begins in `letters_`; 0 for none
     };
 
+    // The number of a term that has a word, and which letters are in it.
+    struct Word {
+        std::uint32_t term, kinds;
+    };
+
     template <typename Visit>
     void each(std::uint32_t term, Visit visit) const;
     void touch(const Question& question, const Bm25* bm25);
     void clear_touched();
-    std::uint32_t find(std::uint32_t hash) const;
-    std::uint32_t find_or_add(std::uint32_t hash);
-    void grow();
+    // Where the number of a term is, or has to be.
+    std::size_t slot_of(std::uint32_t hash) const;
+    const Term* find(std::uint32_t hash) const;
+    Term& find_or_add(std::uint32_t hash);
     std::string_view word_of(const Term& term) const;
-    void keep_word(Term& term, std::string_view word);
 
     // A deque, because a vector that doubles is half empty for long.
     std::deque<Term> terms_;
@@ -91,13 +96,18 @@ private:
     std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(1024);
     // Each word, followed by a zero byte. The first byte belongs to no word.
     std::string letters_ = std::string(1, '\0');
-    // Numbers of terms, by the first byte and the length in letters of their word.
-    std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> words_like_;
+    // By the first byte and the length in letters of their word.
+    std::unordered_map<std::uint32_t, std::vector<Word>> words_like_;
 
-    // Of the documents that the current question has touched; zero for all others.
-    std::vector<double> score_;
-    std::vector<std::uint32_t> times_;
-    std::vector<std::uint16_t> said_;
+    // What a document says of the current question: how many of its terms, and how often.
+    struct Said {
+        double score = 0;
+        std::uint32_t times = 0;
+        std::uint32_t terms = 0;
+    };
+
+    // By document; zeros but for those that the current question has touched.
+    std::vector<Said> said_;
     std::vector<std::uint32_t> touched_;
 };
 

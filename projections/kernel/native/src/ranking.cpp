@@ -4,7 +4,8 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <unordered_map>
+
+#include "documents.h"
 
 namespace mnemolog {
 namespace {
@@ -23,6 +24,7 @@ constexpr double kMostAuthors = 8;
 constexpr double kSpreadOver = 10;
 constexpr std::size_t kDateTerms = 3;
 constexpr double kSmallest = 1e-12;
+constexpr std::size_t kPart = 16, kStep = 8;
 
 struct Moments {
     double mean = 0, deviation = 0;
@@ -65,22 +67,30 @@ double mean(const Column& column) {
 // The documents of a pool by episode and place in it. Documents outside any episode are alone.
 class Sessions {
 public:
-    explicit Sessions(const Pool& pool) : order_(pool.size), key_(pool.size), none_(pool.size) {
+    explicit Sessions(const Pool& pool) : ordered_(pool.size), none_(pool.size) {
         for (std::size_t i = 0; i < pool.size; ++i)
-            key_[i] = std::int64_t{pool.episode[i]} * (std::int64_t{1} << 33) + pool.sequence[i];
-        std::iota(order_.begin(), order_.end(), std::size_t{0});
-        std::stable_sort(order_.begin(), order_.end(),
-                         [&](std::size_t left, std::size_t right) { return key_[left] < key_[right]; });
+            ordered_[i] = {std::int64_t{pool.episode[i]} * (std::int64_t{1} << 33) + pool.sequence[i], i};
+        std::sort(ordered_.begin(), ordered_.end());
         for (auto& places : places_) places.assign(pool.size, none_);
         for (std::size_t at = 0; at < pool.size; ++at) {
-            const std::size_t i = order_[at];
+            const std::size_t i = ordered_[at].document;
             if (pool.episode[i] >= 0) find_neighbors(at);
-            const bool joins = at > 0 && pool.episode[i] >= 0 && pool.episode[order_[at - 1]] == pool.episode[i];
-            distinct += at == 0 || pool.episode[order_[at - 1]] != pool.episode[i];
-            if (!joins) members.emplace_back();
-            members.back().push_back(i);
+            const bool joins = at > 0 && pool.episode[i] >= 0 && pool.episode[ordered_[at - 1].document] == pool.episode[i];
+            distinct += at == 0 || pool.episode[ordered_[at - 1].document] != pool.episode[i];
+            if (!joins) starts_.push_back(at);
+            members_.push_back(i);
         }
-        for (auto& some : members) std::sort(some.begin(), some.end());
+        starts_.push_back(pool.size);
+        for (std::size_t number = 0; number < size(); ++number)
+            std::sort(members_.begin() + offset(starts_[number]), members_.begin() + offset(starts_[number + 1]));
+    }
+
+    // Of episodes, and of documents outside any.
+    std::size_t size() const { return starts_.size() - 1; }
+
+    // The documents of one of them, ascending.
+    std::span<const std::size_t> members(std::size_t number) const {
+        return std::span(members_).subspan(starts_[number], starts_[number + 1] - starts_[number]);
     }
 
     std::size_t place(std::size_t document, int distance) const {
@@ -99,58 +109,59 @@ public:
         return has(document, distance) ? column[place(document, distance)] : 0.0;
     }
 
-    std::vector<std::vector<std::size_t>> members;  // of each episode
-    std::size_t distinct = 0;                       // episodes; those outside any count as one
-
-private:
-    // Keys ascend, so neighbors are next to each other; of several in the same place the first of the pool counts.
-    void find_neighbors(std::size_t at) {
-        const std::size_t document = order_[at];
-        for (std::size_t next = at + 1; next < order_.size(); ++next) {
-            const std::int64_t distance = key_[order_[next]] - key_[document];
-            if (distance > kWindow) break;
-            if (distance > 0) join(document, order_[next], static_cast<int>(distance));
-        }
-        for (std::size_t before = at; before-- > 0;) {
-            const std::int64_t distance = key_[document] - key_[order_[before]];
-            if (distance > kWindow) break;
-            if (distance > 0) places_[static_cast<std::size_t>(kWindow - distance)][document] = order_[before];
-        }
-    }
-
-    void join(std::size_t document, std::size_t neighbor, int distance) {
-        auto& place = places_[static_cast<std::size_t>(kWindow + distance)][document];
-        if (place == none_) place = neighbor;
-    }
-
-    std::vector<std::size_t> order_;
-    std::vector<std::int64_t> key_;
-    std::size_t none_;
-    std::array<std::vector<std::size_t>, 2 * kWindow + 1> places_;
-
-public:
     Column best(const Column& column) const {
         Column out(column.size());
-        for (const auto& some : members) {
+        for (std::size_t number = 0; number < size(); ++number) {
             double highest = -std::numeric_limits<double>::infinity();
-            for (const std::size_t i : some) highest = std::max(highest, column[i]);
-            for (const std::size_t i : some) out[i] = highest;
+            for (const std::size_t i : members(number)) highest = std::max(highest, column[i]);
+            for (const std::size_t i : members(number)) out[i] = highest;
         }
         return out;
     }
 
     Column mean_of_best(const Column& column) const {
         Column out(column.size()), values;
-        for (const auto& some : members) {
+        for (std::size_t number = 0; number < size(); ++number) {
             values.clear();
-            for (const std::size_t i : some) values.push_back(column[i]);
-            std::sort(values.begin(), values.end(), std::greater<>());
+            for (const std::size_t i : members(number)) values.push_back(column[i]);
             const std::size_t count = std::min(values.size(), kEpisodeBestOf);
-            const double sum = std::accumulate(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count), 0.0);
-            for (const std::size_t i : some) out[i] = sum / static_cast<double>(count);
+            const auto last = values.begin() + offset(count);
+            std::partial_sort(values.begin(), last, values.end(), std::greater<>());
+            const double sum = std::accumulate(values.begin(), last, 0.0);
+            for (const std::size_t i : members(number)) out[i] = sum / static_cast<double>(count);
         }
         return out;
     }
+
+    std::size_t distinct = 0;  // episodes; those outside any count as one
+
+private:
+    struct Place {
+        std::int64_t key;
+        std::size_t document;
+        auto operator<=>(const Place&) const = default;
+    };
+
+    static std::ptrdiff_t offset(std::size_t place) { return static_cast<std::ptrdiff_t>(place); }
+
+    // Keys ascend, so neighbors are next to each other; of several in the same place the first of the pool counts.
+    void find_neighbors(std::size_t at) {
+        const auto [key, document] = ordered_[at];
+        for (std::size_t next = at + 1; next < ordered_.size() && ordered_[next].key - key <= kWindow; ++next) {
+            const std::int64_t distance = ordered_[next].key - key;
+            auto& place = places_[static_cast<std::size_t>(kWindow + distance)][document];
+            if (distance > 0 && place == none_) place = ordered_[next].document;
+        }
+        for (std::size_t before = at; before-- > 0 && key - ordered_[before].key <= kWindow;) {
+            const std::int64_t distance = key - ordered_[before].key;
+            if (distance > 0) places_[static_cast<std::size_t>(kWindow - distance)][document] = ordered_[before].document;
+        }
+    }
+
+    std::vector<Place> ordered_;
+    std::size_t none_;
+    std::array<std::vector<std::size_t>, 2 * kWindow + 1> places_;
+    std::vector<std::size_t> members_, starts_;
 };
 
 // What the question's words say of each document.
@@ -164,27 +175,15 @@ struct Words {
     std::array<Column, kTraits> traits;
 };
 
-void count_terms(const Pool& pool, const Asked& asked, Words& words) {
-    std::unordered_map<std::uint32_t, std::size_t> column_of;
-    for (std::size_t term = 0; term < asked.terms.size(); ++term) column_of.try_emplace(asked.terms[term], term);
-    // most terms of a document are none of the question's: a bit for each of 4,096 remainders rules them out
-    std::array<std::uint64_t, 64> maybe{};
-    const auto mark = [&](std::uint32_t hash) { maybe[(hash >> 6) & 63] |= std::uint64_t{1} << (hash & 63); };
-    for (const std::uint32_t hash : asked.terms) mark(hash);
-    for (const std::uint32_t hash : asked.months) mark(hash);
-    std::size_t start = 0;
+void find_traits(const Pool& pool, const Asked& asked, Words& words) {
+    std::size_t end = 0;
     for (std::size_t i = 0; i < pool.size; ++i) {
-        const auto row = pool.terms.subspan(start, static_cast<std::size_t>(pool.lengths[i]));
-        start += row.size();
-        for (const std::uint32_t hash : row) {
-            if ((maybe[(hash >> 6) & 63] >> (hash & 63) & 1) == 0) continue;
-            if (const auto found = column_of.find(hash); found != column_of.end())
-                ++words.said[i * words.terms + found->second];
-            if (std::find(asked.months.begin(), asked.months.end(), hash) != asked.months.end()) words.month[i] = 1;
-        }
-        const auto end = row.subspan(row.size() - std::min(row.size(), kDateTerms + kTraits));
-        for (std::size_t trait = 0; trait < kTraits; ++trait)
-            words.traits[trait][i] = std::find(end.begin(), end.end(), asked.traits[trait]) != end.end();
+        const auto length = static_cast<std::size_t>(pool.lengths[i]);
+        end += length;
+        const std::size_t read = std::min(length, kDateTerms + kTraits);
+        for (const std::uint32_t hash : pool.terms.subspan(end - read, read))
+            for (std::size_t trait = 0; trait < kTraits; ++trait)
+                if (hash == asked.traits[trait]) words.traits[trait][i] = 1;
     }
 }
 
@@ -212,10 +211,16 @@ void weigh_terms(const Pool& pool, const Asked& asked, Words& words) {
 
 Words words_of(const Pool& pool, const Asked& asked, const Sessions& sessions) {
     const std::size_t terms = asked.terms.size();
-    Words words{terms, Column(pool.size * terms), Column(pool.size * terms), Column(terms), Column(pool.size),
+    const Documents documents{pool.terms, pool.lengths};
+    Words words{terms, count_terms(documents, asked.terms), Column(pool.size * terms), Column(terms), Column(pool.size),
                 Column(pool.size), Column(pool.size), Column(pool.size), {}};
     for (Column& trait : words.traits) trait.resize(pool.size);
-    count_terms(pool, asked, words);
+    find_traits(pool, asked, words);
+    if (!asked.months.empty()) {
+        const Column times = count_terms(documents, asked.months);
+        for (std::size_t place = 0; place < times.size(); ++place)
+            if (times[place] > 0) words.month[place / asked.months.size()] = 1;
+    }
     weigh_terms(pool, asked, words);
     for (std::size_t i = 0; i < pool.size; ++i) {
         for (std::size_t term = 0; term < terms; ++term) {
@@ -281,25 +286,35 @@ Matches matches_of(const Pool& pool, Mode mode, const Words& words) {
     return matches;
 }
 
+// One column after the other, because most are made as a whole.
 class Table {
 public:
     explicit Table(std::size_t size) : values_(size * kFeatures), size_(size) {}
 
-    void set(Feature feature, const Column& column) {
-        for (std::size_t i = 0; i < size_; ++i) values_[i * kFeatures + feature] = column[i];
-    }
+    void set(Feature feature, const Column& column) { std::copy(column.begin(), column.end(), begin(feature)); }
 
-    double& at(std::size_t document, Feature feature) { return values_[document * kFeatures + feature]; }
+    double& at(std::size_t document, Feature feature) { return values_[feature * size_ + document]; }
 
     double mean(Feature feature) const {
-        double sum = 0;
-        for (std::size_t i = 0; i < size_; ++i) sum += values_[i * kFeatures + feature];
-        return sum / static_cast<double>(size_);
+        const auto first = values_.begin() + static_cast<std::ptrdiff_t>(feature * size_);
+        return std::accumulate(first, first + static_cast<std::ptrdiff_t>(size_), 0.0) / static_cast<double>(size_);
+    }
+
+    // (size,): the sum of each document's features, times their weights.
+    Column weighed(std::span<const double> weights) const {
+        Column sums(size_);
+        for (std::size_t feature = 0; feature < kFeatures; ++feature)
+            for (std::size_t i = 0; i < size_; ++i) sums[i] += weights[feature] * values_[feature * size_ + i];
+        return sums;
     }
 
     Column&& values() { return std::move(values_); }
 
 private:
+    Column::iterator begin(Feature feature) {
+        return values_.begin() + static_cast<std::ptrdiff_t>(feature * size_);
+    }
+
     Column values_;
     std::size_t size_;
 };
@@ -336,7 +351,8 @@ void neighbor_features(const Pool& pool, const Sessions& sessions, const Words& 
 
 Column episode_coverage(const Pool& pool, const Sessions& sessions, const Words& words) {
     Column coverage(pool.size);
-    for (const auto& members : sessions.members) {
+    for (std::size_t number = 0; number < sessions.size(); ++number) {
+        const auto members = sessions.members(number);
         double sum = 0;
         for (std::size_t term = 0; term < words.terms; ++term)
             sum += words.idf[term] * std::any_of(members.begin(), members.end(), [&](std::size_t i) {
@@ -350,7 +366,8 @@ Column episode_coverage(const Pool& pool, const Sessions& sessions, const Words&
 // Minus the number of better documents of the same episode; of equal ones the first is better.
 Column spread_of(const Pool& pool, const Sessions& sessions, const Matches& matches, const Column& episode) {
     Column lost(pool.size);
-    for (std::vector<std::size_t> members : sessions.members) {
+    for (std::size_t number = 0; number < sessions.size(); ++number) {
+        std::vector<std::size_t> members(sessions.members(number).begin(), sessions.members(number).end());
         std::stable_sort(members.begin(), members.end(), [&](std::size_t left, std::size_t right) {
             return matches.mix[left] + episode[left] > matches.mix[right] + episode[right];
         });
@@ -409,9 +426,11 @@ void time_features(const Pool& pool, const Asked& asked, const Words& words, con
     std::sort(sorted.begin(), sorted.end());
     std::vector<std::size_t> order(pool.size);
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t left, std::size_t right) { return matches.mix[left] > matches.mix[right]; });
-    for (std::size_t i = 0; i < std::min(pool.size, kStrongest); ++i) strongest.push_back(occurred[order[i]]);
+    const auto last = order.begin() + static_cast<std::ptrdiff_t>(std::min(pool.size, kStrongest));
+    std::partial_sort(order.begin(), last, order.end(), [&](std::size_t left, std::size_t right) {
+        return matches.mix[left] != matches.mix[right] ? matches.mix[left] > matches.mix[right] : left < right;
+    });
+    for (auto it = order.begin(); it != last; ++it) strongest.push_back(occurred[*it]);
     std::sort(strongest.begin(), strongest.end());
     const double others = std::max(1.0, static_cast<double>(pool.size) - 1);
     for (std::size_t i = 0; i < pool.size; ++i) {
@@ -454,6 +473,33 @@ std::array<double, kKinds> kind_of(const Pool& pool, const Asked& asked, const S
             std::min(pool.authors, kMostAuthors)};
 }
 
+// A part of a question's terms: how much of it any document says, and how much is new to all and to the model.
+struct Part {
+    std::size_t begin, end;
+    double total, said, unknown;
+};
+
+std::vector<Part> parts_of(std::span<const double> said, const Rarity& rarity, std::size_t size) {
+    const std::size_t terms = rarity.idf.size();
+    std::vector<bool> anywhere(terms);
+    for (std::size_t place = 0; place < size * terms; ++place)
+        if (said[place] > 0) anywhere[place % terms] = true;
+    std::vector<Part> parts{{0, terms, 0, 0, 0}};
+    if (2 * terms > 3 * kPart)
+        for (std::size_t begin = 0; begin + kStep < terms; begin += kStep)
+            parts.push_back({begin, std::min(terms, begin + kPart), 0, 0, 0});
+    for (Part& part : parts) {
+        for (std::size_t term = part.begin; term < part.end; ++term) {
+            part.total += rarity.idf[term];
+            if (anywhere[term]) part.said += rarity.idf[term] * rarity.trust[term];
+            if (!anywhere[term] && !rarity.in_table[term]) part.unknown += rarity.idf[term];
+        }
+        if (part.total == 0) part.total = 1;
+        part.said /= part.total, part.unknown /= part.total;
+    }
+    return parts;
+}
+
 }  // namespace
 
 Scores score(const Pool& pool, const Asked& asked, const Weights& weights) {
@@ -473,15 +519,39 @@ Scores score(const Pool& pool, const Asked& asked, const Weights& weights) {
     const double first = 1 / (1 + std::exp(-log_odds));
     for (std::size_t i = 0; i < kFeatures; ++i)
         scores.weights[i] = first * weights.features[i] + (1 - first) * weights.features[kFeatures + i];
+    scores.final = table.weighed(scores.weights);
     scores.features = table.values();
-    scores.final.resize(pool.size);
-    for (std::size_t i = 0; i < pool.size; ++i)
-        scores.final[i] = std::inner_product(scores.weights.begin(), scores.weights.end(),
-                                             scores.features.begin() + static_cast<std::ptrdiff_t>(i * kFeatures), 0.0);
     scores.lexical = std::move(words.lexical);
+    for (const Column& trait : words.traits) scores.traits.insert(scores.traits.end(), trait.begin(), trait.end());
     scores.said = std::move(words.said);
     scores.near = std::move(words.near);
     return scores;
+}
+
+std::vector<double> evidence(std::span<const double> said, std::span<const double> near, const Rarity& rarity,
+                             std::span<const double> static_cosine, std::span<const double> cosine) {
+    const std::size_t size = cosine.size(), terms = rarity.idf.size();
+    const std::vector<Part> parts = parts_of(said, rarity, size);
+    double nearest = 0;
+    for (const double value : cosine) nearest = std::max(nearest, std::isnan(value) ? kExpectedCosine : value);
+    std::vector<double> columns(size * kAnswerable);
+    for (std::size_t i = 0; i < size; ++i) {
+        double best = -std::numeric_limits<double>::infinity();
+        double* row = columns.data() + i * kAnswerable;
+        for (const Part& part : parts) {
+            double nearby = 0;
+            for (std::size_t term = part.begin; term < part.end; ++term)
+                nearby += std::min(near[i * terms + term], 1.0) * (rarity.idf[term] * rarity.trust[term]);
+            nearby /= part.total;
+            if (nearby + part.said - part.unknown <= best) continue;
+            best = nearby + part.said - part.unknown;
+            row[0] = nearby, row[1] = part.said, row[2] = part.unknown;
+        }
+        row[3] = std::isnan(static_cosine[i]) ? 0.0 : static_cosine[i];
+        row[4] = nearest;
+        row[5] = 1;
+    }
+    return columns;
 }
 
 }  // namespace mnemolog

@@ -80,15 +80,31 @@ struct Weights {
 };
 
 struct Scores {
-    std::vector<double> features;  // (size, kFeatures)
+    std::vector<double> features;  // (kFeatures, size)
     std::array<double, kKinds> kind;
     std::array<double, kFeatures> weights;
     std::vector<double> lexical;
     std::vector<double> final;
     std::vector<double> said;  // (size, terms): how often
     std::vector<double> near;  // (size, terms): 0 or 1
+    std::vector<double> traits;  // (kTraits, size): 0 or 1
 };
 
 Scores score(const Pool& pool, const Asked& asked, const Weights& weights);
+
+// What is known of each distinct term of a question.
+struct Rarity {
+    std::span<const double> idf;
+    std::span<const bool> in_table;  // whether it has a static vector
+    std::span<const double> trust;   // in its spelling
+};
+
+// In the order of `projections.search.ranking.ANSWERABLE`.
+inline constexpr std::size_t kAnswerable = 6;
+
+// (size, kAnswerable): what speaks for each document. `said` and `near` are (size, terms), above 0 where a document, or a
+// document near it, says the term.
+std::vector<double> evidence(std::span<const double> said, std::span<const double> near, const Rarity& rarity,
+                             std::span<const double> static_cosine, std::span<const double> cosine);
 
 }  // namespace mnemolog

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -47,6 +48,9 @@ Product fastest_product() {
     return product_portable;
 }
 
+// Of a row's largest component: what is smaller would become infinite.
+constexpr float kSmallest = 1e-30F;
+
 inline constexpr std::uint16_t kExcluded = std::numeric_limits<std::uint16_t>::max();
 
 // Inlined into both functions below, so that each counts bits with the instructions of its own target.
@@ -83,7 +87,7 @@ void quantize(std::span<const float> rows, std::size_t width, std::int8_t* packe
     for (std::size_t start = 0, row = 0; start < rows.size(); start += width, ++row) {
         float largest = 0;
         for (std::size_t i = start; i < start + width; ++i) largest = std::max(largest, std::abs(rows[i]));
-        const float factor = 127.0F / (largest > 0 ? largest : 1.0F);
+        const float factor = 127.0F / (largest > kSmallest ? largest : 1.0F);
         std::int64_t squares = 0;
         for (std::size_t i = start; i < start + width; ++i) {
             packed[i] = static_cast<std::int8_t>(std::nearbyint(rows[i] * factor));
@@ -104,7 +108,34 @@ void sum_of_terms(const TermVectors& table, std::span<const std::uint32_t> docum
     }
 }
 
-bool best_products(const Vectors& vectors, std::span<const std::int64_t> documents, Query query, float* out) {
+Query quantized_query(std::span<const float> components) {
+    float largest = 0;
+    for (const float value : components)
+        if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+    Query query{std::vector<std::int16_t>(components.size()), largest > kSmallest ? largest / 32767.0 : 1.0};
+    for (std::size_t i = 0; i < components.size(); ++i)
+        if (std::isfinite(components[i]))
+            query.components[i] = static_cast<std::int16_t>(std::nearbyint(components[i] / static_cast<float>(query.scale)));
+    return query;
+}
+
+std::vector<std::size_t> largest(std::span<const float> numbers, std::size_t most) {
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+        if (!std::isnan(numbers[i])) places.push_back(i);
+    if (places.size() > most && most > 0) {
+        std::vector<float> values;
+        for (const std::size_t place : places) values.push_back(numbers[place]);
+        const auto last = values.begin() + static_cast<std::ptrdiff_t>(most - 1);
+        std::nth_element(values.begin(), last, values.end(), std::greater<>());
+        std::erase_if(places, [&, least = *last](std::size_t place) { return numbers[place] < least; });
+    }
+    std::stable_sort(places.begin(), places.end(),
+                     [&](std::size_t left, std::size_t right) { return numbers[left] > numbers[right]; });
+    return places;
+}
+
+bool best_products(const Vectors& vectors, std::span<const std::int64_t> documents, const Query& query, float* out) {
     static const Product product = fastest_product();
     for (std::size_t i = 0; i < documents.size(); ++i) {
         out[i] = std::numeric_limits<float>::quiet_NaN();
@@ -115,7 +146,7 @@ bool best_products(const Vectors& vectors, std::span<const std::int64_t> documen
         if (first > vectors.row_count || end > vectors.row_count) return false;
         float best = -std::numeric_limits<float>::infinity();
         for (std::size_t row = first; row < end; ++row) {
-            const std::int64_t sum = product(vectors.rows + row * vectors.width, query.components, vectors.width);
+            const std::int64_t sum = product(vectors.rows + row * vectors.width, query.components.data(), vectors.width);
             best = std::max(best, static_cast<float>(static_cast<double>(sum) * vectors.scale[row] * query.scale));
         }
         out[i] = best;

@@ -40,13 +40,20 @@ struct TermVectors {
 void sum_of_terms(const TermVectors& table, std::span<const std::uint32_t> document, float* sum);
 
 struct Query {
-    const std::int16_t* components;
+    std::vector<std::int16_t> components;
     double scale;
 };
 
+// A component that is not finite counts as 0.
+Query quantized_query(std::span<const float> components);
+
 // out[i] = the product of the query with the best row of documents[i]; nan for a document without rows.
 // False, and `out` is incomplete, if a document's rows are not in the matrix.
-bool best_products(const Vectors& vectors, std::span<const std::int64_t> documents, Query query, float* out);
+bool best_products(const Vectors& vectors, std::span<const std::int64_t> documents, const Query& query, float* out);
+
+// The places of the `most` largest numbers, the largest first, and of all that are as large as the last of them. Of equal
+// ones the first place is first; nan has none.
+std::vector<std::size_t> largest(std::span<const float> numbers, std::size_t most);
 
 // The code of each row: which of its components exceed those of `mean`. `codes` has (width + 63) / 64 words a row.
 void sign_codes(std::span<const std::int8_t> rows, std::span<const float> mean, std::uint64_t* codes);

@@ -1,5 +1,6 @@
 """The command handler: what is acknowledged is in the log, and only what is wrong is refused; limits; traces."""
 
+import asyncio
 import gc
 from collections import Counter
 from collections.abc import Sequence
@@ -71,6 +72,21 @@ async def test_a_repeat_is_acknowledged_as_the_first_and_stored_once(handler: Co
     first, second = await handler.handle(command, ADA), await handler.handle(command, ADA)
     assert second == Accepted(first.id, "e1", first.position, True, "memory")
     assert len(await stored(log)) == 1
+
+
+@pytest.mark.parametrize("secrets", [0, 1, 40])
+async def test_writes_that_come_together_are_each_without_secrets_and_in_order(
+    handler: CommandHandler, log: MemoryLog, secrets: int
+):
+    """They are looked through together, some at a time, if none of them holds a secret."""
+    secret = "api_key=sk-live-4f9a8b7c6d5e4f3a2b1c"
+    commands = [Observe(session_id="s", content=f"{n} {secret if n < secrets else 'tea'}") for n in range(40)]
+    answers = await asyncio.gather(*(handler.handle(command, ADA) for command in commands))
+    contents: list[str] = [event.data.content for event in await stored(log)]  # pyright: ignore
+    assert [content.split()[0] for content in contents] == [str(n) for n in range(40)]
+    assert [content.split()[1] for content in contents[secrets:]] == ["tea"] * (40 - secrets)
+    assert not any("4f9a8b7c" in content for content in contents)
+    assert len({answer.id for answer in answers}) == 40
 
 
 async def test_without_an_event_id_every_command_is_a_new_event(handler: CommandHandler, log: MemoryLog):

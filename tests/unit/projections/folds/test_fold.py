@@ -23,10 +23,12 @@ from msgspec.structs import fields, replace
 from ingest.events.envelope import Envelope, Recorded
 from ingest.events.memory import MemoryRecorded
 from ingest.events.registry import EVENT_TYPES, EventData
+from ingest.events.session import ObservationRecorded
 from ingest.events.subject import SubjectForgotten, SubjectKind
 from ingest.ids import DocumentId
 from ingest.log.position import Position
 from ingest.platform.clock import to_ms
+from projections.compression.accounts import headline
 from projections.documents.lessons import Lesson
 from projections.documents.memories import BY_WORDS, memory_id, probe_listings
 from projections.documents.observations import observation_id
@@ -110,6 +112,14 @@ class TestObservations:
     def test_an_observation_knows_where_it_stands(self):
         found = given().when(observed(3)).observation(observed(3))
         assert (found.position, found.recorded_at) == (str(place(3)), place(3).recorded_at)
+
+    def test_that_of_a_tool_call_has_its_headline_and_any_other_has_none(self):
+        call = {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_output": "cc: fatal error: no input"}
+        event = recorded(ObservationRecorded(kind="post_tool_use", data=call), place(1), event_id="o1")
+        found = given().when(event).observation(event)
+        assert found.call_headline == headline(found) == "Bash `make`: cc: fatal error: no input"
+        assert headline(replace(found, call_headline="")) == found.call_headline  # of an earlier release
+        assert given().when(observed(2, "the build failed")).observation(observed(2)).call_headline == ""
 
 
 class TestSessions:

@@ -22,6 +22,7 @@ from projections.search.cues import (
     USER_TURN,
     cues_of,
     echo_weight,
+    having,
     says_only,
     tool_weight,
     traits,
@@ -228,15 +229,16 @@ def test_a_prompt_that_asks_the_same_weighs_less_than_what_answers_it():
         index_terms("Let us move our release to Python 3.12 and fix the checkout.", NOON, also=[PROMPT]),
         index_terms("The checkout times out.", NOON),
     ])  # fmt: skip
-    said = documents.counts(asks)
-    assert echo_weight(cues_of(question), said, documents).tolist() == [ECHO_WEIGHT, 1.0, 1.0]
-    assert echo_weight(cues_of("checkout times"), said, documents).tolist() == [1.0, 1.0, 1.0]
+    of_pool = documents.counts(asks), documents.lengths, having(documents, PROMPT)
+    assert echo_weight(cues_of(question), *of_pool).tolist() == [ECHO_WEIGHT, 1.0, 1.0]
+    assert echo_weight(cues_of("checkout times"), *of_pool).tolist() == [1.0, 1.0, 1.0]
 
 
 def test_the_output_of_tools_weighs_less_unless_something_exact_is_asked_for():
     documents = TermRows.of([index_terms("the retry", NOON), index_terms("the retry", NOON, also=[TOOL_OUTPUT])])
-    assert tool_weight(cues_of("Why the retry?"), documents).tolist() == [1.0, TOOL_WEIGHT]
-    assert tool_weight(cues_of("Where is retry_all used?"), documents).tolist() == [1.0, 1.0]
+    is_tool_output = having(documents, TOOL_OUTPUT)
+    assert tool_weight(cues_of("Why the retry?"), is_tool_output).tolist() == [1.0, TOOL_WEIGHT]
+    assert tool_weight(cues_of("Where is retry_all used?"), is_tool_output).tolist() == [1.0, 1.0]
 
 
 WHEN = datetime(2026, 11, 24, tzinfo=UTC)

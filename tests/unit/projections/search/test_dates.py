@@ -231,3 +231,18 @@ def test_yesterday_has_the_length_of_that_day_by_the_calendar_of_the_zone(name: 
     start = datetime(yesterday.year, yesterday.month, yesterday.day, tzinfo=UTC) - timedelta(hours=15)
     for moment in (start + timedelta(minutes=2 * minutes), first, last - timedelta(milliseconds=1), last):
         assert (first <= moment < last) == (moment.astimezone(zone).date() == yesterday) or first == last
+
+
+TIME_WORDS = """
+on in at the since until for 3 3rd 11 2024 2024-05-06 12/24/2023 5. of May march Sept monday fri last this next past few
+three two an hours days weeks ago yesterday tonight morning weekend gestern letzte Woche hier am - / . , : x 's
+"""
+
+
+@given(
+    st.lists(st.sampled_from(TIME_WORDS.split()), max_size=8), st.lists(st.sampled_from([" ", "", "  "]), min_size=8)
+)
+def test_a_line_end_after_a_question_changes_nothing(words: list[str], gaps: list[str]):
+    """It is read without the patterns that RE2 rules out; with a line end, with all of them."""
+    question = "".join(map("".join, zip(words, gaps, strict=False)))
+    assert named_time(question, WEDNESDAY, UTC) == named_time(f"{question}\n", WEDNESDAY, UTC)

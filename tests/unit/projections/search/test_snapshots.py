@@ -100,8 +100,8 @@ def test_a_loaded_snapshot_answers_as_the_index_did(filled: IndexReplica, folder
     assert np.array_equal(
         loaded.vectors.cosine(query, everything), filled.vectors.cosine(query, everything), equal_nan=True
     )
-    assert [loaded.around(everything[n : n + 1], 2) for n in range(len(everything))] == [
-        filled.around(everything[n : n + 1], 2) for n in range(len(everything))
+    assert [loaded.around(everything[n : n + 1], 2).tolist() for n in range(len(everything))] == [
+        filled.around(everything[n : n + 1], 2).tolist() for n in range(len(everything))
     ]
     assert len(loaded) == len(filled)
 

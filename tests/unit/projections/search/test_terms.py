@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.search.terms import SNIPPET_CHARS, snippet, terms
+from projections.search.terms import SNIPPET_CHARS, folded, folded_letter, snippet, terms
 
 FILLER = "Nothing was wrong there, as far as logs tell. "
 ANSWER = "The checkout timed out because the Redis client pool does not reconnect after a restart."
@@ -56,6 +56,12 @@ def test_a_text_that_says_none_of_the_words_is_cut_at_its_end():
 )
 def test_words_with_accents_and_of_scripts_without_spaces_are_found(said: str, query: str):
     assert said in told(FILLER * 10 + said + " " + FILLER * 10, query)
+
+
+@given(st.text(st.characters()), st.text(max_size=3))
+def test_a_text_folds_letter_by_letter(text: str, other: str):
+    assert folded(text) == "".join(map(folded_letter, text))
+    assert folded(text + other) == folded(text) + folded(other)
 
 
 @given(st.text(max_size=3_000), st.text(max_size=60), st.integers(20, 400))
