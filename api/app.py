@@ -14,7 +14,8 @@ from api.access.oauth.verifier import AccessTokens, IssuerKeys
 from api.agents import room as spooled
 from api.api_processes import ApiProcess, wait_to_listen
 from api.dialects.dialect import MainPort
-from api.dialects.registry import DIALECTS, listeners_of, profiles
+from api.dialects.profiles import PROFILES
+from api.dialects.registry import DIALECTS, listeners_of
 from api.dialects.session_projects import SessionProjects
 from api.http.endpoint import direct_routes, open_paths, routes
 from api.http.http import HANDLERS
@@ -44,7 +45,7 @@ def create_listeners(settings: Settings, api_process: ApiProcess | None = None) 
     The lifespan of the native API is that of all: connections open when it starts and close, after the last write, when
     it stops.
     """
-    gateway = Gateway(profiles(), settings.host, settings.mcp_profile, settings.hosts)
+    gateway = Gateway(PROFILES, settings.host, settings.mcp_profile, settings.hosts)
     native = _native(settings, gateway, api_process)
     native.state.homes = SessionProjects()
     on_main_port: list[tuple[MainPort, Starlette]] = []

@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 
-from api.dialects.registry import profiles
+from api.dialects.profiles import PROFILES
 from ingest.platform.addresses import client_key
 from ingest.platform.settings import InvalidSetting, from_environment
 from ingest.secrets.redaction import RedactingFormatter, secrets_of
@@ -19,14 +19,14 @@ def main() -> None:
     try:
         settings = from_environment(os.environ)
         key = client_key(settings.url, os.environ)
-        profiles().chosen(profile)
+        PROFILES.chosen(profile)
     except (InvalidSetting, UnknownProfile) as error:
         sys.exit(str(error))
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(RedactingFormatter("mnemolog: %(message)s", secrets_of(settings)))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     try:
-        asyncio.run(bridge(settings.url, key, profiles(), profile))
+        asyncio.run(bridge(settings.url, key, PROFILES, profile))
     except KeyboardInterrupt:
         sys.exit(130)
 

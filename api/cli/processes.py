@@ -159,7 +159,7 @@ def mcp(
 ) -> None:
     """Serve MCP on stdin and stdout, for clients that start a process; forwards to a server."""
     from api.cli.client import InvalidUrl, host_of
-    from api.dialects.registry import profiles
+    from api.dialects.profiles import PROFILES
     from mcp_gateway.stdio import bridge
 
     settings = _logged_settings()
@@ -168,7 +168,7 @@ def mcp(
         host_of(server)
     except InvalidUrl as error:
         raise InvalidSetting(str(error)) from None
-    asyncio.run(bridge(server, client_key(server, os.environ), profiles(), profile))
+    asyncio.run(bridge(server, client_key(server, os.environ), PROFILES, profile))
 
 
 @contextmanager

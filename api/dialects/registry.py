@@ -1,17 +1,11 @@
 """Every imitated system, in the order in which their MCP tools are offered."""
 
-from functools import cache
-from typing import TYPE_CHECKING
-
 from api.dialects.agent_memory.room import AGENT_MEMORY
 from api.dialects.agentd.room import AGENTD
 from api.dialects.agentmemory.room import AGENTMEMORY
 from api.dialects.dialect import Dialect, Listener
 from api.dialects.memex.room import MEMEX
 from ingest.platform.settings import DROP_INS, Settings
-
-if TYPE_CHECKING:
-    from mcp_gateway.profiles import ToolProfiles
 
 DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (AGENTMEMORY, AGENTD, MEMEX, AGENT_MEMORY)}
 IMPORTERS: dict[str, str] = {
@@ -24,11 +18,3 @@ IMPORTERS: dict[str, str] = {
 def listeners_of(settings: Settings) -> list[Listener]:
     """The listeners that `drop_in` asks for, in its order."""
     return [listener for name in settings.drop_in for listener in DIALECTS[name].listeners]
-
-
-@cache
-def profiles() -> "ToolProfiles":
-    """The MCP tools of every system. Loads the MCP SDK: 35 MB, which `mnemolog up` itself does not need."""
-    from mcp_gateway.profiles import NATIVE_PROFILE, ToolProfiles
-
-    return ToolProfiles(NATIVE_PROFILE, *(dialect.profile() for dialect in DIALECTS.values()))

@@ -28,7 +28,7 @@ from waiting import wait_until
 from api.access.admission import Guarded
 from api.access.keys import Grant, Registry, mint
 from api.app import create_listeners
-from api.dialects.registry import PROFILES
+from api.dialects.profiles import PROFILES
 from api.http.serving import Listeners
 from ingest.platform.connections import connect
 from ingest.platform.settings import DROP_INS, Settings

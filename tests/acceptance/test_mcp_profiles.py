@@ -15,7 +15,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from api.dialects.registry import PROFILES
+from api.dialects.profiles import PROFILES
 from tests.acceptance.running import Server
 from tests.acceptance.test_mcp_gateway import bridge_command
 

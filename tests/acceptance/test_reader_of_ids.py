@@ -16,7 +16,7 @@ import httpx
 import pytest
 from waiting import wait_until
 
-from api.dialects.registry import PROFILES
+from api.dialects.profiles import PROFILES
 from tests.acceptance.running import SECRET, Doors, every_dialect
 from tests.acceptance.test_authorisation_walk import (
     PROJECT,

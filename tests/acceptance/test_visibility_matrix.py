@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from api.app import create_listeners
 from api.dialects.agentmemory.app import ENDPOINTS
-from api.dialects.registry import PROFILES
+from api.dialects.profiles import PROFILES
 from ingest.platform.settings import Settings
 from tests.acceptance.running import Server
 from tests.acceptance.visibility import (

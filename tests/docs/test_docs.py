@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from api.app import create_listeners
 from api.cli.main import application
-from api.dialects.registry import PROFILES
+from api.dialects.profiles import PROFILES
 from api.http.http import Problem
 from api.monitoring.ops import Metrics, VitalMetrics
 from api.native.catalog import MODULES

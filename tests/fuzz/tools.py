@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 
-from api.dialects.registry import PROFILES
+from api.dialects.profiles import PROFILES
 from tests.fuzz.doors import Doors
 from tests.fuzz.fuzzing import (
     SPOILT,

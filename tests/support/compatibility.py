@@ -16,7 +16,7 @@ from api.dialects.agent_memory.app import ENDPOINTS as AGENT_MEMORY
 from api.dialects.agentd.app import ENDPOINTS as AGENTD
 from api.dialects.agentmemory.app import ENDPOINTS as AGENTMEMORY
 from api.dialects.memex.app import ENDPOINTS as MEMEX
-from api.dialects.registry import PROFILES
+from api.dialects.profiles import PROFILES
 from api.http.endpoint import Endpoint
 
 ROOT = Path(__file__).parents[2]

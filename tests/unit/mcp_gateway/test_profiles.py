@@ -11,7 +11,7 @@ from mcp.client import Client
 from mcp.server import Server
 from mcp.shared.exceptions import MCPError
 
-from api.dialects.registry import profiles
+from api.dialects.profiles import PROFILES
 from ingest.errors import AccessDenied, TooManyRequests
 from mcp_gateway.profiles import NO_ATTACHMENTS, Attachments, UnknownProfile, Unreachable, together
 from mcp_gateway.tools.tool import Call, Deferred, Tool
@@ -76,7 +76,6 @@ OPTIONAL = {
     "memory_commits": ["branch", "repo", "limit"],
     "memory_action_update": ["title", "description", "priority", "status", "tags", "sessionId"],
 }
-PROFILES = profiles()
 every_agentmemory_tool = pytest.mark.parametrize("tool", PROFILES["agentmemory"].tools, ids=lambda tool: tool.name)
 
 

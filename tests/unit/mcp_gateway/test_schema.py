@@ -5,7 +5,7 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from api.dialects.registry import PROFILES
+from api.dialects.profiles import PROFILES
 from ingest.commands.decide import Observe, RecordLesson, Remember
 from mcp_gateway.tools.tool import Tool
 from projections.operations.memories import MemoryChanges

@@ -14,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from starlette.applications import Starlette
 
-from api.dialects.registry import PROFILES
+from api.dialects.profiles import PROFILES
 from ingest.commands.handler import CommandHandler
 from ingest.errors import InvalidSetting, LogUnavailable, Overloaded, ProjectionBehind
 from ingest.ids import EventId

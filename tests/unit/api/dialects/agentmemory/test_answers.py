@@ -3,7 +3,7 @@ import json
 import pytest
 
 from api.dialects.agentmemory.operations import answer, argument, refused
-from api.dialects.registry import PROFILES
+from api.dialects.profiles import PROFILES
 from ingest.errors import CommandRejected, LogUnavailable, NotFound, Overloaded, SessionFull, SlotFull
 from mcp_gateway.lenient import BadArgument
 
