@@ -131,31 +131,31 @@ class _Queue:
         self._gathered = 0
         """Events in `_waiting`."""
         self.flushers: set[asyncio.Task[None]] = set()
-        """They look at `_waiting` again before they end."""
 
     def put(self, write: _Write) -> None:
         """Have a write appended; its `done` tells."""
         self._waiting.append(write)
         self._gathered += len(write.entries)
-        under_way = len(self.flushers)
-        if not under_way or (under_way < APPENDS_AT_ONCE and self._gathered >= ENOUGH_FOR_ANOTHER):
+        if not self.flushers or (len(self.flushers) < APPENDS_AT_ONCE and self._gathered >= ENOUGH_FOR_ANOTHER):
             flusher = asyncio.create_task(self._flush(), name="group-commit")
             self.flushers.add(flusher)
             flusher.add_done_callback(self.flushers.discard)
 
     async def _flush(self) -> None:
-        while self._waiting:
-            group = self._next_group()
-            try:
-                with waiting_at_most(GIVE_UP_AFTER_S):  # whatever the context of who wrote first
-                    await self._append_group(group)
-            except Exception as error:  # every waiting caller gets it; nothing may be left waiting for ever
-                self._refuse(group, error)
-            finally:
-                for write in group:
-                    self._finished(write)
-        # not only once it is done: what is put until then would wait for ever
-        self.flushers.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+        try:
+            while self._waiting:
+                group = self._next_group()
+                try:
+                    with waiting_at_most(GIVE_UP_AFTER_S):  # whatever the context of who wrote first
+                        await self._append_group(group)
+                except Exception as error:  # every waiting caller gets it; nothing may be left waiting for ever
+                    self._refuse(group, error)
+                finally:
+                    for write in group:
+                        self._finished(write)
+        finally:
+            # at once: what is put until the task is done, also a canceled one, would wait for ever
+            self.flushers.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     def _next_group(self) -> list[_Write]:
         group = [self._waiting.popleft()]
