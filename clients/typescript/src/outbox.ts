@@ -70,11 +70,15 @@ export class Outbox {
   #duplicates = 0;
   #rejected = 0;
   #failures = 0;
-  #settled = 0;
-  /** Up to which command, counted from the opening, a flush waits; what an earlier process left goes at once. */
+  /**
+   * Commands since the opening, with those that an earlier process left: that have a place, that were put into the
+   * queue, that a flush waits for, that are settled. The queue's own count changes in the middle of `put` and `settle`.
+   */
+  #places: number;
+  #put: number;
   #wanted: number;
-  /** Commands, and their bytes, that have a place and are not in the queue yet. */
-  #coming = 0;
+  #settled = 0;
+  /** Bytes that have a place and are not in the queue yet. */
   #comingBytes = 0;
   #trouble: MnemologError | undefined;
   #refused: [Uint8Array, Rejection][] = [];
@@ -93,7 +97,7 @@ export class Outbox {
     this.blocks = options.whenFull === "block";
     this.log = logOf(options);
     this.#atMost = this.#batchEvents;
-    this.#wanted = queue.count;
+    this.#places = this.#put = this.#wanted = queue.count; // what an earlier process left goes at once
   }
 
   /** Whether what waits is still there when the process has ended. */
@@ -103,7 +107,7 @@ export class Outbox {
 
   /** Commands that are neither acknowledged nor refused. */
   get waiting(): number {
-    return this.#queue.count + this.#coming;
+    return this.#places - this.#settled;
   }
 
   get stats(): EmitterStats {
@@ -132,7 +136,7 @@ export class Outbox {
       throw new EmitterFull(`with this event ${size} bytes would wait; the limit is ${this.#maxBytes}`);
     }
     if (this.waiting === 0) this.#oldestMs = performance.now();
-    this.#coming += 1;
+    this.#places += 1;
     this.#comingBytes += line.length + 1;
   }
 
@@ -140,8 +144,11 @@ export class Outbox {
   async put(lines: readonly Uint8Array[], size: number): Promise<void> {
     try {
       await this.#queue.append(lines);
+      this.#put += lines.length;
+    } catch (fault) {
+      this.#places -= lines.length;
+      throw fault;
     } finally {
-      this.#coming -= lines.length;
       this.#comingBytes -= size;
     }
   }
@@ -159,7 +166,7 @@ export class Outbox {
 
   /** Have all that waits sent without delay; the number for `isSettled`. */
   wantAll(): number {
-    this.#wanted = this.#settled + this.#queue.count;
+    this.#wanted = this.#put;
     return this.#wanted;
   }
 

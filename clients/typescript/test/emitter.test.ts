@@ -10,7 +10,7 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 
 import { EmitterClosed, EmitterFull, NotDelivered, SpoolInUse, TooLarge, Unauthorized } from "../src/index.ts";
-import type { Emitter, EmitterOptions, Mnemolog } from "../src/index.ts";
+import type { BatchAccepted, Emitter, EmitterOptions, Mnemolog } from "../src/index.ts";
 import { Outbox } from "../src/outbox.ts";
 import { InMemory } from "../src/waiting.ts";
 import type { Answer } from "./stub.ts";
@@ -439,6 +439,30 @@ test("an outbox says when a batch is due", async () => {
     await outbox.put([line], line.length + 1);
     assert.ok(due(outbox.dueInMs()));
   }
+});
+
+test("a flush that begins in the middle of a settlement waits for what was emitted last", async () => {
+  const queue = new InMemory();
+  const outbox = new Outbox(queue, "ada", { flushEveryS: NEVER_S });
+  for (const n of numbers(0, 2)) {
+    const [, line] = outbox.encode({ type: "observe", content: n });
+    outbox.reserve(line);
+    await outbox.put([line], line.length + 1);
+  }
+  let deleted = (): void => undefined;
+  const drop = queue.drop.bind(queue);
+  queue.drop = async (lines) => {
+    await drop(lines);
+    await new Promise<void>((resolve) => (deleted = resolve)); // as a spool, while it deletes the file
+  };
+  const answer: BatchAccepted = { accepted: 1, duplicates: 0, rejected: [], position: "0:1-0", durability: "fsync" };
+  const settled = outbox.settle(await queue.first(1, 1), answer);
+  await until(() => queue.count === 1);
+  const number = outbox.wantAll();
+  deleted();
+  await settled;
+  assert.equal(outbox.isSettled(number), false);
+  assert.equal(outbox.waiting, 1);
 });
 
 test("a process that waits for a flush does not end before", async (context) => {
