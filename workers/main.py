@@ -169,7 +169,7 @@ class WorkerProcess:
     def _build_embedder(self, spec: str) -> Embedder:
         """The embedder of a spec: the configured one, or that of a rebuild."""
         settings = self._settings
-        return build_embedder(spec, directory=settings.model_directory, threads=1, api_key=settings.embedder_key or "")
+        return build_embedder(spec, cache=settings.cache_dir, threads=1, api_key=settings.embedder_key or "")
 
     def _applied(self, partition: int, changes: Changes) -> None:
         if changes.documents:

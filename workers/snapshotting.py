@@ -50,7 +50,7 @@ async def _snapshot(*, compact: bool) -> SnapshotManifest:
     handler.setFormatter(formatter_of(settings))
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
     redis = connect(settings.redis_url or "")
-    build = partial(build_embedder, directory=settings.model_directory, api_key=settings.embedder_key or "")
+    build = partial(build_embedder, cache=settings.cache_dir, api_key=settings.embedder_key or "")
     embedders = LiveEmbedder(redis, build, settings.named_embedders)
     job = SnapshotJob(redis, settings.partitions, settings.snapshots, embedders, settings.snapshot_every)
     try:

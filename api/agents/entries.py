@@ -20,7 +20,7 @@ _WITH_MATCHER = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
 _VERSION = {"version": 1}
 """Of the hooks file of a host with flat lists."""
 _INSTRUCTIONS = "instructions"
-_MODULE = ("-m", "api.cli.main")
+_MODULE = ("-P", "-m", SERVER)
 
 Value = dict[str, Any]
 
@@ -107,7 +107,7 @@ def with_server(
         raise ForeignFile(f"{section}.{SERVER} already exists in another form; it is left unchanged")
     _, *args = _words(current) or [""]
     # arguments that a user added after ours, such as `--profile memex`
-    args = [*command.args, *args[3 if tuple(args[:2]) == _MODULE else 1 :]]
+    args = [*command.args, *args[len(_MODULE) + 1 if tuple(args[: len(_MODULE)]) == _MODULE else 1 :]]
     env = "environment" if one_list else "env"
     entry: Value = {**(current or extra), "command": [command.program, *args] if one_list else command.program}
     if not one_list:
@@ -185,11 +185,11 @@ def _list(parent: Value, key: str) -> list[Any]:
 
 
 def _is_our_server(entry: Any) -> TypeGuard[Value]:
-    """Our server is started as `mnemolog mcp`, or as `python -m api.cli.main mcp`."""
+    """Our server is started as `mnemolog mcp`, or as `python -P -m mnemolog mcp`."""
     program, *args = _words(entry) or [""]
     if not isinstance(program, str):
         return False
-    return (PurePath(program).stem == SERVER and args[:1] == ["mcp"]) or args[:3] == [*_MODULE, "mcp"]
+    return (PurePath(program).stem == SERVER and args[:1] == ["mcp"]) or args[: len(_MODULE) + 1] == [*_MODULE, "mcp"]
 
 
 def _words(entry: Any) -> list[Any]:

@@ -285,7 +285,7 @@ def bridge(url: str) -> ShellCommand:
     script = Path(sys.executable).with_name("mnemolog.exe" if sys.platform == "win32" else "mnemolog")
     if script.exists():
         return ShellCommand(str(script), ("mcp",), env)
-    return ShellCommand(sys.executable, ("-m", "api.cli.main", "mcp"), env)
+    return ShellCommand(sys.executable, ("-P", "-m", "mnemolog", "mcp"), env)
 
 
 BACKUP = ".before-mnemolog"

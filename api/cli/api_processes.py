@@ -73,7 +73,7 @@ class ApiProcesses:
         def command() -> list[str]:
             joins = number > 0 or self._has_served(number)
             module = "api.cli.processes"
-            return [sys.executable, "-m", module, str(number), str(self._folder), "joins" if joins else "-"]
+            return [sys.executable, "-P", "-m", module, str(number), str(self._folder), "joins" if joins else "-"]
 
         return Child(f"api-{number}", self._settings, command=command)
 

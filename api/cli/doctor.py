@@ -26,7 +26,6 @@ LOW_DISK = 1 << 30
 DISK_FLOOR = "256MiB"
 """Of the embedded server, without MNEMOLOG_DISK_FLOOR."""
 PYTHON = (3, 11)
-COMPILERS = ("c++", "g++", "clang++")
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLEM", "bold red")}
 
 
@@ -70,13 +69,6 @@ def findings(environ: Mapping[str, str], url: str | None) -> Iterator[Finding]:
         yield Finding("Python", "problem", text, f"install Python {'.'.join(map(str, PYTHON))} or later")
     else:
         yield Finding("Python", "ok", text)
-    if compiler := next(filter(None, map(shutil.which, COMPILERS)), None):
-        yield Finding("C++ compiler", "ok", compiler)
-    elif find_spec("hnswlib") is not None:
-        yield Finding("C++ compiler", "ok", "none, but not needed: hnswlib is already installed")
-    else:
-        advice = "install one (Debian: apt-get install g++), then install mnemolog again"
-        yield Finding("C++ compiler", "problem", "none, and hnswlib is not installed", advice)
     try:
         settings = from_environment(environ)
     except InvalidSetting as error:
@@ -191,16 +183,25 @@ async def _durability_risk(url: str) -> str:
 
 
 def _model(settings: Settings) -> Finding:
-    from projections.vectors.model_files import INSTALL_MULTILINGUAL, MULTILINGUAL_PACKAGE, PACKAGED, is_current
+    from projections.vectors.embedder import ModelUnavailable
+    from projections.vectors.model_files import (
+        INSTALL_MULTILINGUAL,
+        MULTILINGUAL_PACKAGE,
+        PACKAGED,
+        packaged_model,
+        verify,
+    )
 
     name = settings.embedder.partition("|")[0]
     if name == "multilingual" and find_spec(MULTILINGUAL_PACKAGE) is None:
         return Finding("model", "problem", f"the package of {name} is not installed", INSTALL_MULTILINGUAL)
     if settings.embedder not in PACKAGED:
         return Finding("model", "ok", f"MNEMOLOG_EMBEDDER is {name}")
-    if is_current(settings.model_directory):
-        return Finding("model", "ok", f"exported, in {settings.model_directory}")
-    return Finding("model", "note", "not exported yet", "the first `mnemolog up` exports it, in about ten seconds")
+    try:
+        manifest = verify(packaged_model())
+    except ModelUnavailable as error:
+        return Finding("model", "problem", str(error), "reinstall the package mnemolog-minilm")
+    return Finding("model", "ok", f"installed: {manifest.models[manifest.graph]}")
 
 
 def _kernel() -> Finding:

@@ -121,7 +121,7 @@ class Child:
                 raise ServerStartFailed(f"{reason}; set MNEMOLOG_DATA_DIR to a writable folder") from None
         with output or nullcontext():
             return subprocess.Popen(
-                [sys.executable, "-m", "api.cli.main", self.name] if self._command is None else self._command(),
+                [sys.executable, "-P", "-m", "api.cli.main", self.name] if self._command is None else self._command(),
                 env=environment,
                 stdout=output,
                 stderr=output,
@@ -263,7 +263,7 @@ class Supervisor:
             child.start()
 
     def _prepare(self, on_wait: Callable[[str], None]) -> None:
-        """Restore an empty log if configured, check Redis and access, export a missing model.
+        """Restore an empty log if configured, check Redis and access.
 
         Raises RedisError if Redis does not answer.
         """
@@ -271,8 +271,6 @@ class Supervisor:
         from api.access.gate import check_before_start
         from api.cli.backup import restore_at_start
         from api.cli.direct import connected
-        from projections.embedding.factory import prepare_default
-        from projections.vectors.model_files import PACKAGED
 
         if restore_at_start(self.settings, on_wait) and self.valkey is not None:
             self.valkey.compare_again()
@@ -284,8 +282,6 @@ class Supervisor:
 
         with ThreadPoolExecutor(1) as thread:  # the caller may run an event loop
             self.notice = thread.submit(asyncio.run, check_log()).result()
-        if self.settings.embedder in PACKAGED:  # the children would export it too, but without showing progress
-            prepare_default(self.settings.model_directory, on_wait)
 
     def _take_ports(self, on_wait: Callable[[str], None]) -> None:
         for port, variable in ports_of(self.settings).items():

@@ -2,111 +2,120 @@
 
 | spec | embedder |
 |---|---|
-| `default` | int8 MiniLM, exported on first use, 384 dimensions |
+| `default` | int8 MiniLM, from a package, 384 dimensions |
 | `multilingual` | Universal Sentence Encoder for 15 languages, 512 dimensions; needs the extra of that name |
 | `default:late` | the same, with vectors of tokens for late interaction |
 | `none` | no vectors |
-| `onnx:<directory>` | a model that was exported before |
+| `onnx:<directory>` | a model in the format of the packaged one (`tools/minilm`) |
 | `sentence-transformers:<name or path>` | any model that is on this machine; needs the extra of that name |
 | `openai:<base URL>\\|<model>\\|<dimensions>` | any server with an OpenAI-compatible `/embeddings` |
 """
 
+import hashlib
 import logging
 import os
-import subprocess
-import sys
-import tempfile
+import platform
 from collections.abc import Callable
 from pathlib import Path
-from threading import Timer
-from typing import IO
 from urllib.parse import urlsplit
 
 from projections.vectors.embedder import Embedder, ModelUnavailable, NoEmbedder, UnknownEmbedder
-from projections.vectors.model_files import DEFAULT_MODEL, TOKENIZER_FILE, default_directory, is_current
+from projections.vectors.model_files import (
+    FALLBACK_FILE,
+    FALLBACK_MODEL,
+    MODEL_FILE,
+    TOKENIZER_FILE,
+    packaged_model,
+    read_manifest,
+)
 
-EXPORT_TIMEOUT_S = 300.0
+REQUIRED_MEAN_COSINE = 0.985
+"""0.997 is usual; int8 sums that saturate, on some processors without dot product instructions, give less than 0.95."""
 
 logger = logging.getLogger(__name__)
 
 
-def load_default(directory: Path | None = None, threads: int = 1, *, late: bool = False) -> Embedder:
-    """The int8 MiniLM, exported first if the directory has no complete one; its model is loaded by `open` or `embed`.
+def load_default(cache: Path | None = None, threads: int = 1, *, late: bool = False) -> Embedder:
+    """The packaged MiniLM, in int8 if this processor computes that exactly; its model is loaded by `open` or `embed`.
 
-    With `late` it gives vectors of tokens, too. ModelUnavailable when the export fails.
+    With `late` it gives vectors of tokens, too. `cache` is a folder for the result of the comparison. Raises
+    ModelUnavailable.
     """
-    directory = directory or default_directory()
-    prepare_default(directory)
     from projections.embedding.onnx import LateEmbedder, OnnxEmbedder
 
-    return (LateEmbedder if late else OnnxEmbedder)(directory, threads=threads)
+    directory = packaged_model()
+    return (LateEmbedder if late else OnnxEmbedder)(directory, threads, exact_graph(directory, cache))
 
 
-def prepare_default(directory: Path, on_progress: Callable[[str], None] = logger.info) -> None:
-    """Export the default model if the directory has no complete one: that takes seconds, once.
+def exact_graph(directory: Path, cache: Path | None, required: float = REQUIRED_MEAN_COSINE) -> str:
+    """The file with the graph to use on this processor: that of int8 unless its vectors are too far from the original.
 
-    It runs as a process; `on_progress` is called with each line that it prints. ModelUnavailable, with its last line,
-    when it fails.
+    The first call computes some texts (0.3 s) and writes the result to the folder `cache`, for later processes.
     """
-    if is_current(directory):
-        return
-    root = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
-    command = [sys.executable, "-m", "projections.embedding.export", str(directory)]
-    with tempfile.TemporaryFile("w+") as errors:
-        try:
-            status = _run(
-                command, {**os.environ, "PYTHONPATH": path}, errors,
-                lambda line: on_progress(f"exporting the embedding model, once: {line}"),
-            )  # fmt: skip
-        except OSError as error:
-            raise ModelUnavailable(DEFAULT_MODEL, f"export did not finish: {error}") from error
-        errors.seek(0)
-        last_words = errors.read().strip().rpartition("\n")[2]
-    if status < 0:
-        raise ModelUnavailable(DEFAULT_MODEL, f"export did not finish: signal {-status}")
-    if status:
-        raise ModelUnavailable(DEFAULT_MODEL, f"export ended with status {status}: {last_words}")
+    from projections.embedding.onnx import OnnxEmbedder, mean_cosine, runtime_version
+
+    model = read_manifest(directory).files[MODEL_FILE]
+    key = "\n".join([model, runtime_version(), _processor()])
+    result = None if cache is None else cache / f"int8-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    try:
+        cosine = float(result.read_text()) if result is not None else None
+    except (OSError, ValueError):
+        cosine = None
+    if cosine is None:
+        cosine = mean_cosine(OnnxEmbedder(directory), directory)
+        if result is not None:
+            _write(result, str(cosine))
+    if cosine >= required:
+        return MODEL_FILE
+    logger.warning(
+        "int8 arithmetic is not exact on this processor (mean cosine %.3f): the embedder is %s, which is slower",
+        cosine, FALLBACK_MODEL,
+    )  # fmt: skip
+    return FALLBACK_FILE
 
 
-def _run(command: list[str], environment: dict[str, str], errors: IO[str], on_line: Callable[[str], None]) -> int:
-    """The exit status of a process, which is killed after EXPORT_TIMEOUT_S, and when waiting for it is interrupted."""
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
-        limit = Timer(EXPORT_TIMEOUT_S, process.kill)
-        limit.daemon = True
-        limit.start()
-        try:
-            for line in process.stdout or ():
-                on_line(line.rstrip())
-            return process.wait()
-        except BaseException:
-            process.kill()
-            raise
-        finally:
-            limit.cancel()
+def _processor() -> str:
+    """What tells processors with different arithmetic apart."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    names = ("model name", "flags", "CPU implementer", "CPU part", "Features")
+    return "\n".join(sorted({line for line in lines if line.startswith(names)}))
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace a small file in one step. If the folder is not writable, the next process compares again."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_text(text)
+        beside.replace(path)
+    except OSError as error:
+        logger.info("the comparison of int8 with the original cannot be stored: %s", error)
 
 
 def build_embedder(
     spec: str = "default",
     *,
-    directory: Path | None = None,
+    cache: Path | None = None,
     threads: int = 1,
     api_key: str = "",
     timeout_s: float = 30.0,
 ) -> Embedder:
     """The embedder of the spec; UnknownEmbedder for an invalid spec, ModelUnavailable if it cannot be loaded.
 
-    `directory` is that of the default model. `api_key` and `timeout_s` are for `openai:` only. Everything heavy is
+    `cache` is the folder of `exact_graph`. `api_key` and `timeout_s` are for `openai:` only. Everything heavy is
     imported here, when it is chosen.
     """
     kind, _, rest = spec.partition(":")
     match kind, rest:
         case "default", "":
-            return load_default(directory, threads=threads)
+            return load_default(cache, threads)
         case "multilingual", "":
-            return load_multilingual(directory, threads)
+            return load_multilingual(threads)
         case "default", "late":
-            return load_default(directory, threads=threads, late=True)
+            return load_default(cache, threads, late=True)
         case "none", "":
             return NoEmbedder()
         case "onnx", path if path:
@@ -125,25 +134,23 @@ def build_embedder(
             raise UnknownEmbedder(spec, f"is not one of {specs}")
 
 
-def load_multilingual(directory: Path | None = None, threads: int = 1) -> Embedder:
-    """The multilingual model, with the static vectors of the default one, which is exported first if it is not here.
-
-    ModelUnavailable when its package is not installed, or the export fails.
-    """
+def load_multilingual(threads: int = 1) -> Embedder:
+    """The multilingual model, with the static vectors of the default one. Raises ModelUnavailable."""
     from projections.embedding.multilingual import MultilingualEmbedder
     from projections.vectors import static
 
-    directory = directory or default_directory()
-    prepare_default(directory)
-    return MultilingualEmbedder(static.load(directory, of_model=False), threads)
+    return MultilingualEmbedder(static.load(packaged_model(), of_model=False), threads)
 
 
 def token_counter(directory: Path | None = None) -> Callable[[str], int] | None:
-    """What counts the tokens of a text as the packaged model does, whichever embedder is used; None without its files.
+    """Counts the tokens of a text as the packaged model does, whichever embedder is used; None without its package.
 
     Loads the tokenizer, some 60 ms.
     """
-    path = (directory or default_directory()) / TOKENIZER_FILE
+    try:
+        path = (directory or packaged_model()) / TOKENIZER_FILE
+    except ModelUnavailable:
+        return None
     if not path.is_file():
         return None
     from projections.embedding import onnx

@@ -3,9 +3,10 @@
 The one file that imports onnxruntime and tokenizers.
 
 Guarantee: a text's vector does not depend on the texts embedded with it, because the exported model quantizes each
-token separately (see `distill.py`). So a replay gives the vectors that were live, in whatever batches.
+token separately (see `tools/minilm/graph.py`). So a replay gives the vectors that were live, in whatever batches.
 """
 
+import json
 import os
 import re
 import threading
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from projections.vectors.embedder import ModelUnavailable, encodable, unit_rows
-from projections.vectors.model_files import TOKENIZER_FILE, read_manifest, verify
+from projections.vectors.model_files import REFERENCE_FILE, TOKENIZER_FILE, verify
 from projections.vectors.static import StaticTable, load
 from projections.vectors.tokens import LATE_SUFFIX, Tokens, compressed
 
@@ -38,19 +39,20 @@ MAX_CHARACTERS = 32_768
 
 
 class OnnxEmbedder:
-    """An exported model: verified when constructed, loaded by `open` or else by the first `embed`.
+    """A graph of a model's folder: verified when constructed, loaded by `open` or else by the first `embed`.
 
     onnxruntime's threads inherit the niceness of the thread that loads the model, and with `threads=1` there are none
     but the caller's: lower a thread's priority first, then call `open` in it.
     """
 
-    def __init__(self, directory: Path, threads: int = 1) -> None:
-        verify(directory)
-        manifest = read_manifest(directory)
-        self.model = manifest.model
+    def __init__(self, directory: Path, threads: int = 1, graph: str = "") -> None:
+        """`graph` is a file of the folder, by default the first that its manifest names. Raises ModelUnavailable."""
+        manifest = verify(directory)
+        graph = graph or manifest.graph
+        self.model = manifest.models[graph]
         self.dimensions = manifest.dimensions
         self.max_tokens = manifest.max_tokens
-        self._directory, self._graph = directory, directory / manifest.graph
+        self._directory, self._graph = directory, directory / graph
         self._threads = threads
         self._opening = threading.Lock()  # protects _session and _tokenizer from being loaded twice
         self._session: Any = None
@@ -58,7 +60,7 @@ class OnnxEmbedder:
 
     @cached_property
     def table(self) -> StaticTable | None:
-        """The static vectors that were distilled from the model; None where it was exported without them."""
+        """The static vectors that were distilled from the model; None for a model without them."""
         return load(self._directory)
 
     def open(self) -> None:
@@ -100,8 +102,8 @@ class OnnxEmbedder:
 class LateEmbedder(OnnxEmbedder):
     """The packaged model, with the vectors of each text's tokens."""
 
-    def __init__(self, directory: Path, threads: int = 1) -> None:
-        super().__init__(directory, threads)
+    def __init__(self, directory: Path, threads: int = 1, graph: str = "") -> None:
+        super().__init__(directory, threads, graph)
         self.model: str = f"{self.model}{LATE_SUFFIX}"
 
     def embed_with_tokens(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], list[Tokens]]:
@@ -111,6 +113,13 @@ class LateEmbedder(OnnxEmbedder):
             vectors[rows] = means
             tokens |= zip(rows, map(compressed, of_texts), strict=True)
         return unit_rows(vectors), [tokens[row] for row in range(len(texts))]
+
+
+def mean_cosine(embedder: OnnxEmbedder, directory: Path) -> float:
+    """Of the vectors that this processor computes to those of the original float32 weights, for the reference texts."""
+    reference = json.loads((directory / REFERENCE_FILE).read_bytes())
+    expected = np.array(reference["vectors"], np.float32)
+    return float((embedder.embed(reference["texts"]) * unit_rows(expected)).sum(axis=1).mean())
 
 
 def runs(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -146,6 +155,11 @@ def token_counter(path: Path) -> Callable[[str], int]:
         return runs + len(tokenizer.encode(encodable(text), add_special_tokens=False).ids)
 
     return count
+
+
+def runtime_version() -> str:
+    """Of onnxruntime, whose kernels differ between versions."""
+    return str(getattr(ort, "__version__", ""))
 
 
 def load_session(path: Path, model: str, threads: int) -> Any:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projections.vectors.embedder import ModelUnavailable, encodable, unit_rows
-from projections.vectors.model_files import FLOAT_MODEL, packaged_model
 
 try:
     import torch
@@ -31,20 +30,19 @@ MAX_CHARACTERS = 32_768  # as in onnx.py
 
 
 class SentenceTransformerEmbedder:
-    """A sentence-transformers model in float32, on a GPU if torch has one; by default the packaged MiniLM."""
+    """A sentence-transformers model in float32, on a GPU if torch has one."""
 
-    def __init__(self, name_or_path: str | None = None, threads: int | None = None) -> None:
+    def __init__(self, name_or_path: str, threads: int | None = None) -> None:
         """A path's identity is its last component: give different models differently named directories."""
         if threads is not None:
             torch.set_num_threads(threads)
         transformers_logging.disable_progress_bar()
-        source = str(packaged_model()) if name_or_path is None else name_or_path
-        name = Path(source).name if Path(source).is_dir() else source
+        name = Path(name_or_path).name if Path(name_or_path).is_dir() else name_or_path
         try:
-            self._model: Any = SentenceTransformer(source, local_files_only=True)
+            self._model: Any = SentenceTransformer(name_or_path, local_files_only=True)
         except (OSError, ValueError) as error:
             raise ModelUnavailable(name, str(error)) from error
-        self.model = FLOAT_MODEL if name_or_path is None else f"{name}:fp32"
+        self.model = f"{name}:fp32"
         self.dimensions = int(self._model.get_embedding_dimension())
         self.max_tokens = int(self._model.max_seq_length or 512)
 

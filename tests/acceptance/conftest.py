@@ -22,7 +22,7 @@ from waiting import wait_until
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.acceptance.running import Doors, Server, Tenant, Together, every_dialect, new_tenant, running, seed_cache
+from tests.acceptance.running import Doors, Server, Tenant, Together, every_dialect, new_tenant, running
 from tests.acceptance.visibility import everybody, matrix_server, planted_memories
 
 __all__ = ["everybody", "matrix_server", "planted_memories"]
@@ -67,10 +67,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The session's own MNEMOLOG_CACHE_DIR; the embedding model is in it, or exported once."""
-    folder = tmp_path_factory.mktemp("cache")
-    seed_cache(folder)
-    return folder
+    """The session's own MNEMOLOG_CACHE_DIR."""
+    return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import signal
 import tempfile
 import time
@@ -257,13 +256,6 @@ def settings(folder: Path, cache_dir: Path, **changes: Any) -> Settings:
         **changes,
     }
     return Settings(**chosen)
-
-
-def seed_cache(cache_dir: Path) -> None:
-    """Take the exported embedding model of this machine along, if there is one: exporting takes ten seconds."""
-    exported = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "mnemolog/models/default"
-    if exported.is_dir():
-        shutil.copytree(exported, cache_dir / "models" / "default")
 
 
 def fault(answer: httpx.Response) -> dict[str, Any]:

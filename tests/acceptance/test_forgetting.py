@@ -24,7 +24,7 @@ from ingest.platform.connections import connect
 from projections.search.terms import terms
 from projections.vectors.embedder import cache_key
 from tests.acceptance.asking import read, recall, refused, write
-from tests.acceptance.running import Server, ids, running, seed_cache
+from tests.acceptance.running import Server, ids, running
 from tests.acceptance.test_visibility_matrix import READS
 from tests.acceptance.visibility import Planted
 
@@ -244,7 +244,6 @@ def test_the_marker_is_its_own_stem():
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with nothing else on it, which condenses above three memories and archives, looking every second."""
     cache = tmp_path_factory.mktemp("cache")
-    seed_cache(cache)
     changes: dict[str, Any] = {"condense_threshold": 3, "condense_batch": 3, "condense_every": 1, "purge_every": 1}
     changes |= {"archive": str(tmp_path_factory.mktemp("archive")), "archive_after": 0}
     with running(cache, partitions=PARTITIONS, **changes) as started:

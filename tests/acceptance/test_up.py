@@ -22,8 +22,7 @@ from ports import free_port
 from waiting import wait_until
 
 from api.cli.server import PAGE
-from projections.embedding.factory import build_embedder
-from tests.acceptance.running import PATIENT_READ_S, SECRET, Server, Tenant, seed_cache
+from tests.acceptance.running import PATIENT_READ_S, SECRET, Server, Tenant
 from tests.chaos.starting_together import start_together
 
 UP_S = 60.0
@@ -573,9 +572,6 @@ def written_outside(home: Path) -> list[str]:
 
 def test_up_with_its_demo_looks_up_no_name_and_leaves_nothing_in_the_cache(home: dict[str, str], short_path: Path):
     """With the default embedder, and with an environment that asks for telemetry."""
-    cache = short_path / ".cache" / "mnemolog"
-    seed_cache(cache)
-    build_embedder("default", directory=cache / "models" / "default")  # on a busy machine longer than a start may take
     asking = {**home, "ORT_DISABLE_TELEMETRY": "0"}
     code, said, names = looked_up([sys.executable, "-m", "tests.support.up_for_a_while", str(LONG_S)], asking, 220)
     assert code == 0, said

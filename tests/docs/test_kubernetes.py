@@ -83,7 +83,7 @@ def test_a_pod_runs_a_command_with_the_settings_and_the_image_of_this_release(de
     assert started["command"] == ["mnemolog", started["name"]]
     assert started["name"] in commands()
     assert started["envFrom"] == [{"configMapRef": {"name": "mnemolog"}}, {"secretRef": {"name": "mnemolog"}}]
-    images = {one["image"] for one in (started, *pod(deployment)["initContainers"])}
+    images = {one["image"] for one in (started, *pod(deployment).get("initContainers", []))}
     assert images == {COMPOSE["x-images"]["mnemolog"]}
 
 
@@ -96,7 +96,7 @@ def test_a_pod_is_confined(deployment: dict[str, Any]):
     assert told["securityContext"]["runAsNonRoot"] is True
     assert told["securityContext"]["runAsUser"] == int(user[1])
     assert told["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    for one in (*told["containers"], *told["initContainers"]):
+    for one in (*told["containers"], *told.get("initContainers", [])):
         assert one["securityContext"] == {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
@@ -107,16 +107,11 @@ def test_a_pod_is_confined(deployment: dict[str, Any]):
 
 
 @pytest.mark.parametrize("deployment", [API, WORKER], ids=["api", "worker"])
-def test_folders_that_are_written_are_volumes_and_the_model_is_copied_into_one(deployment: dict[str, Any]):
+def test_folders_that_are_written_are_volumes(deployment: dict[str, Any]):
     settings = from_environment({**SETTINGS, **SECRETS})
     mounted = {one["mountPath"]: one["name"] for one in container(deployment)["volumeMounts"]}
     assert mounted == {str(settings.cache_dir): "cache", str(settings.snapshots): "snapshots", "/tmp": "tmp"}
     assert {one["name"] for one in pod(deployment)["volumes"]} == set(mounted.values())
-    (copying,) = pod(deployment)["initContainers"]
-    *_, source, target = copying["command"]
-    (cache,) = copying["volumeMounts"]
-    assert (cache["name"], Path(cache["mountPath"])) == ("cache", Path(target))
-    assert settings.model_directory.parent == Path(source)
     claims = {
         one["persistentVolumeClaim"]["claimName"]
         for one in pod(deployment)["volumes"]
@@ -126,7 +121,7 @@ def test_folders_that_are_written_are_volumes_and_the_model_is_copied_into_one(d
 
 
 def test_api_and_worker_have_the_same_volumes_and_account():
-    for name in ("volumes", "securityContext", "serviceAccountName", "initContainers"):
+    for name in ("volumes", "securityContext", "serviceAccountName"):
         assert pod(API)[name] == pod(WORKER)[name]
     assert ("ServiceAccount", pod(API)["serviceAccountName"]) in NAMED
 

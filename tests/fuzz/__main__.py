@@ -6,7 +6,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.acceptance.running import seed_cache
 from tests.fuzz.doors import all_doors
 from tests.fuzz.fuzzing import fuzz, table
 from tests.fuzz.tools import fuzz_tools
@@ -24,15 +23,13 @@ def main() -> int:
     parser.add_argument("--path", default="", help="only paths that contain this")
     asked = parser.parse_args()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="mnemo-") as folder:
-        seed_cache(Path(folder))
-        with all_doors(Path(folder)) as doors:
-            chosen = doors._replace(doors=[door for door in doors.doors if not asked.call or door.name in asked.call])
-            for one in chosen.doors:
-                one.document["paths"] = {path: it for path, it in one.document["paths"].items() if asked.path in path}
-            reports = fuzz(chosen, asked.examples, asked.seed, lambda line: print(line, file=sys.stderr))
-            if not (asked.call or asked.path):
-                reports += fuzz_tools(doors, asked.examples // TOOLS_SHARE, asked.seed)
+    with tempfile.TemporaryDirectory(prefix="mnemo-") as folder, all_doors(Path(folder)) as doors:
+        chosen = doors._replace(doors=[door for door in doors.doors if not asked.call or door.name in asked.call])
+        for one in chosen.doors:
+            one.document["paths"] = {path: it for path, it in one.document["paths"].items() if asked.path in path}
+        reports = fuzz(chosen, asked.examples, asked.seed, lambda line: print(line, file=sys.stderr))
+        if not (asked.call or asked.path):
+            reports += fuzz_tools(doors, asked.examples // TOOLS_SHARE, asked.seed)
     failures = [failure for report in reports for failure in report.failures.values()]
     for one in failures:
         print(f"\n{one.operation}\n  {one.what}\n  {one.request}")

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.running import seed_cache
 from tests.fuzz.doors import Doors, all_doors
 from tests.fuzz.fuzzing import Report, fuzz
 from tests.fuzz.tools import fuzz_tools
@@ -22,7 +21,6 @@ pytestmark = pytest.mark.timeout(900)
 def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
     """A server that is there for this alone: it may be filled and emptied."""
     cache = tmp_path_factory.mktemp("cache")
-    seed_cache(cache)
     with all_doors(cache) as started:
         yield started
 

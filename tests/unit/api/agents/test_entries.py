@@ -177,9 +177,9 @@ def test_a_server_that_comes_and_goes_leaves_the_others(before: dict[str, Any], 
 
 def test_what_a_user_added_to_our_server_stays_when_it_is_brought_up_to_date():
     older = {"command": "/old/mnemolog", "args": ["mcp", "--profile", "memex"], "env": {"MNEMOLOG_SECRET": "s"}}
-    new = ShellCommand("/venv/bin/python", ("-m", "api.cli.main", "mcp"), {"MNEMOLOG_URL": "http://127.0.0.1:4000"})
+    new = ShellCommand("/venv/bin/python", ("-P", "-m", "mnemolog", "mcp"), {"MNEMOLOG_URL": "http://127.0.0.1:4000"})
     entry = with_server({"servers": {"mnemolog": older}}, "servers", new, {})["servers"]["mnemolog"]
-    assert entry["args"] == ["-m", "api.cli.main", "mcp", "--profile", "memex"]
+    assert entry["args"] == ["-P", "-m", "mnemolog", "mcp", "--profile", "memex"]
     assert entry["env"] == {"MNEMOLOG_SECRET": "s", "MNEMOLOG_URL": "http://127.0.0.1:4000"}
     assert without_server({"servers": {"mnemolog": entry}}, "servers") == {}
 

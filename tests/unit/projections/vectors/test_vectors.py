@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from projections.embedding.distill import by_stem, principal
 from projections.embedding.embed_job import PART_CHARACTERS, parts_of
 from projections.search.columns import TermRows
 from projections.vectors import embedder
@@ -28,6 +27,7 @@ from projections.vectors.embedder import (
     waiting_since_ms,
 )
 from projections.vectors.static import StaticTable
+from tools.minilm.graph import by_stem, principal
 
 SENTENCE = "The lease was lost and another worker took the partition over within ten seconds. "
 
@@ -252,9 +252,8 @@ def test_principal_components_keep_distances():
     assert np.linalg.norm(kept[:100] - kept[100:], axis=1) == pytest.approx(apart, rel=1e-3)
 
 
-def test_a_model_that_was_exported_without_a_table_has_none(tmp_path: Path):
+def test_a_model_without_a_table_has_none(tmp_path: Path):
     (tmp_path / "manifest.json").write_text(
-        '{"model": "m", "dimensions": 3, "max_tokens": 8, "files": {}, "source_sha256": "", "exporter": 1,'
-        '"mean_cosine": 1, "lowest_cosine": 1}'
+        '{"models": {"m.onnx": "m"}, "dimensions": 3, "max_tokens": 8, "files": {}, "source_sha256": ""}'
     )
     assert module.load(tmp_path) is None

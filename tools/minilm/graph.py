@@ -1,9 +1,9 @@
-"""Makes the table of static vectors from the exported model; part of the export (see `export.py`).
+"""The graphs of the packaged model, and the table of static vectors (see `build.py`).
 
-As model2vec does (Tulkens and van Dongen 2024): every word of the model's vocabulary goes through the model alone, PCA
-over all of them keeps what distinguishes them, and rarer words count more, by Zipf's law from the place in the
-vocabulary, which is in order of frequency. Unlike there, words with one stem share a vector, because an index has
-stems, and a word outside the vocabulary has none: its pieces added nothing (recall on three data sets).
+The table is made as model2vec does (Tulkens and van Dongen 2024): every word of the model's vocabulary goes through
+the model alone, PCA over all of them keeps what distinguishes them, and rarer words count more, by Zipf's law from the
+place in the vocabulary, which is in order of frequency. Unlike there, words with one stem share a vector, because an
+index has stems, and a word outside the vocabulary has none: its pieces added nothing (recall on three data sets).
 """
 
 import json
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import onnx  # pyright: ignore[reportMissingTypeStubs]
@@ -112,6 +112,8 @@ def _through_model(
     return np.concatenate(parts)
 
 
+Arithmetic = Literal["int8", "int8-weights", "float32"]
+"""Of a graph: `int8-weights` has the weights of `int8` and multiplies them in float32."""
 ort_onnx: Any = onnx  # onnx's own annotations are partial
 OPSET = 17
 IR_VERSION = 9
@@ -143,7 +145,7 @@ class Shape:
 class BertGraph:
     """Nodes and weights in the order added; `node` and `weight` return the name of what they added."""
 
-    int8: bool
+    arithmetic: Arithmetic
     nodes: list[Any] = field(default_factory=list[Any])
     weights: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -176,19 +178,38 @@ class Quantized:
     scale: str
 
 
-def write_graph(source: Path, target: Path, *, int8: bool) -> None:
-    """Write the model in `source` (config.json, model.safetensors) to `target`: same source, same bytes."""
+def write_graph(source: Path, target: Path, arithmetic: Arithmetic, weights: Path | None = None) -> None:
+    """Write the model in `source` (config.json, model.safetensors) to `target`: same source, same bytes.
+
+    `weights` is a graph in the same folder that has the same int8 weights: `target` refers to them there.
+    """
     shape = Shape.read(source / "config.json")
     tensors: dict[str, NDArray[Any]] = load_file(str(source / "model.safetensors"))
-    model = encoder(shape, tensors, int8)
-    ort_onnx.checker.check_model(model)
+    model = encoder(shape, tensors, arithmetic)
+    if weights is not None:
+        refer_to(weights, model)
     target.write_bytes(model.SerializeToString(deterministic=True))
+    ort_onnx.checker.check_model(str(target))
 
 
-def encoder(shape: Shape, tensors: dict[str, NDArray[Any]], int8: bool) -> Any:
+def refer_to(file: Path, model: Any) -> None:
+    """Replace the int8 weights of a model by references to the same bytes in a file."""
+    content = file.read_bytes()
+    for tensor in model.graph.initializer:
+        if tensor.data_type != ort_onnx.TensorProto.INT8:
+            continue
+        offset = content.index(tensor.raw_data)
+        values = {"location": file.name, "offset": str(offset), "length": str(len(tensor.raw_data))}
+        tensor.ClearField("raw_data")
+        tensor.data_location = ort_onnx.TensorProto.EXTERNAL
+        for key, value in values.items():
+            tensor.external_data.add(key=key, value=value)
+
+
+def encoder(shape: Shape, tensors: dict[str, NDArray[Any]], arithmetic: Arithmetic) -> Any:
     """The model: (batch, tokens) ids and mask to (batch, tokens, hidden) token vectors."""
-    graph = BertGraph(int8)
-    if int8:
+    graph = BertGraph(arithmetic)
+    if arithmetic == "int8":
         graph.weight("one", np.array(1, dtype=np.float32))
         graph.weight("levels", np.array(LEVELS, dtype=np.float32))
         graph.weight("least", np.array(1e-9, dtype=np.float32))
@@ -205,7 +226,7 @@ def encoder(shape: Shape, tensors: dict[str, NDArray[Any]], int8: bool) -> Any:
 def embeddings(graph: BertGraph, shape: Shape, tensors: dict[str, NDArray[Any]]) -> str:
     """Word, position and first-segment embeddings, normalized; in int8, each word has a scale of its own."""
     words = tensors["embeddings.word_embeddings.weight"]
-    if graph.int8:
+    if graph.arithmetic != "float32":
         words, scales = int8_by_last_axis(words)
         word = graph.node("Gather", graph.weight("words", words), "input_ids")
         word = graph.node("Cast", word, to=ort_onnx.TensorProto.FLOAT)
@@ -250,8 +271,8 @@ def add_and_normalize(
 
 
 def quantize(graph: BertGraph, stream: str) -> Quantized | str:
-    """Each token's vector as uint8, scaled by its own largest component; as it is in a float32 graph."""
-    if not graph.int8:
+    """Each token's vector as uint8, scaled by its own largest component; unchanged for float32 arithmetic."""
+    if graph.arithmetic != "int8":
         return stream
     largest = graph.node("ReduceMax", graph.node("Abs", stream), axes=[-1], keepdims=1)
     scale = graph.node("Div", graph.node("Max", largest, "least"), "levels")
@@ -261,11 +282,15 @@ def quantize(graph: BertGraph, stream: str) -> Quantized | str:
 
 def multiply(graph: BertGraph, tensors: dict[str, NDArray[Any]], left: Quantized | str, name: str) -> str:
     """The product with the weight of that name, which torch stores as (outputs, inputs), back in float."""
-    if isinstance(left, str):
-        return graph.node("MatMul", left, graph.weight(name, tensors[name].T))
+    if graph.arithmetic == "float32":
+        return graph.node("MatMul", str(left), graph.weight(name, tensors[name].T))
     weights, scales = int8_by_last_axis(tensors[name])
     right = graph.weight(name, weights.T)
     columns = graph.weight(f"{name}.scales", scales[:, 0])
+    if isinstance(left, str):
+        # not DequantizeLinear: onnxruntime would run it for every batch, and computes these nodes once, when it loads
+        values = graph.node("Cast", right, to=ort_onnx.TensorProto.FLOAT)
+        return graph.node("MatMul", left, graph.node("Mul", values, columns))
     product = graph.node("MatMulIntegerToFloat", left.values, right, "one", columns, "zero_point", domain=FUSED)
     return graph.node("Mul", product, left.scale)
 

@@ -1,0 +1,3 @@
+from mnemolog import main
+
+main()

