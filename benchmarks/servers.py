@@ -2,7 +2,7 @@
 does nothing.
 
 Settings from the environment are ignored, so that figures are those of the default settings and of what a benchmark
-names. The exported model is taken from the user's cache if it is there.
+names.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from ingest.platform.connections import Client
 from ingest.platform.processes import prepare_child
 from ingest.platform.settings import VARIABLES
 
-START_WITHIN_S = 900.0  # the first start of a user exports the model; a big index is loaded in minutes
+START_WITHIN_S = 900.0  # a big index is loaded in minutes
 LOOK_EVERY_S = 0.01
 STOP_WITHIN_S = 60.0
 SETTLE_S = 3.0  # after the last change, before memory is read: vectors come through the feed, and heaps are trimmed

@@ -68,7 +68,7 @@ VARIABLES: dict[str, str] = {
     "REDIS_URL": "Redis >= 7 or Valkey >= 8 to use, one server or a cluster; unset: an embedded Valkey is started",
     "MNEMOLOG_JOBS_REDIS_URL": "one server for the job queue; default REDIS_URL, needed when that is a cluster",
     "MNEMOLOG_DATA_DIR": "where the embedded Valkey and index snapshots live; default XDG_DATA_HOME/mnemolog",
-    "MNEMOLOG_CACHE_DIR": "files that can be deleted: how exact int8 is on this processor, work folders; default XDG_CACHE_HOME/mnemolog",
+    "MNEMOLOG_CACHE_DIR": "files that can be deleted; default XDG_CACHE_HOME/mnemolog",
     "MNEMOLOG_HOST": "address to listen on; default 127.0.0.1",
     "MNEMOLOG_PORT": "main port; default 3111",
     "MNEMOLOG_API_PROCESSES": "API processes on the same ports, each with an index of its own; default 1",

@@ -2,7 +2,7 @@
 
 The one file that imports onnxruntime and tokenizers.
 
-Guarantee: a text's vector does not depend on the texts embedded with it, because the exported model quantizes each
+Guarantee: a text's vector does not depend on the texts embedded with it, because the model quantizes each
 token separately (see `tools/minilm/graph.py`). So a replay gives the vectors that were live, in whatever batches.
 """
 
