@@ -18,7 +18,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = ".github/workflows"
 IMAGES = ("compose.yaml", "compose.cluster.yaml", "deploy/Dockerfile")
-BUILT_WITH = ("build", "setuptools>=77", "wheel")
+BUILT_WITH = ("build", "hatchling>=1.27", "setuptools>=77", "wheel")
 BUILD_REQUIREMENTS = "tools/build-requirements.txt"
 _USED = re.compile(r"(?m)(?P<before>\buses: *)(?P<action>[\w.-]+/[\w./-]+)@(?P<ref>\S+)(?: # *(?P<tag>\S+))?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
