@@ -34,7 +34,7 @@ def cells(table: str) -> list[list[str]]:
 
 def documented() -> dict[str, set[str]]:
     """The labels of every metric."""
-    rows = cells(section(page("operations.md"), "## Metrics"))
+    rows = cells(section(page("operations/monitoring.md"), "## Metrics"))
     metrics = [(name, kind, set(re.findall(r"`(\w+)`", labels))) for name, kind, labels, *_ in rows if "_" in name]
     buckets = {f"{name}_bucket": {*labels, "le"} for name, kind, labels in metrics if kind == "histogram"}
     return {name: labels for name, _, labels in metrics} | buckets | {"up": set()}
@@ -71,8 +71,8 @@ def test_a_summary_names_only_labels_that_its_series_have(rule: dict[str, Any]):
     assert named <= set[str]().union(*(one.labels for one in used(rule["expr"])), OF_PROMETHEUS)
 
 
-def test_every_alert_is_in_the_operations_page_and_every_alert_there_exists():
-    table = section(page("operations.md"), "## Alerts")
+def test_every_alert_is_in_the_monitoring_page_and_every_alert_there_exists():
+    table = section(page("operations/monitoring.md"), "## Alerts")
     told = [(name, after.replace(" ", "")) for name, _, after, _ in cells(table)]
     assert told == [(rule["alert"], rule.get("for", "")) for rule in RULES]
 
