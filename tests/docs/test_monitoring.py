@@ -61,8 +61,16 @@ def test_an_alert_says_what_it_is_how_bad_and_where_to_read_on(rule: dict[str, A
     assert set(rule) - {"for"} == {"alert", "expr", "labels", "annotations"}
     assert rule["labels"]["severity"] in ("warning", "critical")
     assert all(rule["annotations"][name].strip() for name in ("summary", "description"))
-    path, _, anchor = rule["annotations"]["runbook_url"].partition("#")
-    assert anchor in anchors(ROOT / path)
+    link = re.fullmatch(r"\{\{ \$externalLabels\.docs \}\}/(.+)\.html#(.+)", rule["annotations"]["runbook_url"])
+    assert link is not None, "not an address below that of the documentation site"
+    assert link[2] in anchors(ROOT / f"docs/{link[1]}.md")
+
+
+def test_the_address_of_the_documentation_is_an_external_label_from_the_environment():
+    configured = yaml.safe_load((ROOT / "deploy/prometheus.yml").read_text())["global"]["external_labels"]
+    assert configured == {"docs": "${DOCS_URL}"}
+    service = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["prometheus"]
+    assert service["environment"] == {"DOCS_URL": "${DOCS_URL:-}"}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule["alert"] for rule in RULES])
