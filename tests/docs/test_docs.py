@@ -154,7 +154,9 @@ def test_every_error_a_route_answers_is_in_the_api_page():
 
 
 def test_every_setting_is_in_the_settings_page_and_every_setting_there_exists():
-    documented = re.findall(r"^\| `([^`]+)` \| (.+) \|$", section(page("operations/settings.md"), "## Settings"), re.MULTILINE)
+    documented = re.findall(
+        r"^\| `([^`]+)` \| (.+) \|$", section(page("operations/settings.md"), "## Settings"), re.MULTILINE
+    )
     assert sorted(documented) == sorted((name, text.replace("|", "&#124;")) for name, text in VARIABLES.items())
     assert first_cells(section(page("agents.md"), "## Variables"))[: len(HOOK_VARIABLES)] == list(HOOK_VARIABLES)
 
