@@ -2,7 +2,6 @@
 
 import json
 import re
-from copy import deepcopy
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -77,13 +76,8 @@ def leaves(values: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any
 
 
 def changed(path: tuple[str, ...], value: Any) -> dict[str, Any]:
-    """The values with another one at a path."""
-    values = deepcopy(VALUES)
-    target = values
-    for name in path[:-1]:
-        target = target[name]
-    target[path[-1]] = value
-    return values
+    """Values for Helm that change the one at a path."""
+    return {path[0]: changed(path[1:], value) if path[1:] else value}
 
 
 OTHER: dict[str, Any] = {"pullPolicy": "Always", "memory": "3Gi", "size": "9Gi", "redisPorts": [7000]}
@@ -121,25 +115,14 @@ def test_a_value_that_would_not_work_is_refused_by_the_schema(path: tuple[str, .
     assert "specifications of the schema" in done.stderr
 
 
-def test_two_releases_in_a_namespace_share_no_name_and_no_pod():
-    other = {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in render(release="second")}
-    assert not set(other) & set(NAMED)
-    labels: dict[str, str] = API["spec"]["template"]["metadata"]["labels"]
-    for name in (("Service", "second"), ("Deployment", "second-api")):
-        selector = other[name]["spec"]["selector"]
-        assert not selector.get("matchLabels", selector).items() <= labels.items()
+def test_two_releases_in_a_namespace_share_no_name():
+    assert not {(manifest["kind"], manifest["metadata"]["name"]) for manifest in render(release="second")} & set(NAMED)
 
 
 def test_a_claim_that_exists_is_used_instead_of_a_new_one():
     manifests = render({"snapshots": {"existingClaim": "shared"}})
     assert not [manifest for manifest in manifests if manifest["kind"] == "PersistentVolumeClaim"]
-    assert {
-        volume["persistentVolumeClaim"]["claimName"]
-        for manifest in manifests
-        if manifest["kind"] == "Deployment"
-        for volume in pod(manifest)["volumes"]
-        if "persistentVolumeClaim" in volume
-    } == {"shared"}
+    assert json.dumps(manifests).count('{"claimName": "shared"}') == 2
 
 
 def test_names_are_given_once():

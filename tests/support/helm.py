@@ -57,5 +57,4 @@ def render(values: dict[str, Any] | None = None, release: str = "mnemolog") -> l
     """The manifests of a release."""
     done = helm("template", release, values=values)
     assert done.returncode == 0, done.stderr
-    manifests: list[dict[str, Any]] = list(yaml.safe_load_all(done.stdout))
-    return manifests
+    return list(yaml.safe_load_all(done.stdout))
