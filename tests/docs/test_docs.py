@@ -153,8 +153,10 @@ def test_every_error_a_route_answers_is_in_the_api_page():
     assert {error.code for error in answered} | set(Problem.__struct_fields__) <= named(text)
 
 
-def test_every_setting_is_in_the_operations_page_and_every_setting_there_exists():
-    documented = re.findall(r"^\| `([^`]+)` \| (.+) \|$", section(page("operations.md"), "## Settings"), re.MULTILINE)
+def test_every_setting_is_in_the_settings_page_and_every_setting_there_exists():
+    documented = re.findall(
+        r"^\| `([^`]+)` \| (.+) \|$", section(page("operations/settings.md"), "## Settings"), re.MULTILINE
+    )
     assert sorted(documented) == sorted((name, text.replace("|", "&#124;")) for name, text in VARIABLES.items())
     assert first_cells(section(page("agents.md"), "## Variables"))[: len(HOOK_VARIABLES)] == list(HOOK_VARIABLES)
 
@@ -277,8 +279,8 @@ def test_every_option_of_a_command_is_in_the_cli_page(name: str):
     assert options - {"--url", "--json"} <= known
 
 
-def test_every_metric_is_in_the_operations_page_and_every_metric_there_exists():
-    assert set(first_cells(section(page("operations.md"), "## Metrics"))) == metric_names()
+def test_every_metric_is_in_the_monitoring_page_and_every_metric_there_exists():
+    assert set(first_cells(section(page("operations/monitoring.md"), "## Metrics"))) == metric_names()
 
 
 def test_the_dashboard_asks_for_metrics_that_exist():

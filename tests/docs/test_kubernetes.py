@@ -1,9 +1,10 @@
-"""The manifests of deploy/kubernetes against Kubernetes' schemas, and the code they start. Nothing is applied."""
+"""The chart in deploy/helm, rendered, against Kubernetes' schemas and the code it starts. Nothing is applied."""
 
+import json
 import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import kubernetes_validate
 import pytest
@@ -14,13 +15,15 @@ from api.native.catalog import MODULES
 from ingest.log.keys import LEASE_TTL
 from ingest.platform.settings import VARIABLES, from_environment
 from tests.docs.test_compose import COMPOSE, DOCKERFILE, commands
+from tests.support.helm import CHART, MISSING, helm, program, render
+
+if program() is None:
+    pytest.skip(MISSING, allow_module_level=True)
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "deploy/kubernetes"
 PAGE = (ROOT / "docs/howto/run-on-kubernetes.md").read_text()
-MANIFESTS: list[dict[str, Any]] = [
-    manifest for path in sorted(FOLDER.glob("*.yaml")) for manifest in yaml.safe_load_all(path.read_text())
-]
+VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
+MANIFESTS = render()
 NAMED = {(one["kind"], one["metadata"]["name"]): one for one in MANIFESTS}
 API, WORKER = NAMED["Deployment", "mnemolog-api"], NAMED["Deployment", "mnemolog-worker"]
 SETTINGS: dict[str, str] = NAMED["ConfigMap", "mnemolog"]["data"]
@@ -54,8 +57,72 @@ def test_a_field_that_kubernetes_does_not_know_is_found():
         kubernetes_validate.validate({**API, "spec": {**API["spec"], "replica": 2}}, NEWEST, strict=True)
 
 
-def test_the_page_names_the_oldest_release():
+def test_the_page_and_the_chart_name_the_oldest_release():
     assert f"Kubernetes {OLDEST}" in PAGE
+    assert yaml.safe_load((CHART / "Chart.yaml").read_text())["kubeVersion"] == f">={OLDEST}.0-0"
+
+
+def test_the_chart_passes_helms_linter():
+    done = helm("lint", "--strict")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def leaves(values: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    """Every value that has none below it, by its path."""
+    if not isinstance(values, dict):
+        return {path: values}
+    entries = cast(dict[str, Any], values)
+    return {leaf: value for name, below in entries.items() for leaf, value in leaves(below, (*path, name)).items()}
+
+
+def changed(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    """Values for Helm that change the one at a path."""
+    return {path[0]: changed(path[1:], value) if path[1:] else value}
+
+
+OTHER: dict[str, Any] = {"pullPolicy": "Always", "memory": "3Gi", "size": "9Gi", "redisPorts": [7000]}
+"""Valid values for those whose text or number cannot be changed freely."""
+
+
+@pytest.mark.parametrize("path", leaves(VALUES), ids=".".join)
+def test_every_value_changes_what_is_rendered_and_stays_valid(path: tuple[str, ...]):
+    before = leaves(VALUES)[path]
+    value: Any = OTHER.get(path[-1], before + 1 if isinstance(before, int) else f"{before or 'other'}0")
+    manifests = render(changed(path, value))
+    assert manifests != MANIFESTS
+    assert str(value).strip("[]") in json.dumps(manifests)
+    for manifest in manifests:
+        kubernetes_validate.validate(manifest, NEWEST, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("api", "replicas"), 3),
+        (("worker", "replicas"), "3"),
+        (("settings", "MNEMOLOG_PARTITIONS"), 64),
+        (("settings", "MNEMOLOG_SECRET"), "in a config map"),
+        (("settings", "REDIS_URL"), "redis://user:password@log:6379"),
+        (("snapshots", "size"), "20"),
+        (("networkPolicy", "redisPorts"), []),
+        (("secret",), ""),
+    ],
+    ids=str,
+)
+def test_a_value_that_would_not_work_is_refused_by_the_schema(path: tuple[str, ...], value: Any):
+    done = helm("template", "mnemolog", values=changed(path, value))
+    assert done.returncode != 0
+    assert "specifications of the schema" in done.stderr
+
+
+def test_two_releases_in_a_namespace_share_no_name():
+    assert not {(manifest["kind"], manifest["metadata"]["name"]) for manifest in render(release="second")} & set(NAMED)
+
+
+def test_a_claim_that_exists_is_used_instead_of_a_new_one():
+    manifests = render({"snapshots": {"existingClaim": "shared"}})
+    assert not [manifest for manifest in manifests if manifest["kind"] == "PersistentVolumeClaim"]
+    assert json.dumps(manifests).count('{"claimName": "shared"}') == 2
 
 
 def test_names_are_given_once():
@@ -83,8 +150,7 @@ def test_a_pod_runs_a_command_with_the_settings_and_the_image_of_this_release(de
     assert started["command"] == ["mnemolog", started["name"]]
     assert started["name"] in commands()
     assert started["envFrom"] == [{"configMapRef": {"name": "mnemolog"}}, {"secretRef": {"name": "mnemolog"}}]
-    images = {one["image"] for one in (started, *pod(deployment).get("initContainers", []))}
-    assert images == {COMPOSE["x-images"]["mnemolog"]}
+    assert started["image"] == COMPOSE["x-images"]["mnemolog"]
 
 
 @pytest.mark.parametrize("deployment", [API, WORKER], ids=["api", "worker"])
@@ -96,7 +162,7 @@ def test_a_pod_is_confined(deployment: dict[str, Any]):
     assert told["securityContext"]["runAsNonRoot"] is True
     assert told["securityContext"]["runAsUser"] == int(user[1])
     assert told["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    for one in (*told["containers"], *told.get("initContainers", [])):
+    for one in told["containers"]:
         assert one["securityContext"] == {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,

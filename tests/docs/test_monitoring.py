@@ -34,7 +34,7 @@ def cells(table: str) -> list[list[str]]:
 
 def documented() -> dict[str, set[str]]:
     """The labels of every metric."""
-    rows = cells(section(page("operations.md"), "## Metrics"))
+    rows = cells(section(page("operations/monitoring.md"), "## Metrics"))
     metrics = [(name, kind, set(re.findall(r"`(\w+)`", labels))) for name, kind, labels, *_ in rows if "_" in name]
     buckets = {f"{name}_bucket": {*labels, "le"} for name, kind, labels in metrics if kind == "histogram"}
     return {name: labels for name, _, labels in metrics} | buckets | {"up": set()}
@@ -61,8 +61,16 @@ def test_an_alert_says_what_it_is_how_bad_and_where_to_read_on(rule: dict[str, A
     assert set(rule) - {"for"} == {"alert", "expr", "labels", "annotations"}
     assert rule["labels"]["severity"] in ("warning", "critical")
     assert all(rule["annotations"][name].strip() for name in ("summary", "description"))
-    path, _, anchor = rule["annotations"]["runbook_url"].partition("#")
-    assert anchor in anchors(ROOT / path)
+    link = re.fullmatch(r"\{\{ \$externalLabels\.docs \}\}/(.+)\.html#(.+)", rule["annotations"]["runbook_url"])
+    assert link is not None, "not an address below that of the documentation site"
+    assert link[2] in anchors(ROOT / f"docs/{link[1]}.md")
+
+
+def test_the_address_of_the_documentation_is_an_external_label_from_the_environment():
+    configured = yaml.safe_load((ROOT / "deploy/prometheus.yml").read_text())["global"]["external_labels"]
+    assert configured == {"docs": "${DOCS_URL}"}
+    service = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["prometheus"]
+    assert service["environment"] == {"DOCS_URL": "${DOCS_URL:-}"}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule["alert"] for rule in RULES])
@@ -71,8 +79,8 @@ def test_a_summary_names_only_labels_that_its_series_have(rule: dict[str, Any]):
     assert named <= set[str]().union(*(one.labels for one in used(rule["expr"])), OF_PROMETHEUS)
 
 
-def test_every_alert_is_in_the_operations_page_and_every_alert_there_exists():
-    table = section(page("operations.md"), "## Alerts")
+def test_every_alert_is_in_the_monitoring_page_and_every_alert_there_exists():
+    table = section(page("operations/monitoring.md"), "## Alerts")
     told = [(name, after.replace(" ", "")) for name, _, after, _ in cells(table)]
     assert told == [(rule["alert"], rule.get("for", "")) for rule in RULES]
 

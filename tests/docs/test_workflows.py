@@ -53,7 +53,7 @@ def versions(project: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("project", PROJECTS, ids=[project["name"] for project in PROJECTS])
 def test_the_versions_of_python_that_are_tested_are_those_that_a_package_names(project: dict[str, Any]):
     matrices = [job.said["strategy"]["matrix"]["python"] for job in JOBS if "python" in _matrix(job)]
-    assert len(matrices) == 2
+    assert len(matrices) == 3
     assert all(matrix == versions(project) for matrix in matrices)
     assert project["requires-python"] == f">={versions(project)[0]}"
 
@@ -107,12 +107,18 @@ def test_a_release_is_of_a_tag_that_names_the_version():
     assert publishing == {"pypi", "npm"}
     assert 'tools/version.py --check "${GITHUB_REF_NAME#v}"' in release["jobs"]["verify"]["steps"][-3]["run"]
     needs = {name: job.get("needs") for name, job in release["jobs"].items()}
-    assert needs == {"verify": None, "build": "verify", "pypi": "build", "npm-build": "verify", "npm": "npm-build"}
+    assert needs == {
+        "verify": None, "build": "verify", "compiled": "build", "installed": "compiled", "provenance": "installed",
+        "pypi": "provenance", "npm-build": "verify", "npm": "npm-build",
+    }  # fmt: skip
 
 
 def test_the_packages_that_are_published_are_those_that_are_built():
     release = WORKFLOWS["release.yml"]["jobs"]
-    built = re.findall(r"--outdir dist/(\S+) (\S+)", Job("", "", release["build"]).commands)
-    assert [name for name, _ in built] == release["pypi"]["strategy"]["matrix"]["package"]
-    named = [tomllib.loads((ROOT / path / "pyproject.toml").read_text())["project"]["name"] for _, path in built]
-    assert named == [name for name, _ in built]
+    pure = re.findall(r"--outdir dist/(\S+) (\S+)", Job("", "", release["build"]).commands)
+    compiled = re.findall(r"--output-dir dist/(\S+) \S+", Job("", "", release["compiled"]).commands)
+    assert "make model WHEELS=dist/mnemolog-minilm" in Job("", "", release["build"]).commands
+    built = [*(name for name, _ in pure), *compiled, "mnemolog-minilm"]
+    assert built == release["pypi"]["strategy"]["matrix"]["package"]
+    named = [tomllib.loads((ROOT / path / "pyproject.toml").read_text())["project"]["name"] for _, path in pure]
+    assert named == [name for name, _ in pure]
