@@ -1,6 +1,7 @@
 """Where rows come from: what every source offers, the ones that read all of a document first, and reading files."""
 
 import json
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -101,6 +102,16 @@ class WholeSource(Source):
         done = int(after[0]) if after else 0
         for number, row in enumerate(islice(self._rows(), done, None), done + 1):
             yield Placed(row, [number])
+
+
+def newer(what: str, version: str, newest_known: str) -> list[str]:
+    """A note if a version is newer than the newest known one."""
+    stated, newest = ([int(part) for part in re.findall(r"\d{1,9}", each)[:4]] for each in (version, newest_known))
+    if stated <= newest:
+        return []
+    return [
+        f"{what} has version {version}; the newest known version is {newest_known}, so parts of it may not be imported"
+    ]
 
 
 Opener: TypeAlias = Callable[[ImportRequest], Source]
