@@ -68,7 +68,7 @@ def mapped(row: ImportRow) -> Mapped:
             command = sessions.hook_observation(session_id, project, ANSWER, {}, content=text(record, "text"))
             steps.append(Step(command, key, at))
         case _:
-            tool_input, tool_output = _cut(record["given"], lost), _cut(_plain(record["answered"]), lost)
+            tool_input, tool_output = cut(record["given"], lost), cut(_plain(record["answered"]), lost)
             tool = text(record, "tool")[:NAME_CHARS]
             failed = bool(record["failed"])
             steps.append(
@@ -128,13 +128,13 @@ def _plain(answered: object) -> object:
     return "\n".join(text(block, "text") or f"[{text(block, 'type') or 'block'}]" for block in blocks)
 
 
-def _cut(value: object, lost: list[str]) -> object:
+def cut(value: object, lost: list[str]) -> object:
     """The value with its texts cut; those in objects, too."""
     if isinstance(value, str) and len(value) > MAX_TEXT:
         lost.append(f"texts of tool calls after {MAX_TEXT:,} characters")
         return value[: MAX_TEXT - 1] + "…"
     if isinstance(value, dict):
-        return {name: _cut(part, lost) for name, part in cast("dict[str, object]", value).items()}
+        return {name: cut(part, lost) for name, part in cast("dict[str, object]", value).items()}
     return value
 
 
