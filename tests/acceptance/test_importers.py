@@ -582,6 +582,25 @@ async def test_memex_and_agent_memory_are_read_from_postgresql(importer: Importe
         await wait_until(all_there, PATIENT_S)
 
 
+def test_memories_of_mem0_are_read_from_pgvector(importer: Importer, postgres: str):
+    psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+    with psycopg.connect(postgres, autocommit=True) as database:
+        database.execute(
+            """
+            CREATE DOMAIN vector AS real[];
+            CREATE TABLE "mem0 of ada" (id UUID PRIMARY KEY, vector vector, payload JSONB);
+            CREATE TABLE mem0_entities (id UUID PRIMARY KEY, vector vector, payload JSONB);
+            """
+        )
+        payload = {"data": "likes tea", "user_id": "ada", "created_at": iso(LONG_AGO), "hash": "x", "role": "user"}
+        row = "VALUES (gen_random_uuid(), '{0.1}', %s)"
+        database.execute(f'INSERT INTO "mem0 of ada" {row}', [json.dumps(payload)])
+        database.execute(f"INSERT INTO mem0_entities {row}", [json.dumps({"data": "tea", "linked_memory_ids": []})])
+    first = importer("mem0", postgres)
+    assert (counts(first, "taken"), counts(first, "skipped")["entity"]) == ({"memory": 1, "entity": 0}, 1)
+    assert counts(importer("mem0", postgres), "new") == {"memory": 0, "entity": 0}
+
+
 async def test_commands_and_transcripts_are_told_apart_and_a_broken_line_is_reported(
     importer: Importer, tmp_path: Path
 ):

@@ -29,9 +29,8 @@ from api.importing.source import (
     RestServer,
     Source,
     Unusable,
-    WholeSource,
-    fingerprint_of,
     is_url,
+    of_rows,
     rows_by_time,
 )
 from api.importing.sql import Database, Postgres, Section, is_postgres, tables_source
@@ -217,13 +216,7 @@ def open_source(request: ImportRequest) -> Source:
     with RestServer(location, request.secret) as server:
         contents = AgentMemory(server)
     rows = list(_server_rows(contents))
-    source = WholeSource(
-        SYSTEM,
-        lambda: iter(rows),
-        len(rows),
-        lambda row: mapped(row, request.tenant),
-        fingerprint_of([row.value for row in rows]),
-    )
+    source = of_rows(SYSTEM, rows, lambda row: mapped(row, request.tenant))
     source.notes += [*contents.cut, *(["its database has what its server does not list"] if contents.cut else [])]
     return source
 

@@ -94,3 +94,6 @@ BUN
   "$out/claude-mem.db"
 rm -f "$here/claude-mem.zip"
 (cd "$out" && zip -q9 "$here/claude-mem.zip" claude-mem.db)
+
+# notes/kitchen/Coffee.md is what basic-memory 0.24.1 made of
+#   bm tool write-note --title Coffee --folder kitchen --tags coffee
