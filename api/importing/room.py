@@ -34,6 +34,9 @@ __all__ = [
 _OWN = {
     "mem0": "api.importing.mem0:open_source",
     "server-memory": "api.importing.server_memory:open_source",
+    "claude": "api.importing.chats:open_claude",
+    "chatgpt": "api.importing.chats:open_chatgpt",
+    "markdown": "api.importing.markdown:open_source",
 }
 """Importers of systems that no dialect serves."""
 

@@ -1,0 +1,226 @@
+"""The data exports of ChatGPT and Claude, as sessions and memories."""
+
+import json
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+from factories import TENANT
+from imported import documents, events
+
+from api.importing.chats import open_chatgpt, open_claude
+from api.importing.source import ImportRequest, Source, Unusable
+from ingest.errors import CommandRejected
+from ingest.events.envelope import Event
+from projections.documents.memories import Memory
+from projections.documents.observations import Observation
+from projections.documents.sessions import Session
+
+T = 1_750_000_000.5
+SAID: dict[str, Any] = {"content_type": "text", "parts": ["A wheel"]}
+
+
+def node(name: str, parent: str | None, role: str = "", content: dict[str, Any] = SAID, **more: Any) -> Any:
+    """A node of a conversation's tree, as ChatGPT exports it."""
+    author: dict[str, Any] = {"role": role, "name": more.pop("tool", None), "metadata": {}}
+    message: dict[str, Any] = {
+        "id": name,
+        "author": author,
+        "create_time": T,
+        "content": content,
+        "metadata": {},
+        "recipient": "all",
+    }
+    children = list[str]()
+    return {"id": name, "parent": parent, "children": children, "message": {**message, **more} if role else None}
+
+
+IMAGE: dict[str, Any] = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-abc"}
+HEARD: dict[str, Any] = {"content_type": "audio_transcription", "text": "out loud"}
+TREE = [
+    node("root", None),
+    node("system", "root", "system"),
+    node("about", "system", "user", {"content_type": "user_editable_context", "user_profile": "I am Ada"}),
+    node(
+        "asked", "about", "user", {"content_type": "multimodal_text", "parts": [IMAGE, "What is it?", HEARD]},
+        metadata={"attachments": [{"id": "file-abc", "name": "wheel.png"}]},
+    ),
+    node("thought", "asked", "assistant", {"content_type": "thoughts", "thoughts": []}),
+    node("called", "thought", "assistant", {"content_type": "code", "text": "print(1)"}, recipient="python"),
+    node("ran", "called", "tool", {"content_type": "execution_output", "text": "1"}, tool="python"),
+    node("old", "ran", "assistant", {"content_type": "text", "parts": ["An oak"]}),
+    node("new", "ran", "assistant", create_time=None),
+    node("hidden", "new", "assistant", metadata={"is_visually_hidden_from_conversation": True}),
+]  # fmt: skip
+CHATGPT: dict[str, Any] = {
+    "title": "Wheel", "create_time": T, "update_time": T + 5, "conversation_id": "chat-1", "current_node": "hidden",
+    "mapping": {each["id"]: each for each in TREE},
+}  # fmt: skip
+CLAUDE: dict[str, Any] = {
+    "uuid": "talk-1", "name": "Plan", "created_at": "2025-06-01T10:00:00Z", "updated_at": "2025-06-01T11:00:00Z",
+    "chat_messages": [
+        {"uuid": "m1", "sender": "human", "text": "", "created_at": "2025-06-01T10:00:00.000000Z",
+         "content": [{"type": "text", "text": "Read this"}], "files": [{"file_name": "photo.jpg"}],
+         "attachments": [{"file_name": "paste.txt", "extracted_content": "five spokes"}]},
+        {"uuid": "m2", "sender": "assistant", "text": "", "created_at": "2025-06-01T10:01:00Z", "content": [
+            {"type": "thinking", "thinking": "hm"},
+            {"type": "tool_use", "name": "web_search", "input": {"query": "wheel"}},
+            {"type": "tool_result", "name": "web_search", "content": [{"type": "text", "text": "round"}]},
+            {"type": "hologram"}, {"type": "text", "text": "It is round"}]},
+        {"uuid": "m3", "sender": "human", "text": "in the old format", "created_at": "2025-06-01T10:02:00Z"},
+    ],
+}  # fmt: skip
+PROJECT: dict[str, Any] = {
+    "uuid": "p1", "name": "Mill", "description": "", "prompt_template": "Be exact", "created_at": "2025-05-01",
+    "docs": [{"filename": "spec.md", "content": "Spokes: 8", "created_at": "2025-05-02T00:00:00Z"}],
+}  # fmt: skip
+REMEMBERED = [{"conversations_memory": "Ada builds wheels.", "project_memories": {"p1": "Oak only."}}]
+
+
+def zipped(folder: Path, **files: Any) -> Path:
+    """An export; names end in `.json` but for one dot."""
+    path = folder / "export.zip"
+    with ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(f"{name.replace('__', '/')}.json", json.dumps(content))
+        archive.writestr("chat.html", "<html>")
+    return path
+
+
+def chatgpt(path: Path) -> Source:
+    return open_chatgpt(ImportRequest(str(path), TENANT))
+
+
+def claude(path: Path) -> Source:
+    return open_claude(ImportRequest(str(path), TENANT))
+
+
+def imported(source: Source) -> tuple[list[Event], dict[str, str], dict[str, list[str]]]:
+    """The events of an export, why rows are skipped, and what is lost of others."""
+    made, skipped, lost = list[Event](), dict[str, str](), dict[str, list[str]]()
+    for placed in source.rows([]):
+        try:
+            mapped = source.mapped(placed.row)
+        except CommandRejected as error:
+            skipped[placed.row.name] = str(error)
+            continue
+        made += events(source.system, lambda row: mapped, [placed.row])  # noqa: B023
+        if mapped.lost:
+            lost[placed.row.name] = list(mapped.lost)
+    return made, skipped, lost
+
+
+def test_chatgpt_shows_the_branch_of_the_current_node(tmp_path: Path):
+    source = chatgpt(zipped(tmp_path, conversations=[CHATGPT]))
+    made, skipped, lost = imported(source)
+    (session,) = documents(made, Session)
+    assert (session.title, session.project, session.session_id, session.status) == (
+        "Wheel",
+        "chatgpt",
+        "chat-1",
+        "ended",
+    )
+    seen = sorted(documents(made, Observation), key=lambda one: one.position)
+    assert [one.data.get("prompt") or one.data.get("tool_input") or one.data.get("tool_output") or one.content
+            for one in seen] == [
+        "[image: file-abc]\nWhat is it?\nout loud\n[file: wheel.png]", "print(1)", "1", "A wheel",
+    ]  # fmt: skip
+    assert skipped == {
+        "system": "hidden: the conversation does not show it",
+        "thought": "the model's thoughts",
+        "hidden": "hidden: the conversation does not show it",
+        "old": "in a branch that the conversation does not show",
+    }
+    assert lost == {"asked": ["images and other files: only their names"]}
+    assert source.total() == len(list(source.rows([]))) == 11
+    assert source.notes == ["1 other files of the export are left out: chat.html"]
+
+
+def test_custom_instructions_of_many_conversations_are_one_memory(tmp_path: Path):
+    both = [CHATGPT, {**CHATGPT, "conversation_id": "chat-2"}]
+    made, _, _ = imported(chatgpt(zipped(tmp_path, **{"conversations-000": both})))
+    stated = [event for event in made if event.envelope.type == "memory.recorded"]
+    assert len(stated) == 2
+    assert len({event.envelope.event_id for event in stated}) == 1
+
+
+def test_without_a_current_node_the_last_leaf_counts(tmp_path: Path):
+    tree = {name: each for name, each in CHATGPT["mapping"].items() if name != "hidden"}
+    without = {name: value for name, value in CHATGPT.items() if name != "current_node"}
+    _, skipped, _ = imported(chatgpt(zipped(tmp_path, conversations=[{**without, "mapping": tree}])))
+    assert set(skipped) == {"system", "thought", "old"}
+
+
+def test_a_circle_of_nodes_ends_nothing(tmp_path: Path):
+    tree = {"a": node("a", "b", "user"), "b": node("b", "a", "assistant")}
+    made, _, _ = imported(chatgpt(zipped(tmp_path, conversations=[{**CHATGPT, "mapping": tree, "current_node": "a"}])))
+    assert len(documents(made, Observation)) == 2
+
+
+def test_claude_keeps_tool_calls_and_pasted_text_and_names_files(tmp_path: Path):
+    made, skipped, lost = imported(claude(zipped(tmp_path, conversations=[CLAUDE])))
+    (session,) = documents(made, Session)
+    assert (session.title, session.project, session.status) == ("Plan", "claude", "ended")
+    asked, called, answered, older = sorted(documents(made, Observation), key=lambda one: one.position)
+    assert asked.data["prompt"] == "Read this\n[file: paste.txt]\nfive spokes\n[file: photo.jpg]"
+    assert called.data == {"tool_name": "web_search", "tool_input": {"query": "wheel"}, "tool_output": "round"}
+    assert (answered.content, older.data["prompt"]) == ("It is round", "in the old format")
+    assert skipped == {}
+    assert lost == {
+        "m1": ["images and other files: only their names"],
+        "m2": ["the model's thoughts", "parts of another type: hologram"],
+    }
+
+
+def test_claude_shows_the_branch_of_the_current_leaf(tmp_path: Path):
+    first, second, third = CLAUDE["chat_messages"]
+    tree = [first, {**second, "parent_message_uuid": "m1"}, {**third, "parent_message_uuid": "m1"}]
+    talk = {**CLAUDE, "chat_messages": tree, "current_leaf_message_uuid": "m3"}
+    _, skipped, _ = imported(claude(zipped(tmp_path, conversations=[talk])))
+    assert skipped == {"m2": "in a branch that the conversation does not show"}
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_what_claude_remembers_and_its_projects_are_memories(tmp_path: Path, folder: bool):
+    files: dict[str, Any] = {"conversations": [CLAUDE], "memories": REMEMBERED}
+    path = zipped(tmp_path, **files, **({"projects__p1": PROJECT} if folder else {"projects": [PROJECT]}))
+    if folder:
+        with ZipFile(path) as archive:
+            archive.extractall(tmp_path / "unpacked")
+    made, _, _ = imported(claude(tmp_path / "unpacked" if folder else path))
+    assert {memory.content: (memory.title, memory.tags[0]) for memory in documents(made, Memory)} == {
+        "Ada builds wheels.": ("What Claude remembers", "claude-memory"),
+        "Oak only.": ("What Claude remembers of Mill", "claude-memory"),
+        "Be exact": ("Mill: instructions", "project"),
+        "Spokes: 8": ("Mill: spec.md", "project"),
+    }
+
+
+def test_importing_again_makes_the_same_events_and_a_longer_conversation_only_adds(tmp_path: Path):
+    once, _, _ = imported(claude(zipped(tmp_path, conversations=[CLAUDE])))
+    more = {"uuid": "m4", "sender": "human", "text": "And now?", "created_at": "2025-06-02T10:00:00Z"}
+    longer = {**CLAUDE, "chat_messages": [*CLAUDE["chat_messages"], more], "updated_at": "2025-06-02T10:00:00Z"}
+    (tmp_path / "conversations.json").write_text(json.dumps([longer]))
+    again, _, _ = imported(claude(tmp_path / "conversations.json"))
+    known = {event.envelope.event_id for event in once}
+    assert [event.data.data for event in again if event.envelope.event_id not in known] == [{"prompt": "And now?"}]  # type: ignore[union-attr]
+
+
+def test_an_entry_that_is_no_conversation_is_skipped_with_a_reason(tmp_path: Path):
+    _, skipped, _ = imported(chatgpt(zipped(tmp_path, conversations=[CHATGPT, "text", {"title": "empty"}])))
+    assert skipped["number 1"] == skipped["number 2"] == "has no time"
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04 torn", b"[]", b'[{"uuid": "x"}]', b"hello"])
+def test_another_file_is_no_export(tmp_path: Path, content: bytes):
+    (tmp_path / "export.zip").write_bytes(content)
+    for opened in (chatgpt, claude):
+        with pytest.raises(Unusable):
+            opened(tmp_path / "export.zip")
+
+
+def test_a_document_that_is_too_large_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("api.importing.source.MAX_DOCUMENT_BYTES", 100)
+    with pytest.raises(Unusable, match="documents are read whole"):
+        chatgpt(zipped(tmp_path, conversations=[CHATGPT]))
