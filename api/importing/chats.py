@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from api.importing import sessions
 from api.importing.claude_code import ANSWER, cut, objects, plain
-from api.importing.mapping import NAME_CHARS, ImportRow, Mapped, Record, Step, needed, text, when, when_given
+from api.importing.mapping import NAME_CHARS, ImportRow, Mapped, Record, Step, needed, text, when
 from api.importing.markdown import parts
 from api.importing.source import ImportRequest, Source, Unusable, exported, listed, modified, of_rows
 from ingest.commands.decide import Remember
@@ -208,15 +208,15 @@ def memories_of(entries: list[Record], changed: datetime) -> Iterator[ImportRow]
             title = "What Claude remembers" + (f" of {text(projects.get(name, {}), 'name') or name}" if name else "")
             yield from _memory(title, content, ["claude-memory"], changed)
     for each in projects.values():
-        title, at = text(each, "name"), when_given(each, "updated_at", "created_at") or changed
+        title, at = text(each, "name"), each.get("updated_at") or each.get("created_at") or changed
         for field, label in (("description", "description"), ("prompt_template", "instructions")):
             yield from _memory(f"{title}: {label}", each.get(field), ["project", label], at)
         for file in objects(each.get("docs")):
-            made = when_given(file, "created_at") or at
-            yield from _memory(f"{title}: {text(file, 'filename')}", file.get("content"), ["project", "document"], made)
+            label, made = text(file, "filename"), file.get("created_at") or at
+            yield from _memory(f"{title}: {label}", file.get("content"), ["project", "document"], made)
 
 
-def _memory(title: str, content: Any, tags: list[str], at: datetime) -> Iterator[ImportRow]:
+def _memory(title: str, content: Any, tags: list[str], at: Any) -> Iterator[ImportRow]:
     for part in parts(content) if isinstance(content, str) else ():
         yield ImportRow(MEMORY, title, {"title": title, "text": part, "tags": tags, "at": at})
 

@@ -601,6 +601,21 @@ def test_memories_of_mem0_are_read_from_pgvector(importer: Importer, postgres: s
     assert counts(importer("mem0", postgres), "new") == {"memory": 0, "entity": 0}
 
 
+@pytest.mark.parametrize(
+    ("system", "name"),
+    [
+        ("agentmemory", "agentmemory-standalone.json"), ("mem0", "mem0-get-all.json"), ("chatgpt", "chatgpt"),
+        ("claude", "claude"), ("markdown", "notes"), ("server-memory", "server-memory.jsonl"),
+    ],
+)  # fmt: skip
+def test_a_second_import_of_a_file_changes_nothing(importer: Importer, system: str, name: str):
+    location = str(ROOT / "tests" / "unit" / "api" / "importing" / "files" / name)
+    assert sum(counts(importer(system, location), "new").values()) > 0
+    before = [line for line in importer.export() if '"source":"import"' in line]  # upkeep summarizes meanwhile
+    assert sum(counts(importer(system, location), "new").values()) == 0
+    assert before == [line for line in importer.export() if '"source":"import"' in line] != []
+
+
 async def test_commands_and_transcripts_are_told_apart_and_a_broken_line_is_reported(
     importer: Importer, tmp_path: Path
 ):

@@ -17,65 +17,9 @@ from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session
 
-T = 1_750_000_000.5
-SAID: dict[str, Any] = {"content_type": "text", "parts": ["A wheel"]}
-
-
-def node(name: str, parent: str | None, role: str = "", content: dict[str, Any] = SAID, **more: Any) -> Any:
-    """A node of a conversation's tree, as ChatGPT exports it."""
-    author: dict[str, Any] = {"role": role, "name": more.pop("tool", None), "metadata": {}}
-    message: dict[str, Any] = {
-        "id": name,
-        "author": author,
-        "create_time": T,
-        "content": content,
-        "metadata": {},
-        "recipient": "all",
-    }
-    children = list[str]()
-    return {"id": name, "parent": parent, "children": children, "message": {**message, **more} if role else None}
-
-
-IMAGE: dict[str, Any] = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-abc"}
-HEARD: dict[str, Any] = {"content_type": "audio_transcription", "text": "out loud"}
-TREE = [
-    node("root", None),
-    node("system", "root", "system"),
-    node("about", "system", "user", {"content_type": "user_editable_context", "user_profile": "I am Ada"}),
-    node(
-        "asked", "about", "user", {"content_type": "multimodal_text", "parts": [IMAGE, "What is it?", HEARD]},
-        metadata={"attachments": [{"id": "file-abc", "name": "wheel.png"}]},
-    ),
-    node("thought", "asked", "assistant", {"content_type": "thoughts", "thoughts": []}),
-    node("called", "thought", "assistant", {"content_type": "code", "text": "print(1)"}, recipient="python"),
-    node("ran", "called", "tool", {"content_type": "execution_output", "text": "1"}, tool="python"),
-    node("old", "ran", "assistant", {"content_type": "text", "parts": ["An oak"]}),
-    node("new", "ran", "assistant", create_time=None),
-    node("hidden", "new", "assistant", metadata={"is_visually_hidden_from_conversation": True}),
-]  # fmt: skip
-CHATGPT: dict[str, Any] = {
-    "title": "Wheel", "create_time": T, "update_time": T + 5, "conversation_id": "chat-1", "current_node": "hidden",
-    "mapping": {each["id"]: each for each in TREE},
-}  # fmt: skip
-CLAUDE: dict[str, Any] = {
-    "uuid": "talk-1", "name": "Plan", "created_at": "2025-06-01T10:00:00Z", "updated_at": "2025-06-01T11:00:00Z",
-    "chat_messages": [
-        {"uuid": "m1", "sender": "human", "text": "", "created_at": "2025-06-01T10:00:00.000000Z",
-         "content": [{"type": "text", "text": "Read this"}], "files": [{"file_name": "photo.jpg"}],
-         "attachments": [{"file_name": "paste.txt", "extracted_content": "five spokes"}]},
-        {"uuid": "m2", "sender": "assistant", "text": "", "created_at": "2025-06-01T10:01:00Z", "content": [
-            {"type": "thinking", "thinking": "hm"},
-            {"type": "tool_use", "name": "web_search", "input": {"query": "wheel"}},
-            {"type": "tool_result", "name": "web_search", "content": [{"type": "text", "text": "round"}]},
-            {"type": "hologram"}, {"type": "text", "text": "It is round"}]},
-        {"uuid": "m3", "sender": "human", "text": "in the old format", "created_at": "2025-06-01T10:02:00Z"},
-    ],
-}  # fmt: skip
-PROJECT: dict[str, Any] = {
-    "uuid": "p1", "name": "Mill", "description": "", "prompt_template": "Be exact", "created_at": "2025-05-01",
-    "docs": [{"filename": "spec.md", "content": "Spokes: 8", "created_at": "2025-05-02T00:00:00Z"}],
-}  # fmt: skip
-REMEMBERED = [{"conversations_memory": "Ada builds wheels.", "project_memories": {"p1": "Oak only."}}]
+FILES = Path(__file__).with_name("files")
+(CHATGPT,) = json.loads((FILES / "chatgpt" / "conversations.json").read_text())
+(CLAUDE,) = json.loads((FILES / "claude" / "conversations.json").read_text())
 
 
 def zipped(folder: Path, **files: Any) -> Path:
@@ -153,8 +97,13 @@ def test_without_a_current_node_the_last_leaf_counts(tmp_path: Path):
 
 
 def test_a_circle_of_nodes_ends_nothing(tmp_path: Path):
-    tree = {"a": node("a", "b", "user"), "b": node("b", "a", "assistant")}
-    made, _, _ = imported(chatgpt(zipped(tmp_path, conversations=[{**CHATGPT, "mapping": tree, "current_node": "a"}])))
+    tree = {
+        "new": {**CHATGPT["mapping"]["new"], "parent": "asked"},
+        "asked": CHATGPT["mapping"]["asked"] | {"parent": "new"},
+    }
+    made, _, _ = imported(
+        chatgpt(zipped(tmp_path, conversations=[{**CHATGPT, "mapping": tree, "current_node": "new"}]))
+    )
     assert len(documents(made, Observation)) == 2
 
 
@@ -181,20 +130,19 @@ def test_claude_shows_the_branch_of_the_current_leaf(tmp_path: Path):
     assert skipped == {"m2": "in a branch that the conversation does not show"}
 
 
-@pytest.mark.parametrize("folder", [False, True])
-def test_what_claude_remembers_and_its_projects_are_memories(tmp_path: Path, folder: bool):
-    files: dict[str, Any] = {"conversations": [CLAUDE], "memories": REMEMBERED}
-    path = zipped(tmp_path, **files, **({"projects__p1": PROJECT} if folder else {"projects": [PROJECT]}))
-    if folder:
-        with ZipFile(path) as archive:
-            archive.extractall(tmp_path / "unpacked")
-    made, _, _ = imported(claude(tmp_path / "unpacked" if folder else path))
-    assert {memory.content: (memory.title, memory.tags[0]) for memory in documents(made, Memory)} == {
-        "Ada builds wheels.": ("What Claude remembers", "claude-memory"),
-        "Oak only.": ("What Claude remembers of Mill", "claude-memory"),
-        "Be exact": ("Mill: instructions", "project"),
-        "Spokes: 8": ("Mill: spec.md", "project"),
-    }
+def test_what_claude_remembers_and_its_projects_are_memories(tmp_path: Path):
+    remembered, (project,) = (
+        json.loads((FILES / "claude" / f"{name}.json").read_text()) for name in ("memories", "projects")
+    )
+    path = zipped(tmp_path, conversations=[CLAUDE], memories=remembered, projects__p1=project)
+    for source in (claude(path), claude(FILES / "claude")):
+        made, _, _ = imported(source)
+        assert {memory.content: (memory.title, memory.tags[0]) for memory in documents(made, Memory)} == {
+            "Ada builds wheels.": ("What Claude remembers", "claude-memory"),
+            "Oak only.": ("What Claude remembers of Mill", "claude-memory"),
+            "Be exact": ("Mill: instructions", "project"),
+            "Spokes: 8": ("Mill: spec.md", "project"),
+        }
 
 
 def test_importing_again_makes_the_same_events_and_a_longer_conversation_only_adds(tmp_path: Path):

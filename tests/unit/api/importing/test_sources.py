@@ -201,6 +201,7 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELEC
             "claude-mem",
             f"CREATE VIEW observations AS {ENDLESS} i AS id, 'm' AS memory_session_id, 'p' AS project FROM n",
         ),
+        ("mem0", f"CREATE VIEW points AS {ENDLESS} i AS id, x'80' AS point FROM n"),
         ("agentmemory", f"CREATE VIEW kv_store AS {ENDLESS} 'mem:sessions' AS scope, i AS key, '{{}}' AS value FROM n"),
     ],
 )

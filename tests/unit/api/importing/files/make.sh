@@ -97,3 +97,5 @@ rm -f "$here/claude-mem.zip"
 
 # notes/kitchen/Coffee.md is what basic-memory 0.24.1 made of
 #   bm tool write-note --title Coffee --folder kitchen --tags coffee
+#
+# chatgpt/ and claude/ were written by hand, in the form of the data exports of 2026: an export has a person's chats.
