@@ -152,10 +152,15 @@ def test_a_session_of_agent_memory_ends_as_it_ended_there(status: str, shown: st
 
 
 @pytest.fixture
-def real(tmp_path: Path) -> Iterator[Source]:
-    """A file that claude-mem wrote, with a worktree that was merged."""
+def file(tmp_path: Path) -> Path:
+    """What claude-mem wrote, with a worktree that was merged."""
     shutil.unpack_archive(Path(__file__).with_name("files") / "claude-mem.zip", tmp_path)
-    with closing(claude_mem.open_source(ImportRequest(str(tmp_path / "claude-mem.db"), TENANT))) as source:
+    return tmp_path / "claude-mem.db"
+
+
+@pytest.fixture
+def real(file: Path) -> Iterator[Source]:
+    with closing(claude_mem.open_source(ImportRequest(str(file), TENANT))) as source:
         yield source
 
 
@@ -182,9 +187,7 @@ def test_a_merged_worktree_is_in_the_project_that_it_was_merged_into(real: Sourc
     assert sorted(filter(None, worktrees)) == ["mill/fix-wheel"]
 
 
-def test_a_newer_schema_and_a_queue_are_reported(tmp_path: Path):
-    shutil.unpack_archive(Path(__file__).with_name("files") / "claude-mem.zip", tmp_path)
-    file = tmp_path / "claude-mem.db"
+def test_a_newer_schema_and_a_queue_are_reported(file: Path):
     with closing(sqlite3.connect(file)) as database, database:
         database.execute("INSERT INTO schema_versions (version, applied_at) VALUES (99, 'now')")
         database.execute(

@@ -70,12 +70,8 @@ def test_chatgpt_shows_the_branch_of_the_current_node(tmp_path: Path):
             for one in seen] == [
         "[image: file-abc]\nWhat is it?\nout loud\n[file: wheel.png]", "print(1)", "1", "A wheel",
     ]  # fmt: skip
-    assert skipped == {
-        "system": "hidden: the conversation does not show it",
-        "thought": "the model's thoughts",
-        "hidden": "hidden: the conversation does not show it",
-        "old": "in a branch that the conversation does not show",
-    }
+    hidden, branch = "hidden: the conversation does not show it", "in a branch that the conversation does not show"
+    assert skipped == {"system": hidden, "thought": "the model's thoughts", "hidden": hidden, "old": branch}
     assert lost == {"asked": ["images and other files: only their names"]}
     assert source.total() == len(list(source.rows([]))) == 11
     assert source.notes == ["1 other files of the export are left out: chat.html"]
@@ -116,10 +112,8 @@ def test_claude_keeps_tool_calls_and_pasted_text_and_names_files(tmp_path: Path)
     assert called.data == {"tool_name": "web_search", "tool_input": {"query": "wheel"}, "tool_output": "round"}
     assert (answered.content, older.data["prompt"]) == ("It is round", "in the old format")
     assert skipped == {}
-    assert lost == {
-        "m1": ["images and other files: only their names"],
-        "m2": ["the model's thoughts", "parts of another type: hologram"],
-    }
+    files = ["images and other files: only their names"]
+    assert lost == {"m1": files, "m2": ["the model's thoughts", "parts of another type: hologram"]}
 
 
 def test_claude_shows_the_branch_of_the_current_leaf(tmp_path: Path):
@@ -139,10 +133,9 @@ def test_what_claude_remembers_and_its_projects_are_memories(tmp_path: Path):
         made, _, _ = imported(source)
         assert {memory.content: (memory.title, memory.tags[0]) for memory in documents(made, Memory)} == {
             "Ada builds wheels.": ("What Claude remembers", "claude-memory"),
-            "Oak only.": ("What Claude remembers of Mill", "claude-memory"),
             "Be exact": ("Mill: instructions", "project"),
-            "Spokes: 8": ("Mill: spec.md", "project"),
-        }
+            "Oak only.": ("What Claude remembers of Mill", "claude-memory"), "Spokes: 8": ("Mill: spec.md", "project"),
+        }  # fmt: skip
 
 
 def test_importing_again_makes_the_same_events_and_a_longer_conversation_only_adds(tmp_path: Path):

@@ -15,7 +15,7 @@ from factories import TENANT
 from imported import documents, events
 
 from api.importing.mem0 import open_source
-from api.importing.source import ImportRequest, Source, Unusable
+from api.importing.source import ImportRequest, Source
 from ingest.errors import CommandRejected
 from projections.documents.memories import Memory
 from projections.documents.relations import Relation
@@ -81,9 +81,8 @@ def test_an_update_is_a_version_with_its_time(tmp_path: Path):
     first, second = sorted(memories_of(source), key=lambda memory: memory.version)
     assert (first.is_latest, second.is_latest, second.content) == (False, True, MEMORY["memory"])
     assert second.occurred_at - first.occurred_at == timedelta(days=1)
-    assert list(source.mapped(next(source.rows([])).row).lost) == [
-        "the text before its last update, which only mem0's history has"
-    ]
+    (lost,) = source.mapped(next(source.rows([])).row).lost
+    assert "before its last update" in lost
 
 
 def test_a_memory_that_changes_between_two_imports_is_revised(tmp_path: Path):
@@ -91,9 +90,8 @@ def test_a_memory_that_changes_between_two_imports_is_revised(tmp_path: Path):
     changed = {**MEMORY, "memory": "Prefers window seats", "updated_at": LATER}
     after = events("mem0", (other := answer(tmp_path, changed)).mapped, [next(other.rows([])).row])
     assert before[0].envelope.event_id == after[0].envelope.event_id
-    assert [memory.content for memory in documents([*before, after[1]], Memory) if memory.is_latest] == [
-        "Prefers window seats"
-    ]
+    current = [memory.content for memory in documents([*before, after[1]], Memory) if memory.is_latest]
+    assert current == ["Prefers window seats"]
 
 
 def test_what_the_hosted_service_adds_stays_in_the_metadata(tmp_path: Path):
@@ -167,8 +165,3 @@ def test_a_newer_chroma_is_reported(stores: Path, tmp_path: Path):
     with closing(sqlite3.connect(file)) as database, database:
         database.execute("INSERT INTO migrations VALUES ('metadb', 99, 'x', 'x', 'x')")
     assert "version 99; the newest known version is 6" in opened(file).notes[0]
-
-
-def test_a_folder_of_something_else_is_no_store(tmp_path: Path):
-    with pytest.raises(Unusable, match="no store of mem0"):
-        opened(tmp_path)

@@ -9,7 +9,7 @@ from factories import TENANT
 from imported import documents, events
 
 from api.importing.server_memory import open_source
-from api.importing.source import ImportRequest, Source, Unusable
+from api.importing.source import ImportRequest, Source
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Event
 from projections.documents.memories import Memory
@@ -31,12 +31,10 @@ def written(folder: Path, *lines: Any) -> Source:
 def test_each_observation_is_a_memory_about_its_entity():
     memories = documents(made_of(open_source(ImportRequest(str(FILE), TENANT))), Memory)
     assert {memory.content: (memory.title, memory.tags) for memory in memories} == {
-        "Ada writes programs": ("Ada", ["person"]),
-        "Ada: likes tea": ("Ada", ["person"]),
-        "Ada: speaks French": ("Ada", ["person"]),
-        "Acme is of type company": ("Acme", ["company"]),
+        "Ada writes programs": ("Ada", ["person"]), "Ada: likes tea": ("Ada", ["person"]),
+        "Ada: speaks French": ("Ada", ["person"]), "Acme is of type company": ("Acme", ["company"]),
         "Ada works at Acme": ("Ada works at Acme", ["relation"]),
-    }
+    }  # fmt: skip
     assert {memory.project for memory in memories} == {"server-memory"}
 
 
@@ -59,7 +57,6 @@ def test_a_new_observation_leaves_the_others_as_they_are(tmp_path: Path):
         ({"type": "dream", "name": "x"}, "type"),
         ({"type": "entity", "observations": ["x"]}, "name"),
         ({"type": "relation", "from": "a", "relationType": "b"}, "to"),
-        ([1], "type"),
     ],
 )
 def test_a_line_of_another_kind_is_refused_by_its_field(tmp_path: Path, line: Any, field: str):
@@ -77,8 +74,3 @@ def test_a_long_relation_is_cut_and_reported(tmp_path: Path):
     assert list(mapped.lost) == ["relations: names longer than 512 characters, types longer than 64"]
     (relation,) = documents(made_of(source), Relation)
     assert relation.relation == "x" * 64
-
-
-def test_a_file_of_other_lines_is_not_of_this_server(tmp_path: Path):
-    with pytest.raises(Unusable, match="no line of it is an entity"):
-        written(tmp_path, {"type": "remember", "content": "x"})

@@ -142,7 +142,7 @@ def test_what_is_of_another_kind_is_refused_with_why(system: str, tmp_path: Path
     other = database("CREATE TABLE t (id INTEGER);")
     text = tmp_path / "some.txt"
     text.write_text("hello")
-    places = [str(tmp_path / "none"), str(other), str(text)]
+    places = [str(tmp_path / "none"), str(other), str(text), str(tmp_path)]
     for place in places if system != "jsonl" else places[:1]:
         with pytest.raises(Unusable):
             opened(system, ImportRequest(place, "acme"))
