@@ -1,6 +1,6 @@
 """The data exports of ChatGPT and Claude: conversations as sessions, and what Claude keeps beside them as memories.
 
-Of a conversation with branches the one that is shown counts. Files are named in the text, not imported.
+Of a conversation with branches the one that is shown is imported. Files are named in the text, not imported.
 """
 
 import re
@@ -21,12 +21,12 @@ CONVERSATION, MESSAGE, END, MEMORY = "conversation", "message", "conversation en
 _READ = re.compile(r"(.*/)?((conversations[^/]*|memories|projects)\.json|(memories|projects)/[^/]*\.json)")
 """The files of an export that are read."""
 FILES = "images and other files: only their names"
-BRANCH, THOUGHTS = "in a branch that the conversation does not show", "the model's thoughts"
+BRANCH, THOUGHTS = "on another branch: edited or answered again", "the model's thoughts"
 INSTRUCTIONS = "custom instructions"
 
 
 def mapped(row: ImportRow, project: str) -> Mapped:
-    """What a row says; raises CommandRejected for a message that is not shown, or says nothing."""
+    """What a row says; raises CommandRejected for a message that is hidden or empty."""
     record, lost = row.value, list[str](row.value.get("lost", ()))
     if reason := text(record, "skipped"):
         raise CommandRejected(reason)
@@ -76,14 +76,15 @@ def _source(system: str, field: str, request: ImportRequest) -> Source:
     ]
     entries = [each for _, each in named]
     if not any(field in each for each in entries):
-        raise Unusable(f"{path} is no data export of {system}: no conversation in it has `{field}`")
+        raise Unusable(f"{path} is not a data export of {system}: no conversation has the field `{field}`")
     project = system if request.project is None else request.project
     messages_of = chatgpt_messages if system == "chatgpt" else claude_messages
     conversations = [each for name, each in named if field in each or "conversations" in name]
     rows = list(_rows(conversations, memories_of(entries, modified(path)), messages_of))
     source = of_rows(system, rows, lambda row: mapped(row, project), project)
     if others:
-        source.notes.append(f"{len(others):,} other files of the export are left out: {', '.join(others[:8])}")
+        names = ", ".join([*others[:8], *["…"] * (len(others) > 8)])
+        source.notes.append(f"left out, {len(others):,} of the files in the export: {names}")
     return source
 
 
@@ -140,7 +141,7 @@ def chatgpt_message(message: Record) -> Record:
     if kind in ("thoughts", "reasoning_recap"):
         return {**record, "skipped": THOUGHTS}
     if role == "system" or metadata.get("is_visually_hidden_from_conversation"):
-        return {**record, "skipped": "hidden: the conversation does not show it"}
+        return {**record, "skipped": "hidden in the conversation"}
     lines = list[str]()
     for part in listed(content, "parts") or [text(content, "text", "result")]:
         spoken = part if isinstance(part, str) else text(_object(part), "text")

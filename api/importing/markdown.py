@@ -187,7 +187,7 @@ def open_source(request: ImportRequest) -> Source:
     source = of_rows(SYSTEM, rows, lambda row: mapped(row, project), project)
     if others:
         listed = ", ".join(f"{count:,} {kind}" for kind, count in others.most_common(10))
-        source.notes.append(f"what is no Markdown is left out: {listed}")
+        source.notes.append(f"left out because it is not Markdown: {listed}")
     return source
 
 

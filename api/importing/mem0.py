@@ -61,7 +61,7 @@ def mapped(row: ImportRow, tenant: str, project: str) -> Mapped:
     """The memory of a row, with the version that an update made; raises CommandRejected if it cannot be imported."""
     record, lost = row.value, list[str]()
     if row.kind == ENTITY:
-        raise CommandRejected("is of mem0's index of names; mnemolog makes its own")
+        raise CommandRejected("belongs to mem0's entity index; mnemolog builds its own")
     if reason := text(record, "unreadable"):
         raise CommandRejected(reason)
     created = when(record, "created_at", "updated_at")
@@ -99,12 +99,11 @@ def mapped(row: ImportRow, tenant: str, project: str) -> Mapped:
 def open_source(request: ImportRequest) -> Source:
     """The source of a `get_all` file, a store on disk (qdrant, chroma) or a pgvector database. Raises Unusable."""
     location = request.required_location("a file of get_all, the folder of its qdrant or chroma, or its PostgreSQL URL")
-    notes, relations = list[str](), list[Record]()
+    notes, memories, relations = list[str](), list[Record](), list[Record]()
     if is_postgres(location):
         with closing(Postgres(location)) as database:
             memories = list(pgvector_records(database))
     elif files := _sqlite_files(Path(location)):
-        memories = list[Record]()
         for file in files:
             with closing(Sqlite(file)) as database:
                 memories += _of_file(database, file, notes)
@@ -136,7 +135,7 @@ def _sqlite_files(path: Path) -> list[Path]:
     patterns = ("collection/*/storage.sqlite", "storage.sqlite", "chroma.sqlite3")
     files = [file for pattern in patterns for file in sorted(path.glob(pattern))]
     if not files:
-        raise Unusable(f"{path} is no store of mem0: it has none of the files {', '.join(patterns)}")
+        raise Unusable(f"{path} is not a mem0 store: it has none of the files {', '.join(patterns)}")
     return files
 
 
@@ -148,7 +147,7 @@ def _of_file(database: Database, file: Path, notes: list[str]) -> list[Record]:
             (newest,) = database.ask("SELECT max(version) AS version FROM migrations WHERE dir = 'metadb'")
             notes += newer(f"{file}", str(newest["version"]), CHROMA_VERSION)
         return list(chroma_records(database))
-    raise Unusable(f"{file} is no store of qdrant or chroma: it has no table `points` or `embeddings`")
+    raise Unusable(f"{file} is not a qdrant or chroma store: it has no table `points` or `embeddings`")
 
 
 def qdrant_records(database: Database) -> Iterator[Record]:
@@ -200,7 +199,7 @@ def pgvector_records(database: Database) -> Iterator[Record]:
         " WHERE column_name IN ('id', 'vector', 'payload') GROUP BY 1 HAVING count(*) = 3 ORDER BY 1"
     )
     if not tables:
-        raise Unusable("this is no database of mem0: no table has the columns `id`, `vector` and `payload`")
+        raise Unusable("this is not a mem0 database: no table has the columns `id`, `vector` and `payload`")
     for table in tables:
         for row, _ in paged(database, f"SELECT CAST(id AS text) AS id, payload FROM {table['name']}", ("id",)):
             yield _record(row["id"], row["payload"] or {})

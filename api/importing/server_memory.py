@@ -23,7 +23,9 @@ def mapped(row: ImportRow, project: str, at: datetime) -> Mapped:
         ends = needed(record, "from"), needed(record, "relationType"), needed(record, "to")
         return Mapped(related(project, *ends, at, lost), lost)
     if row.kind != ENTITY:
-        raise CommandRejected(f"is no entity or relation but {text(record, 'type')[:40] or 'something else'!r}", "type")
+        raise CommandRejected(
+            f"is not entity or relation but {text(record, 'type')[:40] or 'something else'!r}", "type"
+        )
     name, kind = needed(record, "name"), text(record, "entityType")
     observed = texts(record, "observations", lost) or [f"{name} is of type {kind}" if kind else name]
     steps: list[Step] = []
@@ -51,6 +53,6 @@ def open_source(request: ImportRequest) -> Source:
         kind = record.get("type")
         rows.append(ImportRow(kind if kind in (ENTITY, RELATION) else LINE, called or f"line {number}", record))
     if not any(row.kind in (ENTITY, RELATION) for row in rows):
-        raise Unusable(f"{path} is no file of server-memory: no line of it is an entity or a relation")
+        raise Unusable(f"{path} is not a server-memory file: no line is an entity or a relation")
     rows.sort(key=lambda row: (ENTITY, RELATION, LINE).index(row.kind))
     return of_rows(SYSTEM, rows, lambda row: mapped(row, project, at), project)

@@ -163,7 +163,7 @@ class Export:
     def mapped(self, row: ImportRow) -> Mapped:
         """What a row says; raises CommandRejected when it cannot be taken."""
         if not self.reads(row.kind):
-            raise CommandRejected("is computed by mnemolog itself, or has no counterpart")
+            raise CommandRejected("mnemolog computes this itself or has no equivalent")
         return self._mappings[row.kind](row)
 
     def _session(self, row: ImportRow) -> Mapped:
@@ -385,7 +385,7 @@ def open_source(request: ImportRequest) -> Source:
         raise Unusable(f"{location} is no export of agentmemory: it is no JSON object")
     if any(scope in export for scope in _SCOPES.values()):
         stored = cast("dict[str, Record]", export)
-        export = of_scopes(stored, lambda scope: list(stored[scope].values()))
+        export = of_scopes(stored, lambda scope: list(stored[scope].values()), lambda scope: len(stored[scope]))
     fields = {name: value for name, value in cast(Record, export).items() if name != "exportedAt"}
     contents = Export(fields, request.tenant)
     source = WholeSource(SYSTEM, contents.rows, contents.total, contents.mapped, fingerprint_of(fields))
@@ -644,19 +644,22 @@ def agentmemory_tables(database: Database) -> Record:
     if not {"scope", "key", "value"} <= database.columns("kv_store"):
         raise Unusable("this is no file of agentmemory: it has no table `kv_store`")
     scopes = [row["scope"] for row in database.ask("SELECT DISTINCT scope FROM kv_store ORDER BY scope")]
-    return of_scopes(scopes, lambda scope: _values(database, scope))
+    counted = "SELECT count(*) AS n FROM kv_store WHERE scope = ?"
+    return of_scopes(
+        scopes, lambda scope: _values(database, scope), lambda scope: database.ask(counted, [scope])[0]["n"]
+    )
 
 
-def of_scopes(scopes: Iterable[str], values: Callable[[str], list[Any]]) -> Record:
-    """The export object of a store of scopes; a scope that no list is made of is a list under its own name."""
+def of_scopes(scopes: Iterable[str], values: Callable[[str], list[Any]], count: Callable[[str], int]) -> Record:
+    """The export object of a store of scopes; of a scope that is not imported, a list of as many empty rows."""
     export: Record = {**{name: list[Any]() for name in _SCOPES}, "observations": {}}
     lists = {scope: name for name, scope in _SCOPES.items()} | {"mem:slots:global": "slots"}
     for scope in scopes:
         if scope.startswith(_OBSERVATIONS):
             export["observations"][scope.removeprefix(_OBSERVATIONS)] = values(scope)
         else:
-            name = lists.get(scope, scope)
-            export[name] = [*export.get(name, ()), *values(scope)]
+            name, is_read = lists.get(scope, scope), scope in lists
+            export[name] = [*export.get(name, ()), *(values(scope) if is_read else [None] * count(scope))]
     return export
 
 

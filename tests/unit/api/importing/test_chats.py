@@ -70,11 +70,11 @@ def test_chatgpt_shows_the_branch_of_the_current_node(tmp_path: Path):
             for one in seen] == [
         "[image: file-abc]\nWhat is it?\nout loud\n[file: wheel.png]", "print(1)", "1", "A wheel",
     ]  # fmt: skip
-    hidden, branch = "hidden: the conversation does not show it", "in a branch that the conversation does not show"
+    hidden, branch = "hidden in the conversation", "on another branch: edited or answered again"
     assert skipped == {"system": hidden, "thought": "the model's thoughts", "hidden": hidden, "old": branch}
     assert lost == {"asked": ["images and other files: only their names"]}
     assert source.total() == len(list(source.rows([]))) == 11
-    assert source.notes == ["1 other files of the export are left out: chat.html"]
+    assert source.notes == ["left out, 1 of the files in the export: chat.html"]
 
 
 def test_custom_instructions_of_many_conversations_are_one_memory(tmp_path: Path):
@@ -121,7 +121,7 @@ def test_claude_shows_the_branch_of_the_current_leaf(tmp_path: Path):
     tree = [first, {**second, "parent_message_uuid": "m1"}, {**third, "parent_message_uuid": "m1"}]
     talk = {**CLAUDE, "chat_messages": tree, "current_leaf_message_uuid": "m3"}
     _, skipped, _ = imported(claude(zipped(tmp_path, conversations=[talk])))
-    assert skipped == {"m2": "in a branch that the conversation does not show"}
+    assert skipped == {"m2": "on another branch: edited or answered again"}
 
 
 def test_what_claude_remembers_and_its_projects_are_memories(tmp_path: Path):

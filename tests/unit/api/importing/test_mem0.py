@@ -56,8 +56,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_store_is_read_without_the_packages_of_mem0(stores: Path, store: str):
     source = opened(stores / store)
     memories = latest(source)
-    assert source.total() == len(memories) == 4
-    assert source.notes == []
+    assert (source.total(), len(memories), source.notes) == (4, 4, [])
     seat = memories["I prefer aisle seats"]
     assert (seat.project, seat.user_id, seat.agent_id, seat.session_id) == ("mem0", "alice", "travel", "r1")
     noted = {name: seat.metadata[name] for name in ("role", "actor_id", "source", "count", "trusted")}
@@ -98,8 +97,7 @@ def test_what_the_hosted_service_adds_stays_in_the_metadata(tmp_path: Path):
     more = {"categories": ["travel"], "structured_attributes": {"day": 4}, "metadata": {"big": "x" * 4_000}}
     source = answer(tmp_path, {**MEMORY, **more})
     (memory,) = memories_of(source)
-    assert memory.tags == ["travel"]
-    assert memory.metadata == {"mem0_id": "a1", "structured_attributes": '{"day":4}'}
+    assert (memory.tags, memory.metadata) == (["travel"], {"mem0_id": "a1", "structured_attributes": '{"day":4}'})
     assert list(source.mapped(next(source.rows([])).row).lost) == ["metadata over 3,500 bytes in all: big"]
 
 
@@ -124,7 +122,7 @@ def test_relations_of_its_graph_are_found_and_drawn(tmp_path: Path):
     [
         ({"id": "a2", "memory": ""}, "missing or empty"),
         ({**MEMORY, "created_at": "soon"}, "no time"),
-        ({**MEMORY, "linked_memory_ids": ["a1"]}, "index of names"),
+        ({**MEMORY, "linked_memory_ids": ["a1"]}, "entity index"),
     ],
 )
 def test_what_is_no_memory_is_refused_with_a_reason(tmp_path: Path, record: Any, reason: str):

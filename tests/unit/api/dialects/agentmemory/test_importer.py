@@ -282,7 +282,7 @@ def test_every_list_of_a_newer_version_is_reported(tmp_path: Path):
     assert "version 0.10.0; the newest known version is 0.9.29" in source.notes[0]
     assert [placed.row.name for placed in source.rows([])] == ["mem_1", "d1", "d2"]
     assert source.total() == 3
-    with pytest.raises(CommandRejected, match="no counterpart"):
+    with pytest.raises(CommandRejected, match="no equivalent"):
         source.mapped(ImportRow("dreams", "d1", {}))
 
 
