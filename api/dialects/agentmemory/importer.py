@@ -384,7 +384,8 @@ def open_source(request: ImportRequest) -> Source:
     if not isinstance(export, dict):
         raise Unusable(f"{location} is no export of agentmemory: it is no JSON object")
     if any(scope in export for scope in _SCOPES.values()):
-        stored = cast("dict[str, Record]", export)
+        scopes = cast(Record, export).items()
+        stored = {name: cast(Record, entries) for name, entries in scopes if isinstance(entries, dict)}
         export = of_scopes(stored, lambda scope: list(stored[scope].values()), lambda scope: len(stored[scope]))
     fields = {name: value for name, value in cast(Record, export).items() if name != "exportedAt"}
     contents = Export(fields, request.tenant)
