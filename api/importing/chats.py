@@ -71,9 +71,7 @@ def open_claude(request: ImportRequest) -> Source:
 def _source(system: str, field: str, request: ImportRequest) -> Source:
     path = Path(request.required_location("the zip of the data export, or its folder"))
     documents, others = exported(path, _READ.fullmatch)
-    named = [
-        (name, _object(each)) for name in sorted(documents) for each in listed(documents[name]) or [documents[name]]
-    ]
+    named = [(name, _object(each)) for name, value in sorted(documents.items()) for each in listed(value) or [value]]
     entries = [each for _, each in named]
     if not any(field in each for each in entries):
         raise Unusable(f"{path} is not a data export of {system}: no conversation has the field `{field}`")
@@ -92,8 +90,7 @@ def _rows(
     conversations: list[Record], memories: Iterator[ImportRow], messages_of: Callable[[Record], Iterator[ImportRow]]
 ) -> Iterator[ImportRow]:
     """Conversations, their messages, memories, and that the conversations are over."""
-    ends = list[ImportRow]()
-    messages = list[ImportRow]()
+    messages, ends = list[ImportRow](), list[ImportRow]()
     for number, each in enumerate(conversations):
         name = text(each, "conversation_id", "id", "uuid") or f"number {number}"
         at = each.get("create_time") or each.get("created_at")
@@ -209,12 +206,12 @@ def memories_of(entries: list[Record], changed: datetime) -> Iterator[ImportRow]
             title = "What Claude remembers" + (f" of {text(projects.get(name, {}), 'name') or name}" if name else "")
             yield from _memory(title, content, ["claude-memory"], changed)
     for each in projects.values():
-        title, at = text(each, "name"), each.get("updated_at") or each.get("created_at") or changed
-        for field, label in (("description", "description"), ("prompt_template", "instructions")):
-            yield from _memory(f"{title}: {label}", each.get(field), ["project", label], at)
+        at = each.get("updated_at") or each.get("created_at") or changed
+        texts = [("description", each.get("description"), at), ("instructions", each.get("prompt_template"), at)]
         for file in objects(each.get("docs")):
-            label, made = text(file, "filename"), file.get("created_at") or at
-            yield from _memory(f"{title}: {label}", file.get("content"), ["project", "document"], made)
+            texts.append((text(file, "filename"), file.get("content"), file.get("created_at") or at))
+        for label, content, made in texts:
+            yield from _memory(f"{text(each, 'name')}: {label}", content, ["project"], made)
 
 
 def _memory(title: str, content: Any, tags: list[str], at: Any) -> Iterator[ImportRow]:
