@@ -84,7 +84,8 @@ def import_(
         importing.Format, typer.Option("--format", help="Format of the JSONL lines.")
     ] = importing.Format.AUTO,
     project: Annotated[
-        str | None, typer.Option("--project", "-p", help="Project for agentd memories, which have none.")
+        str | None,
+        typer.Option("--project", "-p", help="Project for data that has none; the default depends on the system."),
     ] = None,
     source_secret: Annotated[
         str, typer.Option(envvar="AGENTMEMORY_SECRET", help="Bearer secret of the source server.")

@@ -68,7 +68,7 @@ def mapped(row: ImportRow) -> Mapped:
             command = sessions.hook_observation(session_id, project, ANSWER, {}, content=text(record, "text"))
             steps.append(Step(command, key, at))
         case _:
-            tool_input, tool_output = _cut(record["given"], lost), _cut(_plain(record["answered"]), lost)
+            tool_input, tool_output = cut(record["given"], lost), cut(plain(record["answered"]), lost)
             tool = text(record, "tool")[:NAME_CHARS]
             failed = bool(record["failed"])
             steps.append(
@@ -83,7 +83,7 @@ def _observed(entry: Record, waiting: dict[str, tuple[Record, Record]]) -> Itera
     if entry.get("type") not in ("user", "assistant") or entry.get("isMeta") or not isinstance(message, dict):
         return
     content: Any = cast(Record, message).get("content")
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else _objects(content)
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)
     spoken = "\n".join(text(block, "text") for block in blocks if block.get("type") == "text").strip()
     if spoken:
         what = "prompt" if entry["type"] == "user" else "answer"
@@ -120,25 +120,26 @@ def _nothing(entry: Record | None) -> str:
     return f"no message: {kind[:40]}"
 
 
-def _plain(answered: object) -> object:
+def plain(answered: object) -> object:
     """The text of a result's blocks."""
     if not isinstance(answered, list):
         return answered
-    blocks = _objects(cast(object, answered))
+    blocks = objects(cast(object, answered))
     return "\n".join(text(block, "text") or f"[{text(block, 'type') or 'block'}]" for block in blocks)
 
 
-def _cut(value: object, lost: list[str]) -> object:
+def cut(value: object, lost: list[str]) -> object:
     """The value with its texts cut; those in objects, too."""
     if isinstance(value, str) and len(value) > MAX_TEXT:
         lost.append(f"texts of tool calls after {MAX_TEXT:,} characters")
         return value[: MAX_TEXT - 1] + "…"
     if isinstance(value, dict):
-        return {name: _cut(part, lost) for name, part in cast("dict[str, object]", value).items()}
+        return {name: cut(part, lost) for name, part in cast("dict[str, object]", value).items()}
     return value
 
 
-def _objects(value: object) -> list[Record]:
+def objects(value: object) -> list[Record]:
+    """The objects in a list; none if it is no list."""
     if not isinstance(value, list):
         return []
     return [cast(Record, item) for item in cast("list[object]", value) if isinstance(item, dict)]

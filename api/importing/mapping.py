@@ -3,7 +3,7 @@
 Event ids are hashes of the system and what the row is called there, so the same row makes the same events every time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ingest.commands.command import Command
-from ingest.commands.decide import AnyCommand, Caller, decide
+from ingest.commands.decide import AnyCommand, Caller, Relate, Remember, decide
 from ingest.commands.parse import rejected
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Event
@@ -26,6 +26,10 @@ SOURCE = "import"
 """Of every imported event."""
 MAX_NAMES, NAME_CHARS = 200, 512
 """What a command takes of a list, and of a name."""
+MAX_METADATA_BYTES = 3_500
+"""Of what a system notes beside a text, so that there is room for our own names."""
+MAX_RELATION_CHARS = 64
+"""Of the type of a relation."""
 TITLE_CHARS = 200
 """Of a title that is made of a longer text."""
 
@@ -58,6 +62,22 @@ class Mapped(NamedTuple):
 
     steps: Sequence[Step]
     lost: Sequence[str] = ()
+
+
+def related(
+    project: str, source: str, relation: str, target: str, at: datetime, lost: list[str], *, context: str = ""
+) -> list[Step]:
+    """Two names and what relates them: a memory, which recall finds, and a relation, which the graph shows."""
+    name = relation[:MAX_RELATION_CHARS]
+    if max(len(source), len(target)) > NAME_CHARS or len(relation) > len(name):
+        lost.append(f"relations: names longer than {NAME_CHARS} characters, types longer than {MAX_RELATION_CHARS}")
+    ends, key = [source[:NAME_CHARS], target[:NAME_CHARS]], f"relation\0{project}\0{source}\0{relation}\0{target}"
+    content = f"{source} {relation.replace('_', ' ')} {target} {context}".rstrip()
+    stated = Remember(project=project, content=content, tags=["relation"], concepts=ends, keep_duplicates=True)
+    return [
+        Step(stated, f"{key}\0stated", at),
+        Step(Relate(project=project, source=ends[0], target=ends[1], relation=name), key, at),
+    ]
 
 
 def event_id(system: str, key: str) -> EventId:
@@ -158,6 +178,20 @@ def names(row: Record, field: str, lost: list[str]) -> list[str]:
     if len(selected) < len(distinct):
         lost.append(f"{field}: names after the first {MAX_NAMES}, or longer than {NAME_CHARS} characters")
     return selected
+
+
+def metadata_of(values: Mapping[str, Any], lost: list[str]) -> dict[str, str]:
+    """Values as texts, those that the metadata of an event has room for; empty ones are left out."""
+    metadata, left = dict[str, str](), MAX_METADATA_BYTES
+    for name, value in values.items():
+        if value not in (None, "", [], {}):
+            stated = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            size = len(f"{name}{stated}".encode(errors="replace"))
+            if size > left:
+                lost.append(f"metadata over {MAX_METADATA_BYTES:,} bytes in all: {name[:64]}")
+                continue
+            metadata[name], left = stated, left - size
+    return metadata
 
 
 def when(row: Record, *fields: str) -> datetime:

@@ -1,7 +1,7 @@
 """Imports from other memory systems: sources of rows, what a row becomes, and the run that sends it.
 
-Hands out what `mnemolog import` needs. The importers themselves come with the dialects and are handed in
-(`api.dialects.registry.IMPORTERS`). Without this room nothing is imported from other systems.
+Hands out what `mnemolog import` needs. The importers of systems whose API mnemolog serves come with the dialects and
+are handed in (`api.dialects.registry.IMPORTERS`). Without this room nothing is imported from other systems.
 """
 
 from collections.abc import Mapping
@@ -31,15 +31,25 @@ __all__ = [
 ]  # fmt: skip
 
 
+_OWN = {
+    "mem0": "api.importing.mem0:open_source",
+    "server-memory": "api.importing.server_memory:open_source",
+    "claude": "api.importing.chats:open_claude",
+    "chatgpt": "api.importing.chats:open_chatgpt",
+    "markdown": "api.importing.markdown:open_source",
+}
+"""Importers of systems that no dialect serves."""
+
+
 def systems(importers: Mapping[str, str]) -> tuple[str, ...]:
     """What can be imported: the systems with an importer, and files of JSON lines."""
-    return (*importers, SYSTEM)
+    return (*importers, *_OWN, SYSTEM)
 
 
 def open_source(system: str, request: ImportRequest, importers: Mapping[str, str]) -> Source:
     """The source of a system; `importers` name a function by system. Raises Unusable."""
     try:
-        opener: Opener = _open_lines if system == SYSTEM else resolve_name(importers[system])
+        opener: Opener = _open_lines if system == SYSTEM else resolve_name({**_OWN, **importers}[system])
         return opener(request)
     except CommandRejected as error:
         raise Unusable(str(error)) from None

@@ -1,15 +1,19 @@
 """Where rows come from: what every source offers, the ones that read all of a document first, and reading files."""
 
 import json
+import re
 import time
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from hashlib import blake2b
 from io import BufferedReader, TextIOWrapper
-from itertools import islice
+from itertools import filterfalse, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 from urllib.parse import urlsplit
+from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import httpx
 import msgspec
@@ -103,6 +107,22 @@ class WholeSource(Source):
             yield Placed(row, [number])
 
 
+def newer(what: str, version: str, newest_known: str) -> list[str]:
+    """A note if a version is newer than the newest known one."""
+    stated, newest = ([int(part) for part in re.findall(r"\d{1,9}", each)[:4]] for each in (version, newest_known))
+    if stated <= newest:
+        return []
+    return [
+        f"{what} has version {version}; the newest known version is {newest_known}, so parts of it may not be imported"
+    ]
+
+
+def of_rows(system: str, rows: Sequence[ImportRow], mapped: Map, *also: object) -> WholeSource:
+    """The source of rows; their values, and what `also` decides what they become, tell it from another one."""
+    fingerprint = fingerprint_of([also, [row.value for row in rows]])
+    return WholeSource(system, lambda: iter(rows), len(rows), mapped, fingerprint)
+
+
 Opener: TypeAlias = Callable[[ImportRequest], Source]
 
 
@@ -137,6 +157,38 @@ def document(path: Path) -> Any:
                 "export it in parts, or import from the running server or its database"
             )
         return decoded(path.read_bytes(), str(path))
+    except OSError as error:
+        raise Unusable(f"{path} cannot be read: {error.strerror}") from None
+
+
+def exported(path: Path, is_read: Callable[[str], object]) -> tuple[dict[str, Any], list[str]]:
+    """The JSON documents of an export by their names, and the names of its other files; raises Unusable.
+
+    `path` is a zip archive, the folder it was unpacked to, or one of the documents; `is_read` chooses by name.
+    """
+    if path.is_dir():
+        files = {file.relative_to(path).as_posix(): file for file in sorted(path.rglob("*")) if file.is_file()}
+        return {name: document(file) for name, file in files.items() if is_read(name)}, [*filterfalse(is_read, files)]
+    if not is_zipfile(path):
+        return {path.name: document(path)}, []
+    try:
+        with ZipFile(path) as archive:
+            entries = {entry.filename: entry for entry in archive.infolist() if not entry.is_dir()}
+            chosen = {name: entry for name, entry in entries.items() if is_read(name)}
+            if any(entry.file_size > MAX_DOCUMENT_BYTES for entry in chosen.values()):
+                raise Unusable(
+                    f"{path} has a document of over {MAX_DOCUMENT_BYTES >> 20} MiB; documents are read whole"
+                )
+            documents = {name: decoded(archive.read(entry), f"{name} in {path}") for name, entry in chosen.items()}
+            return documents, [*filterfalse(is_read, entries)]
+    except (BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError) as error:
+        raise Unusable(f"{path} cannot be read as a zip archive: {error}") from None
+
+
+def modified(path: Path) -> datetime:
+    """When a file was last changed; raises Unusable."""
+    try:
+        return datetime.fromtimestamp(int(path.stat().st_mtime), UTC)
     except OSError as error:
         raise Unusable(f"{path} cannot be read: {error.strerror}") from None
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, LiteralString, NamedTuple, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from api.importing.mapping import ImportRow
+from api.importing.mapping import ImportRow, Record
 from api.importing.source import Cursor, Map, Placed, Source, Unusable
 
 PAGE = 1_000
@@ -125,6 +125,22 @@ class Postgres:
 Database: TypeAlias = Sqlite | Postgres
 
 
+def paged(
+    database: Database, query: str, keys: Sequence[str], after: Sequence[str | int] = ()
+) -> Iterator[tuple[Record, list[str | int]]]:
+    """The rows of a query in the order of their keys, each with its keys; only those `after` the given keys."""
+    order, last = ", ".join(keys), list(after)
+    while True:
+        marks = ", ".join([database.mark] * len(last))
+        where = f" WHERE ({order}) > ({marks})" if last else ""
+        page = database.ask(f"SELECT * FROM ({query}) AS q{where} ORDER BY {order} LIMIT {PAGE}", last)
+        for row in page:
+            last = [row[key] if isinstance(row[key], int) else str(row[key]) for key in keys]
+            yield row, last
+        if len(page) < PAGE:
+            return
+
+
 class SqlSource(Source):
     """Rows of several sections, one after the other; a cursor is a section's index and the last keys in it."""
 
@@ -143,18 +159,8 @@ class SqlSource(Source):
         """The rows after a cursor; raises Unusable."""
         first, keys = (int(after[0]), after[1:]) if after else (0, [])
         for index, section in enumerate(self._sections[first:], first):
-            order = ", ".join(section.keys)
-            last = keys if index == first else []
-            while True:
-                marks = ", ".join([self._database.mark] * len(last))
-                where = f" WHERE ({order}) > ({marks})" if last else ""
-                query = f"SELECT * FROM ({section.query}) AS q{where} ORDER BY {order} LIMIT {PAGE}"
-                page = self._database.ask(query, last)
-                for row in page:
-                    last = [row[key] if isinstance(row[key], int) else str(row[key]) for key in section.keys]
-                    yield Placed(ImportRow(section.kind, str(row[section.name]), row), [index, *last])
-                if len(page) < PAGE:
-                    break
+            for row, last in paged(self._database, section.query, section.keys, keys if index == first else []):
+                yield Placed(ImportRow(section.kind, str(row[section.name]), row), [index, *last])
 
     def close(self) -> None:
         """Give the connection back."""

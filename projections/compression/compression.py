@@ -37,6 +37,7 @@ VALID_TYPES = words(
     "error conversation subagent notification web_fetch search command_run file_edit file_write file_read"
     " decision discovery task image other"
     " bugfix feature refactor change pattern gotcha"  # what agent-memory's clients call theirs
+    " security_alert security_note sensitive"  # and claude-mem's
 )
 _HOOK_TYPES = {
     "post_tool_failure": "error",
@@ -64,6 +65,7 @@ _NAME_TYPES = (
 _IMPORTANCE = {
     "error": 8,
     "decision": 8,
+    "security_alert": 8,
     "discovery": 7,
     "conversation": 6,
     "task": 6,

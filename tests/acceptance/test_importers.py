@@ -171,7 +171,7 @@ async def test_a_killed_import_of_ten_thousand_rows_ends_as_an_uninterrupted_one
     whole = other("claude-mem", str(file), "--batch-size", "2000")
     assert resumed["rows"] == whole["rows"] == OBSERVATIONS + 4 * 97
     assert counts(resumed, "taken") == counts(whole, "taken")
-    assert whole["kinds"]["observation"]["new"] == OBSERVATIONS
+    assert whole["kinds"]["observation"]["new"] == 2 * OBSERVATIONS, "each with how it was compressed"
     again = importer("claude-mem", str(file))
     owner.close()
     assert (counts(again, "taken"), sum(counts(again, "new").values())) == (counts(whole, "taken"), 0)
@@ -580,6 +580,40 @@ async def test_memex_and_agent_memory_are_read_from_postgresql(importer: Importe
             return "2500" in str(result.structured_content)
 
         await wait_until(all_there, PATIENT_S)
+
+
+def test_memories_of_mem0_are_read_from_pgvector(importer: Importer, postgres: str):
+    psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+    with psycopg.connect(postgres, autocommit=True) as database:
+        database.execute(
+            """
+            CREATE DOMAIN vector AS real[];
+            CREATE TABLE "mem0 of ada" (id UUID PRIMARY KEY, vector vector, payload JSONB);
+            CREATE TABLE mem0_entities (id UUID PRIMARY KEY, vector vector, payload JSONB);
+            """
+        )
+        payload = {"data": "likes tea", "user_id": "ada", "created_at": iso(LONG_AGO), "hash": "x", "role": "user"}
+        row = "VALUES (gen_random_uuid(), '{0.1}', %s)"
+        database.execute(f'INSERT INTO "mem0 of ada" {row}', [json.dumps(payload)])
+        database.execute(f"INSERT INTO mem0_entities {row}", [json.dumps({"data": "tea", "linked_memory_ids": []})])
+    first = importer("mem0", postgres)
+    assert (counts(first, "taken"), counts(first, "skipped")["entity"]) == ({"memory": 1, "entity": 0}, 1)
+    assert counts(importer("mem0", postgres), "new") == {"memory": 0, "entity": 0}
+
+
+@pytest.mark.parametrize(
+    ("system", "name"),
+    [
+        ("agentmemory", "agentmemory-standalone.json"), ("mem0", "mem0-get-all.json"), ("chatgpt", "chatgpt"),
+        ("claude", "claude"), ("markdown", "notes"), ("server-memory", "server-memory.jsonl"),
+    ],
+)  # fmt: skip
+def test_a_second_import_of_a_file_changes_nothing(importer: Importer, system: str, name: str):
+    location = str(ROOT / "tests" / "unit" / "api" / "importing" / "files" / name)
+    assert sum(counts(importer(system, location), "new").values()) > 0
+    before = [line for line in importer.export() if '"source":"import"' in line]  # upkeep summarizes meanwhile
+    assert sum(counts(importer(system, location), "new").values()) == 0
+    assert before == [line for line in importer.export() if '"source":"import"' in line] != []
 
 
 async def test_commands_and_transcripts_are_told_apart_and_a_broken_line_is_reported(

@@ -1,17 +1,42 @@
-"""claude-mem: sessions, prompts, observations and summaries of its SQLite file. Pure."""
+"""claude-mem: sessions, prompts, tool calls, observations and summaries of its SQLite file. Pure.
+
+What was observed in a worktree that was merged is in the project that it was merged into, as claude-mem shows it there.
+"""
 
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from api.dialects.agent_memory import importer as agent_memory
+from api.dialects.agent_memory import records as dialect
 from api.dialects.agent_memory.importer import project_of, session_of
 from api.importing import sessions
-from api.importing.mapping import ImportRow, Mapped, Record, text, texts, when, when_given, whole
-from api.importing.source import ImportRequest, Source, Unusable, is_sqlite
+from api.importing.claude_code import cut
+from api.importing.mapping import (
+    NAME_CHARS,
+    ImportRow,
+    Mapped,
+    Record,
+    Step,
+    needed,
+    text,
+    texts,
+    when,
+    when_given,
+    whole,
+)
+from api.importing.source import ImportRequest, Source, Unusable, is_sqlite, newer
 from api.importing.sql import Database, Section, Sqlite, named_or_null, tables_source
 from ingest.errors import CommandRejected
+from ingest.events.session import ObservationCompressed
+from projections.compression.compression import VALID_TYPES, compress
 
 SYSTEM = "claude-mem"
-SESSION, PROMPT, OBSERVATION, SUMMARY, END = "session", "prompt", "observation", "summary", "session end"
+SESSION, PROMPT, TOOL_USE, OBSERVATION = "session", "prompt", "tool use", "observation"
+SUMMARY, END = "summary", "session end"
+LAST_SCHEMA = "52"
+"""The newest version of its tables that is known: claude-mem 13.25's."""
 _PARTS = {
     "investigated": "Investigated", "learned": "Learned", "completed": "Completed", "next_steps": "Next steps",
     "notes": "Notes",
@@ -29,8 +54,10 @@ def mapped(row: ImportRow) -> Mapped:
             return _session(row.value)
         case "prompt":
             return agent_memory.prompt(row, "created_at_epoch", "created_at")
+        case "tool use":
+            return _tool_use(row)
         case "observation":
-            return agent_memory.observation(row, SYSTEM)
+            return _observation(row)
         case "summary":
             return _summary(row)
         case _:
@@ -42,6 +69,53 @@ def _session(record: Record) -> Mapped:
     at = when(record, "started_at_epoch", "first_epoch", "first_at")
     source = text(record, "platform_source")
     return Mapped([sessions.started(project_of(record), session_of(record), at, title=title, agent_type=source)])
+
+
+def _tool_use(row: ImportRow) -> Mapped:
+    record, lost = row.value, list[str]()
+    project, session_id, tool = project_of(record), session_of(record), needed(record, "tool_name")[:NAME_CHARS]
+    given, answered = (cut(_decoded(record.get(field)), lost) for field in ("tool_input", "tool_response"))
+    command = sessions.acted(
+        project, session_id, tool, given, answered, failed=False, agent=text(record, "agent_id")[:NAME_CHARS]
+    )
+    return Mapped([Step(command, *agent_memory.key_and_time(row, "created_at_epoch", "created_at"))], lost)
+
+
+def _decoded(value: Any) -> Any:
+    """What a text of JSON says; any other text as it is."""
+    try:
+        return msgspec.json.decode(value) if isinstance(value, str) else value
+    except (msgspec.DecodeError, UnicodeError):
+        return value
+
+
+def _observation(row: ImportRow) -> Mapped:
+    """An observation, and how claude-mem compressed it."""
+    record, lost = row.value, list[str]()
+    fields, kind = agent_memory.fields_in(record, lost), text(record, "type")
+    kind = kind if kind in VALID_TYPES else fields.type
+    metadata = {name: text(record, name)[:NAME_CHARS] for name in ("agent_type", "metadata")}
+    metadata["worktree"] = text(record, "project") if text(record, "project") != project_of(record) else ""
+    command = dialect.observe_compressed(
+        fields,
+        kind,
+        project_of(record),
+        session_of(record),
+        agent_id=text(record, "agent_id")[:NAME_CHARS],
+        metadata={name: value for name, value in metadata.items() if value},
+    )
+    compressed = ObservationCompressed(
+        observation="",
+        title=fields.title,
+        narrative=fields.narrative or "",
+        facts=fields.facts,
+        concepts=fields.concepts,
+        files=[*fields.files_read, *fields.files_modified],
+        importance=compress(kind, command.content).importance,
+        model=text(record, "generated_by_model") or SYSTEM,
+        prompt_version="",
+    )
+    return Mapped([Step(command, *agent_memory.key_and_time(row), compressed)], lost)
 
 
 def _summary(row: ImportRow) -> Mapped:
@@ -80,23 +154,37 @@ def claude_mem_sections(database: Database) -> list[Section]:
     tables = [table for table in _SEEN if {"memory_session_id", "project"} <= database.columns(table)]
     if "observations" not in tables:
         raise Unusable("this is no file of claude-mem: it has no table `observations` with sessions and projects")
-    epoch = "created_at_epoch" in database.columns("observations")
-    has_sessions = {"memory_session_id", "content_session_id"} <= database.columns("sdk_sessions")
-    prompts = has_sessions and "prompt_text" in database.columns("user_prompts")
-    counted = " UNION ALL ".join(
-        f"SELECT memory_session_id, project, created_at, {'created_at_epoch' if epoch else 'NULL'} AS epoch,"
-        f" {int(table == 'observations')} AS observed FROM {table}"
-        for table in tables
+    columns = {table: database.columns(table) for table in (*_SEEN, "sdk_sessions", "user_prompts", "tool_uses")}
+    has_sessions = {"memory_session_id", "content_session_id"} <= columns["sdk_sessions"]
+    prompts = has_sessions and "prompt_text" in columns["user_prompts"]
+    tool_uses = has_sessions and {"content_session_id", "tool_name", "created_at_epoch"} <= columns["tool_uses"]
+    at_home = {table: _at_home(table, columns[table]) for table in tables}
+    merged = "nullif(max(merged_into_project), '')" if "merged_into_project" in columns["observations"] else "NULL"
+    of_session = (
+        f"LEFT JOIN (SELECT memory_session_id AS seen_in, project AS worktree, {merged} AS merged FROM observations"
+        " GROUP BY memory_session_id, project) m ON m.seen_in = s.memory_session_id AND m.worktree = s.project"
     )
-    if prompts:
-        counted += (
-            f" UNION ALL SELECT {_ASKED_IN}, s.project, p.created_at, p.created_at_epoch, 1"
-            " FROM user_prompts p JOIN sdk_sessions s USING (content_session_id)"
-        )
+    prompted = (
+        f"SELECT p.*, {_ASKED_IN} AS session_id, coalesce(m.merged, s.project) AS project_name FROM user_prompts p"
+        f" JOIN sdk_sessions s USING (content_session_id) {of_session}"
+    )
+    used = (
+        "SELECT t.*, coalesce(t.memory_session_id, s.memory_session_id, t.content_session_id) AS session_id,"
+        " coalesce(m.merged, t.project) AS project_name FROM tool_uses t"
+        f" LEFT JOIN sdk_sessions s ON s.content_session_id = t.content_session_id {of_session}"
+    )
+    counted = [
+        f"SELECT memory_session_id, project_name, created_at,"
+        f" {'created_at_epoch' if 'created_at_epoch' in columns['observations'] else 'NULL'} AS epoch,"
+        f" {int(table == 'observations')} AS observed FROM {at_home[table]}"
+        for table in tables
+    ]
+    more = [query for query, there in ((prompted, prompts), (used, tool_uses)) if there]
+    counted += [f"SELECT session_id, project_name, created_at, created_at_epoch, 1 FROM ({query})" for query in more]
     sessions = (
-        "SELECT memory_session_id AS session_id, project, min(created_at) AS first_at, max(created_at) AS last_at,"
+        "SELECT memory_session_id AS session_id, project_name, min(created_at) AS first_at, max(created_at) AS last_at,"
         " min(epoch) AS first_epoch, max(epoch) AS last_epoch, sum(observed) AS observation_count"
-        f" FROM ({counted}) GROUP BY memory_session_id, project"
+        f" FROM ({' UNION ALL '.join(counted)}) GROUP BY memory_session_id, project_name"
     )
     # the project of the observations, not the session's own, is where they are
     whole = (
@@ -105,30 +193,41 @@ def claude_mem_sections(database: Database) -> list[Section]:
         if has_sessions
         else sessions
     )
-    key = ("session_id", "project")
+    key = ("session_id", "project_name")
     sections = [Section(SESSION, whole, key, "session_id")]
-    if prompts:
-        sections.append(
-            Section(
-                PROMPT,
-                f"SELECT p.id, p.prompt_text, p.created_at, p.created_at_epoch, {_ASKED_IN} AS session_id,"
-                " s.project FROM user_prompts p JOIN sdk_sessions s USING (content_session_id)",
-                ("id",),
-                "id",
-            )
-        )
-    sections.append(Section(OBSERVATION, "SELECT *, memory_session_id AS session_id FROM observations", ("id",), "id"))
+    sections += [Section(PROMPT, prompted, ("id",), "id")] * prompts + [
+        Section(TOOL_USE, used, ("id",), "id")
+    ] * tool_uses
+    observed = f"SELECT *, memory_session_id AS session_id FROM {at_home['observations']}"
+    sections.append(Section(OBSERVATION, observed, ("id",), "id"))
     if "session_summaries" in tables:
         query = (
-            "SELECT t.*, t.memory_session_id AS session_id, s.observation_count FROM session_summaries t"
-            f" JOIN ({sessions}) s ON s.session_id = t.memory_session_id AND s.project = t.project"
+            f"SELECT t.*, t.memory_session_id AS session_id, s.observation_count FROM {at_home['session_summaries']} t"
+            f" JOIN ({sessions}) s ON s.session_id = t.memory_session_id AND s.project_name = t.project_name"
         )
         sections.append(Section(SUMMARY, query, ("id",), "id"))
     return [*sections, Section(END, whole, key, "session_id")]
 
 
+def _at_home(table: str, columns: set[str]) -> str:
+    """The rows of a table with the project that each is in now: of a merged worktree, the one it was merged into."""
+    merged = "nullif(merged_into_project, '')" if "merged_into_project" in columns else "NULL"
+    return f"(SELECT *, coalesce({merged}, project) AS project_name FROM {table})"
+
+
 def open_source(request: ImportRequest) -> Source:
+    """The source of its SQLite file. Raises Unusable."""
     path = Path(request.location) if request.location else Path.home() / CLAUDE_MEM_FILE
     if not is_sqlite(path):
         raise Unusable(f"{path} is no SQLite file")
-    return tables_source(SYSTEM, Sqlite(path), claude_mem_sections, mapped)
+    database = Sqlite(path)
+    source = tables_source(SYSTEM, database, claude_mem_sections, mapped)
+    if "version" in database.columns("schema_versions"):
+        version = database.ask("SELECT max(version) AS newest FROM schema_versions")[0]["newest"]
+        source.notes += newer(f"the schema of {path}", str(version), LAST_SCHEMA)
+    waiting = database.ask("SELECT count(*) AS n FROM pending_messages") if database.columns("pending_messages") else []
+    if waiting and waiting[0]["n"]:
+        source.notes.append(
+            f"{waiting[0]['n']:,} tool calls in the queue of claude-mem (pending_messages) are left out"
+        )
+    return source

@@ -5,6 +5,7 @@ the name into `session`.
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, cast, get_args
 
 from api.dialects.agent_memory import records as dialect
@@ -28,9 +29,8 @@ from api.importing.source import (
     RestServer,
     Source,
     Unusable,
-    WholeSource,
-    fingerprint_of,
     is_url,
+    of_rows,
     rows_by_time,
 )
 from api.importing.sql import Database, Postgres, Section, is_postgres, tables_source
@@ -55,12 +55,18 @@ def mapped(row: ImportRow, tenant: str) -> Mapped:
 
 
 def observation(row: ImportRow, system: str) -> Mapped:
-    """An observation, as the agent-memory API keeps one. claude-mem has the same fields, and more types."""
+    """An observation, as the agent-memory API keeps one."""
     record, lost = row.value, list[str]()
+    fields = fields_in(record, lost)
+    return Mapped([Step(dialect.observe(fields, project_of(record), session_of(record)), *key_and_time(row))], lost)
+
+
+def fields_in(record: Record, lost: list[str]) -> dialect.ObservationFields:
+    """The fields of an observation; claude-mem has the same, and more types. Raises CommandRejected if it is empty."""
     title, narrative, raw = text(record, "title"), text(record, "narrative"), text(record, "text", "raw_text")
     if not title and not narrative and not raw:
         raise CommandRejected("there is no title, narrative or text", "title")
-    fields = dialect.ObservationFields(
+    return dialect.ObservationFields(
         title=title or "Untitled",
         subtitle=text(record, "subtitle") or None,
         type=dialect.nearest_type(text(record, "type")),
@@ -72,9 +78,12 @@ def observation(row: ImportRow, system: str) -> Mapped:
         tool_name=text(record, "tool_name") or None,
         prompt_number=whole(record, "prompt_number") or None,
     )
-    at = when(record, "created_at", "created_at_epoch")
-    key = f"{OBSERVATION}\0{row.name}\0{at.isoformat(timespec='seconds')}"
-    return Mapped([Step(dialect.observe(fields, project_of(record), session_of(record)), key, at)], lost)
+
+
+def key_and_time(row: ImportRow, *times: str) -> tuple[str, datetime]:
+    """What the event of a numbered row is made of, and when it happened: in the first of `times` that has one."""
+    at = when(row.value, *(times or ("created_at", "created_at_epoch")))
+    return f"{row.kind}\0{row.name}\0{at.isoformat(timespec='seconds')}", at
 
 
 def project_of(record: Record) -> str:
@@ -97,8 +106,7 @@ def _session(row: ImportRow) -> Mapped:
 def prompt(row: ImportRow, *times: str) -> Mapped:
     """A prompt; its time is in the first of the fields `times` that has one."""
     record = row.value
-    at = when(record, *(times or ("created_at", "created_at_epoch")))
-    key = f"{PROMPT}\0{row.name}\0{at.isoformat(timespec='seconds')}"
+    key, at = key_and_time(row, *times)
     return Mapped([sessions.prompted(project_of(record), session_of(record), needed(record, "prompt_text"), key, at)])
 
 
@@ -208,13 +216,7 @@ def open_source(request: ImportRequest) -> Source:
     with RestServer(location, request.secret) as server:
         contents = AgentMemory(server)
     rows = list(_server_rows(contents))
-    source = WholeSource(
-        SYSTEM,
-        lambda: iter(rows),
-        len(rows),
-        lambda row: mapped(row, request.tenant),
-        fingerprint_of([row.value for row in rows]),
-    )
+    source = of_rows(SYSTEM, rows, lambda row: mapped(row, request.tenant))
     source.notes += [*contents.cut, *(["its database has what its server does not list"] if contents.cut else [])]
     return source
 

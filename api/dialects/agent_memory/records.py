@@ -6,8 +6,10 @@ and everything else as it was given in `data`, so that nothing is said twice and
     {"agent_memory": {"title": …, "subtitle": …, "type": …, "facts": […], "concepts": […], "files_read": […],
                       "files_modified": […], "tool_name": …, "prompt_number": …}}
 
-What was not given is left out. Without a narrative `content` is the title, and `"narrative": null` says so. Whatever
-else was observed (by a hook, or natively) is shown as our rules or a model compressed it, with the nearest type.
+What was not given is left out. Without a narrative `content` is the title, and `"narrative": null` says so. Of an
+observation imported from claude-mem, `content` has title, narrative and facts, and `data` has the rest: how claude-mem
+compressed it is an event of its own, which has the three apart. Whatever else was observed (by a hook, or natively) is
+shown as our rules or a model compressed it, with the nearest type.
 
 What else is remembered is found by searches, too, and shown as an observation:
 
@@ -55,6 +57,8 @@ _OTHER_TYPES: dict[str, tuple[str, ...]] = {
     "gotcha": SEVERITIES,
 }
 """How the index classes memories, summaries and lessons that are shown with a type."""
+_COMPRESSED = ("title", "narrative", "facts")
+"""The fields that are in the compression of an observation of claude-mem's, and in its text."""
 NO_SESSION = "manual-memories"
 """The session of what belongs to none: the one that memories saved by hand are in."""
 UNKNOWN = "unknown"
@@ -96,6 +100,22 @@ def observe(reported: ObservationFields, project: str, session_id: str) -> Obser
         kind=reported.type,
         content=reported.title if reported.narrative is None else reported.narrative,
         data={FIELD: {**fields, "type": reported.type}},
+    )
+
+
+def observe_compressed(reported: ObservationFields, kind: str, project: str, session_id: str, **more: Any) -> Observe:
+    """The command that records an observation whose compression says the same, part by part."""
+    fields: dict[str, Any] = msgspec.to_builtins(reported)
+    apart = {name: value for name, value in fields.items() if name not in _COMPRESSED}
+    return Observe(
+        project=project,
+        session_id=session_id,
+        kind=kind,
+        content="\n".join(
+            [reported.title, *filter(None, [reported.narrative]), *(f"- {fact}" for fact in reported.facts)]
+        ),
+        data={FIELD: {**apart, "type": reported.type}},
+        **more,
     )
 
 
@@ -142,8 +162,13 @@ def session_of(document: Found) -> str:
 def _observed(observation: Observation) -> ObservationFields:
     if FIELD in observation.data:
         stored: Any = observation.data[FIELD]
+        apart = bool(observation.model) and isinstance(stored, dict) and "title" not in stored
+        if apart:
+            stored = {name: getattr(observation, name) for name in _COMPRESSED} | cast("dict[str, Any]", stored)
         with suppress(msgspec.ValidationError):  # another program's data under that name
             fields = msgspec.convert(stored, ObservationFields)
+            if apart:
+                return replace(fields, narrative=fields.narrative or None)
             if fields.narrative is None:
                 return replace(fields, narrative=None if "narrative" in stored else observation.content)
     tool_name = observation.data.get("tool_name")

@@ -12,10 +12,9 @@ from api.importing.source import (
     ImportRequest,
     RestServer,
     Source,
-    WholeSource,
-    fingerprint_of,
     is_url,
     list_in,
+    of_rows,
     rows_by_time,
 )
 from ingest.commands.decide import ChangeVisibility, Remember
@@ -93,10 +92,4 @@ def open_source(request: ImportRequest) -> Source:
     else:
         records = list_in(Path(location), "items", "memories")
     rows = rows_by_time(records, KIND, "created_at")
-    return WholeSource(
-        SYSTEM,
-        lambda: iter(rows),
-        len(rows),
-        lambda row: mapped(row, request.tenant, project),
-        fingerprint_of([request.project, records]),
-    )
+    return of_rows(SYSTEM, rows, lambda row: mapped(row, request.tenant, project), project)

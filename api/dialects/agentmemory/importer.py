@@ -5,7 +5,7 @@ they are over; then memories, a version after the one it follows, and what refer
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import cached_property
 from itertools import islice
@@ -15,6 +15,7 @@ from typing import Any, cast, get_args
 from api.dialects.agentmemory import records as dialect
 from api.importing import sessions
 from api.importing.mapping import (
+    NAME_CHARS,
     ImportRow,
     Mapped,
     Record,
@@ -42,6 +43,7 @@ from api.importing.source import (
     fingerprint_of,
     is_sqlite,
     is_url,
+    newer,
 )
 from api.importing.sql import Database, Sqlite
 from ingest.commands.decide import (
@@ -65,27 +67,27 @@ from ingest.log.position import project_route, session_route
 from projections.compression.compression import CONFIDENCE, compress
 from projections.documents.actions import BLOCKED
 from projections.documents.document import Document
+from projections.documents.memories import CONSOLIDATED, FACT, PROCEDURE
 from projections.search.similarity import statement_key, states_the_same
 
 SYSTEM = "agentmemory"
 LESSON, SLOT, MODEL = "lesson", "slot", "agentmemory"
+FACT_ROW, PROCEDURE_ROW, INSIGHT = "fact", "procedure", "insight"
 SESSION, OBSERVATION_ROW, SUMMARY, END = "session", "observation", "summary", "session end"
 MEMORY_ROW, ACTION_ROW, RELATION = "memory", "action", "relation"
-NOT_TAKEN = (
-    "profiles", "semanticMemories", "proceduralMemories", "crystals", "insights", "graphNodes", "graphEdges",
-    "accessLogs", "sentinels", "sketches", "facets", "routines", "signals", "checkpoints",
-)  # fmt: skip
-"""Lists of an export that are made of the others, or that have no counterpart here."""
+LAST = (0, 9, 29)
+"""The newest version whose exports are known."""
 _LISTS = {
-    LESSON: "lessons",
-    SLOT: "slots",
-    ACTION_ROW: "actions",
-    RELATION: "relations",
-    **{name: name for name in NOT_TAKEN},
-}
-"""Lists of an export by the kind of their rows, in the order in which they are taken."""
+    LESSON: "lessons", SLOT: "slots", ACTION_ROW: "actions", RELATION: "relations", FACT_ROW: "semanticMemories",
+    PROCEDURE_ROW: "proceduralMemories", INSIGHT: "insights",
+}  # fmt: skip
+"""Lists of an export by the kind of their rows, in the order in which they are imported."""
+_READ = frozenset(("sessions", "observations", "memories", "summaries", "actionEdges", *_LISTS.values()))
+"""Lists that are imported. Other lists are made of these, or have no counterpart here."""
 _MEMORY_ID = "agentmemory_id"
 """Metadata that keeps the id a memory had."""
+_COUNTS = ("confidence", "strength", "frequency", "accessCount", "lastAccessedAt", "updatedAt")
+"""What a fact or a procedure has beside its text; the metadata keeps it."""
 _CONDENSED = ("project", "agent_id", "session_id", "content", "importance", "memory_type", "tags", "metadata")
 """The fields of a memory that was made of several."""
 
@@ -118,11 +120,13 @@ class Export:
         self._edges: dict[str, list[Record]] = {}
         for edge in records(export, "actionEdges"):
             self._edges.setdefault(text(edge, "sourceActionId"), []).append(edge)
+        self._others = sorted(name for name in export if name not in _READ and listed(export, name))
         self._superseded = {name for memory in self._memories.values() for name in follows(memory)}
         self._mappings: dict[str, Callable[[ImportRow], Mapped]] = {
             SESSION: self._session, OBSERVATION_ROW: self._observation, SUMMARY: self._summary, END: self._end,
             MEMORY_ROW: self._memory, LESSON: lambda row: lesson(row, tenant), SLOT: slot, ACTION_ROW: self._action,
-            RELATION: self._relation,
+            RELATION: self._relation, FACT_ROW: derived, PROCEDURE_ROW: derived,
+            INSIGHT: lambda row: lesson(row, tenant),
         }  # fmt: skip
 
     def _by_id(self, field: str) -> dict[str, Record]:
@@ -141,23 +145,26 @@ class Export:
         yield from rows_of(SUMMARY, export, "summaries")
         yield from (ImportRow(END, name, session) for name, session in in_order)
         yield from versions(rows_of(MEMORY_ROW, export, "memories"))
-        for kind, field in _LISTS.items():
+        for kind, field in (*_LISTS.items(), *zip(self._others, self._others, strict=True)):
             yield from rows_of(kind, export, field)
+
+    def reads(self, kind: str) -> bool:
+        """Whether rows of a kind are imported."""
+        return kind in self._mappings
 
     @property
     def total(self) -> int:
         """How many rows there are."""
-        lists = ("summaries", "memories", *_LISTS.values())
+        lists = ("summaries", "memories", *_LISTS.values(), *self._others)
         observed = sum(map(len, self._observed.values()))
         listed_rows = sum(len(listed(self._export, name)) for name in lists)
         return self._nameless + 2 * len(self._sessions) + observed + listed_rows
 
     def mapped(self, row: ImportRow) -> Mapped:
         """What a row says; raises CommandRejected when it cannot be taken."""
-        mapping = self._mappings.get(row.kind)
-        if mapping is None:
-            raise CommandRejected("made again here, or without a counterpart")
-        return mapping(row)
+        if not self.reads(row.kind):
+            raise CommandRejected("mnemolog computes this itself or has no equivalent")
+        return self._mappings[row.kind](row)
 
     def _session(self, row: ImportRow) -> Mapped:
         """A session and the commits that were made in it."""
@@ -376,9 +383,14 @@ def open_source(request: ImportRequest) -> Source:
         export = document(Path(location))
     if not isinstance(export, dict):
         raise Unusable(f"{location} is no export of agentmemory: it is no JSON object")
+    if any(scope in export for scope in _SCOPES.values()):
+        scopes = cast(Record, export).items()
+        stored = {name: cast(Record, entries) for name, entries in scopes if isinstance(entries, dict)}
+        export = of_scopes(stored, lambda scope: list(stored[scope].values()), lambda scope: len(stored[scope]))
     fields = {name: value for name, value in cast(Record, export).items() if name != "exportedAt"}
     contents = Export(fields, request.tenant)
     source = WholeSource(SYSTEM, contents.rows, contents.total, contents.mapped, fingerprint_of(fields))
+    source.notes += newer("the export", text(fields, "version"), ".".join(map(str, LAST)))
     if any(OURS.fullmatch(row.name) for row in islice(contents.rows(), LOOKED_AT)):
         source.notes.append("mnemolog made this export: on the server that made it, everything would be there twice")
     pagination = fields.get("pagination")
@@ -390,6 +402,7 @@ def open_source(request: ImportRequest) -> Source:
 _SCOPES = {
     "sessions": "mem:sessions", "memories": "mem:memories", "summaries": "mem:summaries", "lessons": "mem:lessons",
     "slots": "mem:slots", "relations": "mem:relations", "actions": "mem:actions", "actionEdges": "mem:action-edges",
+    "semanticMemories": "mem:semantic", "proceduralMemories": "mem:procedural", "insights": "mem:insights",
 }  # fmt: skip
 _OBSERVATIONS = "mem:obs:"
 LOOKED_AT = 1_000
@@ -426,14 +439,49 @@ def lesson(row: ImportRow, tenant: str) -> Mapped:
         context=text(record, "context"),
         confidence=past.began_with,
         tags=names(record, "tags", lost),
-        origin=text(record, "source") or "manual",
+        title=text(record, "title")[:NAME_CHARS],
+        origin=text(record, "source") or ("reflection" if row.kind == INSIGHT else "manual"),
+        metadata=_sources(record),
         occurred_at=created,
     )
-    key, name = f"{LESSON}\0{row.name}", sessions.lesson_id(tenant, project, content)
+    key, name = f"{row.kind}\0{row.name}", sessions.lesson_id(tenant, project, content)
     steps = [Step(recorded, key, began)]
     for index, at in enumerate(past.confirmed):
         steps.append(Step(ReinforceLesson(project=project, lesson=name), f"{key}\0confirmed {index}", at))
     return Mapped(steps, lost)
+
+
+def derived(row: ImportRow) -> Mapped:
+    """A fact or a procedure that a model drew there: a memory that supersedes nothing."""
+    record, lost = row.value, list[str]()
+    needed(record, "id")
+    if row.kind == FACT_ROW:
+        content, tag, title, share = needed(record, "fact"), FACT, "", number(record, "confidence", 0.5)
+    else:
+        tag, title, share = PROCEDURE, needed(record, "name"), number(record, "strength", 0.5)
+        ends = {"When": text(record, "triggerCondition"), "Outcome": text(record, "expectedOutcome")}
+        steps = [f"{index}. {' '.join(step.split())}" for index, step in enumerate(texts(record, "steps", lost), 1)]
+        content = "\n".join([title, *(f"{label}: {end}" for label, end in ends.items() if end), *steps])
+    command = Remember(
+        project=text(record, "project"),
+        content=content,
+        title=title[:NAME_CHARS],
+        memory_type="semantic" if tag == FACT else "procedural",
+        tags=[tag, CONSOLIDATED, *names(record, "tags", lost)],
+        concepts=names(record, "concepts", lost),
+        importance=10 * min(1.0, max(0.0, share)),
+        metadata=dialect.without_empty(
+            {_MEMORY_ID: row.name, **_sources(record), **{name: text(record, name) for name in _COUNTS}}
+        ),
+        keep_duplicates=True,
+    )
+    return Mapped([Step(command, f"{row.kind}\0{row.name}", when(record, "createdAt"))], lost)
+
+
+def _sources(record: Record) -> dict[str, str]:
+    """Metadata that names what a record was drawn from, as it was called there."""
+    lists = {name: listed(record, name) for name in record if name.startswith("source")}
+    return {name: ",".join(map(str, items))[: dialect.SOURCES_BYTES // 4] for name, items in lists.items() if items}
 
 
 def slot(row: ImportRow) -> Mapped:
@@ -596,14 +644,23 @@ def agentmemory_tables(database: Database) -> Record:
     """The export object of an agentmemory file, a table of JSON values by scope and key. Raises Unusable."""
     if not {"scope", "key", "value"} <= database.columns("kv_store"):
         raise Unusable("this is no file of agentmemory: it has no table `kv_store`")
-    export: Record = {name: _values(database, scope) for name, scope in _SCOPES.items()}
-    scopes = database.ask(
-        "SELECT DISTINCT scope FROM kv_store WHERE scope >= ? AND scope < ? ORDER BY scope",
-        [_OBSERVATIONS, f"{_OBSERVATIONS}\U0010ffff"],
+    scopes = [row["scope"] for row in database.ask("SELECT DISTINCT scope FROM kv_store ORDER BY scope")]
+    counted = "SELECT count(*) AS n FROM kv_store WHERE scope = ?"
+    return of_scopes(
+        scopes, lambda scope: _values(database, scope), lambda scope: database.ask(counted, [scope])[0]["n"]
     )
-    export["observations"] = {
-        row["scope"].removeprefix(_OBSERVATIONS): _values(database, row["scope"]) for row in scopes
-    }
+
+
+def of_scopes(scopes: Iterable[str], values: Callable[[str], list[Any]], count: Callable[[str], int]) -> Record:
+    """The export object of a store of scopes; of a scope that is not imported, a list of as many empty rows."""
+    export: Record = {**{name: list[Any]() for name in _SCOPES}, "observations": {}}
+    lists = {scope: name for name, scope in _SCOPES.items()} | {"mem:slots:global": "slots"}
+    for scope in scopes:
+        if scope.startswith(_OBSERVATIONS):
+            export["observations"][scope.removeprefix(_OBSERVATIONS)] = values(scope)
+        else:
+            name, is_read = lists.get(scope, scope), scope in lists
+            export[name] = [*export.get(name, ()), *(values(scope) if is_read else [None] * count(scope))]
     return export
 
 

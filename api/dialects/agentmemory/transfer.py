@@ -17,7 +17,7 @@ from starlette.requests import Request
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.endpoints import Arguments, call_of, object_in
-from api.dialects.agentmemory.importer import END, NOT_TAKEN, SESSION, SYSTEM, Export
+from api.dialects.agentmemory.importer import END, LAST, SESSION, SYSTEM, Export
 from api.dialects.agentmemory.memories import relation_record
 from api.dialects.agentmemory.operations import EXPORT, failure, fields, success
 from api.dialects.agentmemory.records import Record
@@ -56,8 +56,8 @@ MAX_IMPORT_VALUES = 2_000_000
 LIMITS = {"sessions": 10_000, "memories": 50_000, "summaries": 10_000}
 MAX_PER_SESSION, MAX_OBSERVATIONS = 5_000, 500_000
 STRATEGIES: dict[str, Strategy] = {strategy: strategy for strategy in get_args(Strategy)}
-FIRST, LAST = (0, 3, 0), (0, 9, 29)
-"""Versions of agentmemory whose exports are read; our own are, too."""
+FIRST = (0, 3, 0)
+"""The first version of agentmemory whose exports are read; our own are, too."""
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
 # An export is in memory as long as it is imported.
 _one_at_a_time = asyncio.Semaphore(1)
@@ -232,7 +232,7 @@ class ExportImport:
     ) -> Iterator[tuple[ImportRow, Mapped, tuple[int, DocumentId], list[Event]]]:
         """The rows that can be imported: their commands, the locations of their documents, and their events."""
         for row in rows:
-            if row.kind in NOT_TAKEN:
+            if not source.reads(row.kind):
                 continue
             try:
                 mapped = source.mapped(row)

@@ -13,10 +13,9 @@ from api.importing.source import (
     ImportRequest,
     Source,
     Unusable,
-    WholeSource,
-    fingerprint_of,
     is_url,
     list_in,
+    of_rows,
     rows_by_time,
 )
 from api.importing.sql import Database, Postgres, Section, is_postgres, tables_source
@@ -52,9 +51,8 @@ def open_source(request: ImportRequest) -> Source:
         return tables_source(SYSTEM, Postgres(location), memex_sections, mapped)
     if is_url(location):
         raise Unusable("memex's server lists no memories: name its PostgreSQL database, or a JSON file of them")
-    records = list_in(Path(location), "results", "memories", "items")
-    rows = rows_by_time(records, MEMORY, "created_at")
-    return WholeSource(SYSTEM, lambda: iter(rows), len(rows), mapped, fingerprint_of(records))
+    rows = rows_by_time(list_in(Path(location), "results", "memories", "items"), MEMORY, "created_at")
+    return of_rows(SYSTEM, rows, mapped)
 
 
 def memex_sections(database: Database) -> list[Section]:

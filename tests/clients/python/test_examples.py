@@ -4,9 +4,7 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +16,7 @@ from tests.acceptance.running import SECRET, Server
 from tests.clients.python.stub import Reply, Stub
 
 ROOT = Path(__file__).parents[3]
-RUN = {"quickstart", "mcp_client", "agent_loop", "tool_calling_agent", "mcp_host", "import_mem0"}
+RUN = {"quickstart", "mcp_client", "agent_loop", "tool_calling_agent", "mcp_host"}
 """Those that are run as programs."""
 IMPORTED = {"langgraph_store"}
 
@@ -60,33 +58,6 @@ def test_every_example_is_run():
 
 def test_the_quickstart_recalls_what_it_wrote(server: Server):
     assert "We release on Tuesdays" in run(server, "quickstart")
-
-
-def test_memories_of_mem0_are_imported_once_with_their_owner_time_and_tags(
-    server: Server, tmp_path: Path, project: str
-):
-    told = [
-        {"id": "a1", "memory": "Prefers aisle seats", "user_id": "alice", "agent_id": None, "run_id": "r1",
-         "created_at": "2025-03-04T09:30:00.123456-08:00", "metadata": {"n": 1}, "categories": ["travel"]},
-        {"id": "a2", "memory": "Prefers aisle seats.", "user_id": "bob", "created_at": "2025-03-05T10:00:00"},
-        {"id": "a3", "memory": "", "user_id": "bob"},
-    ]  # fmt: skip
-    (tmp_path / "paged.json").write_text(json.dumps({"results": told[:1]}))
-    (tmp_path / "list.json").write_text(json.dumps(told[1:]))
-    files = [str(tmp_path / "paged.json"), str(tmp_path / "list.json")]
-    assert "2 memories stored, 0 known already" in run(server, "import_mem0", project, *files)
-    again = run(server, "import_mem0", project, *files)
-    assert "refused: mem0-a3" in again
-    assert "0 memories stored, 2 known already" in again
-    with Mnemolog(server.url, SECRET) as memory:
-        deadline = time.monotonic() + 30
-        while len(listed := [*memory.memories.list(project)]) < 2:  # the script's last position is not known here
-            assert time.monotonic() < deadline, listed
-            time.sleep(0.1)
-        kept = {one.metadata["mem0_id"]: one for one in listed}
-    assert (kept["a1"].user_id, kept["a1"].session_id, kept["a1"].tags) == ("alice", "r1", ["travel"])
-    assert (kept["a1"].occurred_at, kept["a1"].metadata["n"]) == (datetime(2025, 3, 4, 17, 30, 0, 123456, UTC), "1")
-    assert kept["a2"].occurred_at == datetime(2025, 3, 5, 10, tzinfo=UTC)
 
 
 def test_the_mcp_client_recalls_what_it_remembered(server: Server):

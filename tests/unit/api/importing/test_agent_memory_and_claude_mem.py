@@ -1,5 +1,11 @@
 """Observations, sessions and rules of agent-memory and claude-mem, as they are here after an import."""
 
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +16,7 @@ from api.dialects.agent_memory import claude_mem
 from api.dialects.agent_memory import importer as agent_memory
 from api.dialects.agent_memory.records import fields_of
 from api.importing.mapping import ImportRow, Mapped
+from api.importing.source import ImportRequest, Source
 from ingest.errors import CommandRejected
 from projections.documents.lessons import Lesson
 from projections.documents.observations import Observation
@@ -37,6 +44,7 @@ def test_an_observation_is_shown_as_agent_memory_shows_it():
     found = events("claude-mem", claude_mem.mapped, [ImportRow("observation", "7", SEEN)])
     (seen,) = documents(found, Observation)
     said = fields_of(seen)
+    assert seen.content == "Wheel turns\nIt squeaks.\n- oak"
     assert (said.title, said.narrative, said.type, said.facts) == ("Wheel turns", "It squeaks.", "gotcha", ["oak"])
     assert (said.files_modified, said.prompt_number) == (["wheel.py"], 2)
     assert (seen.project, seen.session_id) == ("mill", "m1")
@@ -141,3 +149,52 @@ def test_a_session_of_agent_memory_ends_as_it_ended_there(status: str, shown: st
     (session,), (told,) = documents(found, Session), documents(found, Summary)
     assert (session.status, session.cwd, session.agent_type) == (shown, "/home/ada/mill", "claude-code")
     assert told.narrative == "All done."
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """What claude-mem wrote, with a worktree that was merged."""
+    shutil.unpack_archive(Path(__file__).with_name("files") / "claude-mem.zip", tmp_path)
+    return tmp_path / "claude-mem.db"
+
+
+@pytest.fixture
+def real(file: Path) -> Iterator[Source]:
+    with closing(claude_mem.open_source(ImportRequest(str(file), TENANT))) as source:
+        yield source
+
+
+def test_a_file_of_claude_mem_is_imported_with_its_tool_calls_and_agents(real: Source):
+    rows = [placed.row for placed in real.rows([])]
+    seen = documents(events("claude-mem", real.mapped, [row for row in rows if row.kind != "session end"]), Observation)
+    assert len(rows) == real.total() == 14
+    assert Counter(one.kind for one in seen) == {
+        "conversation": 2, "command_run": 2, "bugfix": 2, "security_alert": 2,
+    }  # fmt: skip
+    ran = next(one for one in seen if one.kind == "command_run")
+    assert (ran.data["tool_input"], ran.agent_id) == ({"command": "oil --all"}, "agent-7")
+    fixed = next(one for one in seen if one.kind == "bugfix")
+    assert (fixed.content, fixed.title) == ("Wheel turns\nIt squeaked.\n- Oil helps\n- Oak swells", "Wheel turns")
+    assert (fixed.facts, fixed.narrative, fixed.model) == (("Oil helps", "Oak swells"), "It squeaked.", "claude-mem")
+    assert (fixed.agent_id, fixed.metadata["agent_type"]) == ("agent-7", "Explore")
+
+
+def test_a_merged_worktree_is_in_the_project_that_it_was_merged_into(real: Source):
+    found = events("claude-mem", real.mapped, [one.row for one in real.rows([]) if one.row.kind != "session end"])
+    assert {event.envelope.project for event in found} == {"mill"}
+    assert {session.summarised for session in documents(found, Session)} == {4}
+    worktrees = [one.metadata.get("worktree") for one in documents(found, Observation) if one.kind == "bugfix"]
+    assert sorted(filter(None, worktrees)) == ["mill/fix-wheel"]
+
+
+def test_a_newer_schema_and_a_queue_are_reported(file: Path):
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("INSERT INTO schema_versions (version, applied_at) VALUES (99, 'now')")
+        database.execute(
+            "INSERT INTO pending_messages (session_db_id, content_session_id, message_type, created_at_epoch)"
+            " VALUES (1, 'content-1', 'observation', 1)"
+        )
+    with closing(claude_mem.open_source(ImportRequest(str(file), TENANT))) as source:
+        version, queue = source.notes
+    assert "version 99; the newest known version is 52" in version
+    assert queue.startswith("1 tool calls in the queue")

@@ -112,13 +112,15 @@ def test_the_file_of_the_python_server_is_read_like_an_export(database: Callable
         ("mem:sessions", "s1"): {"id": "s1", "project": "p", "startedAt": "2026-01-31T12:00:00Z", "status": "active"},
         ("mem:obs:s1", "o1"): {"id": "o1", "timestamp": "2026-01-31T12:00:00Z", "title": "a"},
         ("mem:memories", "m1"): {"id": "m1", "content": "tea", "createdAt": "2026-01-31T12:00:00Z"},
+        ("mem:emb:o1", "v1"): [0.1],
     }
     path = database("CREATE TABLE kv_store (scope TEXT, key TEXT, value TEXT);")
     with closing(sqlite3.connect(path)) as connection, connection:
         rows = [(*key, json.dumps(value)) for key, value in values.items()]
         connection.executemany("INSERT INTO kv_store VALUES (?, ?, ?)", rows)
     source = opened("agentmemory", ImportRequest(str(path), "acme"))
-    assert named(source) == [("session", "s1"), ("observation", "o1"), ("session end", "s1"), ("memory", "m1")]
+    imported = [("session", "s1"), ("observation", "o1"), ("session end", "s1"), ("memory", "m1")]
+    assert named(source) == [*imported, ("mem:emb:o1", "number 0")]
 
 
 @pytest.mark.parametrize("system", ["agentd", "memex"])
@@ -142,7 +144,7 @@ def test_what_is_of_another_kind_is_refused_with_why(system: str, tmp_path: Path
     other = database("CREATE TABLE t (id INTEGER);")
     text = tmp_path / "some.txt"
     text.write_text("hello")
-    places = [str(tmp_path / "none"), str(other), str(text)]
+    places = [str(tmp_path / "none"), str(other), str(text), str(tmp_path)]
     for place in places if system != "jsonl" else places[:1]:
         with pytest.raises(Unusable):
             opened(system, ImportRequest(place, "acme"))
@@ -201,6 +203,7 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELEC
             "claude-mem",
             f"CREATE VIEW observations AS {ENDLESS} i AS id, 'm' AS memory_session_id, 'p' AS project FROM n",
         ),
+        ("mem0", f"CREATE VIEW points AS {ENDLESS} i AS id, x'80' AS point FROM n"),
         ("agentmemory", f"CREATE VIEW kv_store AS {ENDLESS} 'mem:sessions' AS scope, i AS key, '{{}}' AS value FROM n"),
     ],
 )

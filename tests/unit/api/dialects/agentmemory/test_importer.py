@@ -1,5 +1,7 @@
 """An export of agentmemory, as it is here after an import."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,9 +9,11 @@ from factories import TENANT
 from imported import documents, events
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.importer import Export
+from api.dialects.agentmemory.importer import Export, open_source
+from api.dialects.agentmemory.knowledge import fact_record, procedure_record
 from api.dialects.agentmemory.work import lesson_record, slot_record
 from api.importing.mapping import ImportRow, Record
+from api.importing.source import ImportRequest
 from ingest.errors import CommandRejected
 from projections.documents.actions import Action
 from projections.documents.lessons import Lesson
@@ -229,3 +233,64 @@ def test_it_says_how_many_rows_there_are():
 def test_another_document_is_no_export():
     with pytest.raises(CommandRejected, match="no export of agentmemory"):
         Export({"format": "mnemolog-export"}, TENANT)
+
+
+FACT = {
+    "id": "sem_1", "fact": "Money is in cents", "confidence": 0.8, "sourceSessionIds": ["ses_1"], "strength": 0.8,
+    "sourceMemoryIds": [], "accessCount": 2, "lastAccessedAt": LATER, "createdAt": AT, "updatedAt": LATER,
+}  # fmt: skip
+PROCEDURE = {
+    "id": "proc_1", "name": "Fix rounding", "steps": ["Sum first", "Round\nonce"], "triggerCondition": "a cent is off",
+    "expectedOutcome": "carts add up", "frequency": 3, "sourceSessionIds": [], "strength": 0.5, "createdAt": AT,
+}  # fmt: skip
+
+
+def test_facts_and_procedures_of_a_model_are_listed_as_such():
+    memories = found(Memory, memories=[MEMORY], semanticMemories=[FACT], proceduralMemories=[PROCEDURE])
+    fact, procedure = (next(one for one in memories if tag in one.tags) for tag in ("fact", "procedure"))
+    shown, steps = fact_record(view(fact)), procedure_record(view(procedure))
+    assert (shown["fact"], shown["confidence"], shown["createdAt"]) == (FACT["fact"], FACT["confidence"], AT)
+    assert (steps["name"], steps["steps"]) == (PROCEDURE["name"], ["Sum first", "Round once"])
+    assert procedure.content.splitlines()[1:3] == ["When: a cent is off", "Outcome: carts add up"]
+    assert (fact.metadata["agentmemory_id"], fact.metadata["sourceSessionIds"]) == ("sem_1", "ses_1")
+    assert (fact.metadata["accessCount"], procedure.memory_type) == ("2", "procedural")
+
+
+def test_a_fact_that_a_memory_states_too_supersedes_nothing():
+    memories = found(
+        Memory, memories=[MEMORY], semanticMemories=[{**FACT, "fact": MEMORY["content"], "project": "shop"}]
+    )
+    assert [memory.is_latest for memory in memories] == [True, True]
+
+
+def test_an_insight_is_a_lesson_with_its_title_and_confidence():
+    insight: dict[str, Any] = {
+        "id": "ins_1", "title": "Cents", "content": "Every rounding error came from floats", "confidence": 0.75,
+        "reinforcements": 2, "sourceMemoryIds": ["sem_1"], "tags": ["money"], "createdAt": AT, "lastReinforcedAt": LAST,
+    }  # fmt: skip
+    (lesson,) = found(Lesson, insights=[insight])
+    assert (lesson.title, lesson.content, lesson.origin) == ("Cents", insight["content"], "reflection")
+    assert (round(lesson.confidence, 3), lesson.reinforcements) == (0.75, 2)
+    assert refused(insights=[{**insight, "deleted": True}]) == ["insight ins_1 deleted"]
+
+
+def test_every_list_of_a_newer_version_is_reported(tmp_path: Path):
+    file = tmp_path / "export.json"
+    export = {"version": "0.10.0", "sessions": [], "memories": [MEMORY], "dreams": [{"id": "d1"}, {"id": "d2"}]}
+    file.write_text(json.dumps(export))
+    source = open_source(ImportRequest(str(file), TENANT))
+    assert "version 0.10.0; the newest known version is 0.9.29" in source.notes[0]
+    assert [placed.row.name for placed in source.rows([])] == ["mem_1", "d1", "d2"]
+    assert source.total() == 3
+    with pytest.raises(CommandRejected, match="no equivalent"):
+        source.mapped(ImportRow("dreams", "d1", {}))
+
+
+def test_the_file_of_the_server_without_a_backend_is_imported():
+    file = Path(__file__).parents[2] / "importing" / "files" / "agentmemory-standalone.json"
+    source = open_source(ImportRequest(str(file), TENANT))
+    memories = documents(events("agentmemory", source.mapped, [placed.row for placed in source.rows([])]), Memory)
+    assert {memory.content: memory.concepts for memory in memories} == {
+        "The cart rounds each line": ["carts"], "Deploys happen on Tuesdays": [],
+    }  # fmt: skip
+    assert (source.notes, source.total()) == ([], 2)

@@ -1,0 +1,205 @@
+"""Folders of Markdown: CLAUDE.md, MEMORY.md, and notes such as basic-memory's. Pure but for reading the files.
+
+Each section of a file is a memory. In it, `- [category] text #tag` is a memory of its own, `- type [[Note]]` relates
+two notes, and any other `[[Note]]` is a link. Nothing within a fenced block of code counts as one of these.
+"""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+from api.importing.mapping import (
+    NAME_CHARS,
+    ImportRow,
+    Mapped,
+    Record,
+    Step,
+    metadata_of,
+    names,
+    needed,
+    related,
+    text,
+    when,
+)
+from api.importing.source import ImportRequest, Source, Unusable, modified, of_rows
+from ingest.commands.decide import Remember
+from ingest.errors import CommandRejected
+
+SYSTEM = "markdown"
+SECTION, OBSERVATION, RELATION, FILE = "section", "observation", "relation", "file"
+SUFFIXES = (".md", ".markdown")
+INSTRUCTIONS = ("CLAUDE", "CLAUDE.local", "AGENTS", "GEMINI")
+"""Files for agents, whose sections are tagged."""
+SECTION_CHARS = 4_000
+"""A longer section is several memories, which end where its paragraphs do."""
+MAX_FILE_BYTES = 8 << 20
+_FRONT = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
+_FIELD = re.compile(r"([A-Za-z_][\w -]*?):[ \t]*(.*)")
+_HEADING = re.compile(r"(#{1,6})[ \t]+(.*)")
+_FENCE = re.compile(r"[ ]{0,3}(```+|~~~+)")
+_OBSERVATION = re.compile(r"\s*[-*+] \[([^\[\]()]+)\][ \t]+(.+)")
+_NO_CATEGORY = re.compile(r"[xX]|[^\w]|\d{1,3}:\d\d.*")
+"""Brackets before a task, or around a time."""
+_RELATION = re.compile(r"""\s*[-*+] (?:"([^"]+)"|'([^']+)'|([^\s\["']+)) \[\[([^\[\]]+)\]\][ \t]*(\(.*\))?[ \t]*""")
+_LINK = re.compile(r"\[\[([^\[\]]+)\]\]")
+_TAG = re.compile(r"(?:^|\s)#([^\s#]+)")
+
+
+def mapped(row: ImportRow, project: str) -> Mapped:
+    """The memory or the relation of a row; raises CommandRejected for a file that cannot be read."""
+    record, lost = row.value, list[str]()
+    if reason := text(record, "unreadable"):
+        raise CommandRejected(reason)
+    at, title = when(record, "modified", "created", "changed"), needed(record, "title")
+    if row.kind == RELATION:
+        ends = title, needed(record, "relation"), needed(record, "target")
+        steps = related(project, *ends, at, lost, context=text(record, "context"))
+        return Mapped(steps[1:] if record["link"] else steps, lost)  # the words of a link are in a section
+    noted = {name: value for name, value in record["front"].items() if name not in ("title", "tags", "modified")}
+    command = Remember(
+        project=project,
+        content=needed(record, "text"),
+        title=" > ".join([title, *record["headings"]])[:NAME_CHARS],
+        tags=names(record, "tags", lost),
+        concepts=[title[:NAME_CHARS]],
+        files=[record["path"][:NAME_CHARS]],
+        metadata=metadata_of(noted, lost),
+    )
+    key = "\0".join((row.kind, project, record["path"], command.title, command.content))
+    return Mapped([Step(command, key, at)], lost)
+
+
+def rows_of(path: str, content: str, changed: object) -> Iterator[ImportRow]:
+    """The rows of a file."""
+    front, body = front_matter(content.replace("\r\n", "\n"))
+    stem = Path(path).stem
+    tagged: list[str] | str = front.get("tags", [])
+    tagged = tagged.split(",") if isinstance(tagged, str) else tagged
+    tags = [tag.strip().removeprefix("#") for tag in tagged if tag.strip()] + ["instructions"] * (stem in INSTRUCTIONS)
+    common: Record = {"path": path, "title": text(front, "title") or stem, "front": front, "changed": changed}
+    common |= {name: front[name] for name in ("created", "modified") if text(front, name)}
+    links = dict[str, None]()
+    for number, (headings, section) in enumerate(sections(body)):
+        remaining = list[str]()
+        headings = [heading for heading in headings if heading != common["title"]]
+        for line, is_text in section:
+            stated = _RELATION.fullmatch(line) if is_text else None
+            links |= dict.fromkeys(map(_target, _LINK.findall(line)) if is_text and not stated else ())
+            if is_text and (seen := _OBSERVATION.fullmatch(line)) and not _NO_CATEGORY.fullmatch(seen[1]):
+                own = [seen[1].strip(), *tags, *_TAG.findall(seen[2])]
+                value = {**common, "headings": [], "text": seen[2].strip(), "tags": own}
+                yield ImportRow(OBSERVATION, f"{path}: {seen[2][:60]}", value)
+            elif stated:
+                value = {"relation": stated[1] or stated[2] or stated[3], "target": _target(stated[4]), "link": False}
+                yield ImportRow(RELATION, f"{path}: {line.strip()[:60]}", {**common, **value, "context": stated[5]})
+            else:
+                remaining.append(line)
+        for part in parts("\n".join(remaining).strip()):
+            value = {**common, "headings": headings, "text": part, "tags": tags}
+            yield ImportRow(SECTION, f"{path} section {number}", value)
+    for target in filter(None, links):
+        value = {"relation": "links_to", "target": target, "link": True}
+        yield ImportRow(RELATION, f"{path}: {target[:60]}", {**common, **value})
+
+
+def sections(body: str) -> Iterator[tuple[list[str], list[tuple[str, bool]]]]:
+    """The headings above each section and its lines, each with whether it is text rather than code."""
+    headings, section, fence = list[tuple[int, str]](), list[tuple[str, bool]](), ""
+    for line in body.splitlines():
+        marks = _FENCE.match(line)
+        if fence or marks:
+            section.append((line, False))
+            closes = marks is not None and fence != "" and marks[1].startswith(fence)
+            fence = "" if closes else fence or (marks[1] if marks else "")
+        elif heading := _HEADING.fullmatch(line):
+            yield [name for _, name in headings], section
+            level = len(heading[1])
+            headings, section = (
+                [*(above for above in headings if above[0] < level), (level, heading[2].strip(" \t#"))],
+                [],
+            )
+        else:
+            section.append((line, True))
+    yield [name for _, name in headings], section
+
+
+def front_matter(content: str) -> tuple[Record, str]:
+    """The fields above a text, and the text: texts, lists of texts, and of what is nested its lines."""
+    front, fields, name = _FRONT.match(content), Record(), ""
+    for line in front[1].splitlines() if front else ():
+        if field := _FIELD.fullmatch(line):
+            name, value = field[1], field[2].strip()
+            listed = value.startswith("[") and value.endswith("]")
+            items = [_unquoted(item) for item in value[1:-1].split(",")] if listed else []
+            fields[name] = [item for item in items if item] if listed else _unquoted(value)
+        elif name and line.strip().startswith("- ") and not (isinstance(fields[name], str) and fields[name]):
+            fields[name] = [*(fields[name] or []), _unquoted(line.strip()[2:])]
+        elif name and line.strip():
+            above = cast("list[str] | str", fields[name])
+            fields[name] = "\n".join([*(above if isinstance(above, list) else filter(None, [above])), line])
+    return fields, content[front.end() :] if front else content
+
+
+def _unquoted(value: str) -> str:
+    value = value.strip()
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+
+
+def _target(link: str) -> str:
+    return link.partition("|")[0].partition("#")[0].strip()
+
+
+def parts(content: str) -> Iterator[str]:
+    """A text in parts, which end where a paragraph does."""
+    part = ""
+    for paragraph in content.split("\n\n"):
+        if part.strip() and len(part) + len(paragraph) > SECTION_CHARS:
+            yield part.strip()
+            part = ""
+        part += f"{paragraph}\n\n"
+    if part.strip():
+        yield part.strip()
+
+
+def open_source(request: ImportRequest) -> Source:
+    """The source of a file, or of all files below a folder. Raises Unusable."""
+    location = Path(request.required_location("a Markdown file, or a folder of them")).absolute()
+    if not (location.is_dir() or (location.is_file() and location.suffix.lower() in SUFFIXES)):
+        raise Unusable(f"{location} is neither a folder nor a file {' or '.join(SUFFIXES)}")
+    root = location if location.is_dir() else location.parent
+    others = Counter[str]()
+    rows: list[ImportRow] = []
+    for file in _files(location, others) if location.is_dir() else [location]:
+        name, changed = file.relative_to(root).as_posix(), modified(file)
+        try:
+            content = file.read_text("utf-8-sig", "replace") if file.stat().st_size <= MAX_FILE_BYTES else ""
+            reason = "the file has no text, or over 8 MiB"
+        except OSError as error:
+            content, reason = "", f"the file cannot be read: {error.strerror}"
+        rows += list(rows_of(name, content, changed)) or [ImportRow(FILE, name, {"unreadable": reason})]
+    if not rows:
+        raise Unusable(f"there is no text in any Markdown file ({', '.join(SUFFIXES)}) of {location}")
+    rows.sort(key=lambda row: (SECTION, OBSERVATION, RELATION, FILE).index(row.kind))
+    project = root.name if request.project is None else request.project
+    source = of_rows(SYSTEM, rows, lambda row: mapped(row, project), project)
+    if others:
+        listed = ", ".join(f"{count:,} {kind}" for kind, count in others.most_common(10))
+        source.notes.append(f"left out because it is not Markdown: {listed}")
+    return source
+
+
+def _files(folder: Path, others: Counter[str]) -> Iterator[Path]:
+    """The Markdown files below a folder, by path; `others` counts what else there is."""
+    for parent, folders, files in os.walk(folder):
+        hidden = [name for name in folders if name == "node_modules" or (name.startswith(".") and name != ".claude")]
+        others.update(f"folder {name}" for name in hidden)
+        folders[:] = sorted(name for name in folders if name not in hidden)
+        for name in sorted(files):
+            file = Path(parent, name)
+            if file.suffix.lower() in SUFFIXES:
+                yield file
+            else:
+                others[f"{file.suffix or name} file"] += 1
