@@ -4,7 +4,7 @@
     python examples/import_mem0.py PROJECT FILE...        (needs a running server: `mnemolog up`)
 
 Run again it stores nothing twice: a memory's event id is its id there. The address is taken from MNEMOLOG_URL, the
-secret from MNEMOLOG_SECRET.
+key from MNEMOLOG_KEY.
 """
 
 import json

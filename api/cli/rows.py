@@ -41,6 +41,17 @@ CONTEXT: dict[str, tuple[Any, Any]] = {"context": (typer.Context, inspect.Parame
 _NAMED = ("__name__", "__doc__", "__module__")
 """Of a decorated command: not its annotations, which typer would read instead of the signature."""
 
+KINDS = {
+    "obs": "observation",
+    "mem": "memory",
+    "lsn": "lesson",
+    "act": "action",
+    "rel": "relation",
+    "cmt": "commit",
+    "sum": "summary",
+}
+"""The kind of document by its id's prefix."""
+
 Values: TypeAlias = dict[str, Any]
 Sent: TypeAlias = Callable[[Any], Any]
 """What is sent for a value of the command line."""
@@ -62,10 +73,23 @@ class Param(NamedTuple):
     sent: Sent = same
 
 
-def argument(help: str, default: Any = ..., *, field: str = "", metavar: str | None = None) -> Param:
-    """A text on the command line; `-` reads it from stdin, unless it is an id."""
-    sent = str if metavar == "ID" else text_of
+def argument(help: str, default: Any = ..., *, field: str = "", metavar: str | None = None, kind: str = "") -> Param:
+    """A text on the command line; `-` reads it from stdin, unless it is an id (of a document of the `kind`, if any)."""
+    sent = id_of(kind) if kind else str if metavar == "ID" else text_of
     return Param(str, typer.Argument(default, help=help, metavar=metavar), field, sent)
+
+
+def id_of(kind: str) -> Sent:
+    """A reader of an id; raises WrongCommand for one of another kind of document."""
+
+    def read(name: str) -> str:
+        other = KINDS.get(name.partition("_")[0], kind)
+        if other != kind:
+            prefix = next(prefix for prefix, its in KINDS.items() if its == kind)
+            raise WrongCommand(f"{name!r} is the id of a {other}; the id of a {kind} begins with {prefix}_")
+        return name
+
+    return read
 
 
 def option(kind: Any, default: Any, help: str, *names: str, field: str = "", sent: Sent = same, **more: Any) -> Param:
@@ -144,8 +168,8 @@ def _command(row: Do) -> Callable[..., None]:
     def run(**given: Any) -> None:
         output, url, yes = Output(given.pop("as_json")), given.pop("url"), given.pop("yes", True)
         agent = given.pop("agent") if "agent" in row.params and not row.params["agent"].field else ""
-        values = values_of(row.params, given)
         with answering(output), connect(url, agent) as client:
+            values = values_of(row.params, given)
             values = row.prepare({**values, **row.fixed})
             if row.confirm is not None:
                 agreed(output, row.confirm(values), yes)
@@ -282,6 +306,8 @@ def show_page(
         output.note(f"more: --cursor {page['next']}")
     elif not page["items"]:
         projects = ""
+        if page.get("notes"):
+            raise typer.Exit(FAILED)
         if not output.as_json:
             sessions = client.get("/v1/sessions", {"limit": ALL_PROJECTS})["items"]
             names = sorted({session["project"] for session in sessions if session["project"]})
