@@ -49,8 +49,8 @@ class ServerUnreachable(ClientError):
     exit_code = 3
 
     def __init__(self, url: str, reason: str = "") -> None:
-        start = "start one with `mnemolog up`, or name another one with --url or MNEMOLOG_URL"
-        super().__init__("unreachable", reason or f"no server at {url}; {start}")
+        advice = "start one with `mnemolog up`, or name another one with --url or MNEMOLOG_URL"
+        super().__init__("unreachable", reason or f"no server at {url}; {advice}")
 
 
 class NotMnemolog(ClientError):
@@ -191,7 +191,8 @@ class ApiClient:
         try:
             yield
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise ServerUnreachable(self.url, _tls_error(self.url, str(error))) from None
+            plain = f"no TLS at {self.url} ({error}); did you mean http://{self.url.partition('://')[2]}?"
+            raise ServerUnreachable(self.url, plain if "SSL" in str(error) else "") from None
         except httpx.RemoteProtocolError as error:
             if "illegal" in str(error):  # not even HTTP; a server that ends says something else
                 raise NotMnemolog(self.url, "does not answer in HTTP") from None
@@ -277,15 +278,6 @@ class _Problem(msgspec.Struct, frozen=True):
     code: str
     detail: str
     field: str | None = None
-
-
-def _tls_error(url: str, error: str) -> str:
-    """What is wrong with the TLS of a server that accepts connections; empty if nothing is known."""
-    if not url.startswith("https:") or "SSL" not in error:
-        return ""
-    if "CERTIFICATE" in error:
-        return f"the certificate of {url} is not trusted: {error}; SSL_CERT_FILE can name the one of its issuer"
-    return f"{url} does not speak TLS; did you mean http://{url.partition('://')[2]}?"
 
 
 def probe(url: str, timeout_s: float) -> httpx.Response:

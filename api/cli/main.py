@@ -145,12 +145,10 @@ def _run(app: typer.Typer) -> NoReturn:
         if not hasattr(error, "format_message"):  # typer has a click of its own, or uses the installed one
             raise
         code = 2
-        if type(error).__name__ == "NoArgsIsHelpError":
-            pass  # the help has been printed
-        elif "--json" in sys.argv:
-            typer.echo(json.dumps({"error": {"code": "usage", "message": usage_error(error)}}))
-        else:
-            _print_error(usage_error(error))
+        if type(error).__name__ != "NoArgsIsHelpError":  # which has printed the help
+            message = usage_error(error)
+            as_json = json.dumps({"error": {"code": "usage", "message": message}})
+            typer.echo(as_json) if "--json" in sys.argv else _print_error(message)
     sys.exit(code if isinstance(code, int) else 0)
 
 

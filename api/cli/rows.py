@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import Annotated, Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
@@ -42,14 +42,9 @@ _NAMED = ("__name__", "__doc__", "__module__")
 """Of a decorated command: not its annotations, which typer would read instead of the signature."""
 
 KINDS = {
-    "obs": "observation",
-    "mem": "memory",
-    "lsn": "lesson",
-    "act": "action",
-    "rel": "relation",
-    "cmt": "commit",
+    "obs": "observation", "mem": "memory", "lsn": "lesson", "act": "action", "rel": "relation", "cmt": "commit",
     "sum": "summary",
-}
+}  # fmt: skip
 """The kind of document by its id's prefix."""
 
 Values: TypeAlias = dict[str, Any]
@@ -75,21 +70,16 @@ class Param(NamedTuple):
 
 def argument(help: str, default: Any = ..., *, field: str = "", metavar: str | None = None, kind: str = "") -> Param:
     """A text on the command line; `-` reads it from stdin, unless it is an id (of a document of the `kind`, if any)."""
-    sent = id_of(kind) if kind else str if metavar == "ID" else text_of
+    sent = partial(id_of, kind) if kind else str if metavar == "ID" else text_of
     return Param(str, typer.Argument(default, help=help, metavar=metavar), field, sent)
 
 
-def id_of(kind: str) -> Sent:
-    """A reader of an id; raises WrongCommand for one of another kind of document."""
-
-    def read(name: str) -> str:
-        other = KINDS.get(name.partition("_")[0], kind)
-        if other != kind:
-            prefix = next(prefix for prefix, its in KINDS.items() if its == kind)
-            raise WrongCommand(f"{name!r} is the id of a {other}; the id of a {kind} begins with {prefix}_")
-        return name
-
-    return read
+def id_of(kind: str, name: str) -> str:
+    """The id; raises WrongCommand for one of another kind of document."""
+    if (other := KINDS.get(name.partition("_")[0], kind)) != kind:
+        prefix = next(prefix for prefix, its in KINDS.items() if its == kind)
+        raise WrongCommand(f"{name!r} is the id of a {other}; the id of a {kind} begins with {prefix}_")
+    return name
 
 
 def option(kind: Any, default: Any, help: str, *names: str, field: str = "", sent: Sent = same, **more: Any) -> Param:

@@ -284,7 +284,7 @@ def forget(
         is_kind = kind in KINDS.values()
         if is_kind and not names:
             raise WrongCommand(f"name a {kind}: mnemolog forget {kind} ID")
-        _forget_documents(output, client, list(map(id_of(kind), names)) if is_kind else arguments, reason, yes)
+        _forget_documents(output, client, [id_of(kind, name) for name in names] if is_kind else arguments, reason, yes)
         return
     if len(names) != 1:
         raise WrongCommand(f"name one {kind}: mnemolog forget {kind} NAME")

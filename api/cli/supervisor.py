@@ -221,6 +221,10 @@ class Supervisor:
         that makes progress has no time limit. After an error no process runs, and nothing that another `up` uses was
         touched.
         """
+        if self.settings.llm:
+            from projections.condensing.llm.assistant import check
+
+            check(self.settings.llm, self.settings.llm_key or "", self.settings.llm_daily_tokens)
         try:
             self._start(timeout_s, on_wait)
         except BaseException:  # including KeyboardInterrupt: leave no process behind
@@ -228,7 +232,6 @@ class Supervisor:
             raise
 
     def _start(self, timeout_s: float, on_wait: Callable[[str], None]) -> None:
-        self._check_models()
         if self.valkey is not None:
             self.valkey.lock(on_wait)
         self._take_ports(on_wait)
@@ -262,17 +265,6 @@ class Supervisor:
         for child in self.further_workers:  # only now: they would compete with the processes that startup waits for
             child.hold(locks)
             child.start()
-
-    def _check_models(self) -> None:
-        """Raise InvalidSetting or UnknownEmbedder for a model setting that no child could start with."""
-        if self.settings.embedder.startswith("openai:"):
-            from projections.embedding.factory import build_embedder
-
-            build_embedder(self.settings.embedder)  # opens nothing: it connects when it embeds
-        if self.settings.llm:
-            from projections.condensing.llm.assistant import check
-
-            check(self.settings.llm, self.settings.llm_key or "", self.settings.llm_daily_tokens)
 
     def _prepare(self, on_wait: Callable[[str], None]) -> None:
         """Restore an empty log if configured, check Redis and access, export a missing model.

@@ -6,15 +6,12 @@ from typing import Any
 
 _INVALID = re.compile(r"Invalid value for '?([\w-]+)'?(?: / '[^']*')?: (?:Value error, )?(.*)")
 _CHOICES = re.compile(r"'(.*)' is not one of (.*)\.")
-_REASONS = [
-    (re.compile(pattern), words)
-    for pattern, words in (
-        (r"Input should be greater than or equal to (.*)", r"must be at least \1"),
-        (r"Input should be less than or equal to (.*)", r"must be at most \1"),
-        (r"Input should be a valid integer.*", "must be a whole number"),
-        (r"Input should be a valid number.*", "must be a number"),
-    )
-]
+_REASONS = {
+    r"Input should be greater than or equal to (.*)": r"must be at least \1",
+    r"Input should be less than or equal to (.*)": r"must be at most \1",
+    r"Input should be a valid integer.*": "must be a whole number",
+    r"Input should be a valid number.*": "must be a number",
+}
 
 
 def usage_error(error: Any) -> str:
@@ -30,8 +27,8 @@ def usage_error(error: Any) -> str:
             return f"{name}: {value!r} is not one of {', '.join(names)}" + (
                 f"; did you mean {near[0]}?" if near else ""
             )
-        for pattern, words in _REASONS:
-            reason = pattern.sub(words, reason)
+        for pattern, words in _REASONS.items():
+            reason = re.sub(pattern, words, reason)
         message = f"{name} {reason}" if reason.startswith("must ") else f"{name}: {reason}"
     message = message.removeprefix("Invalid value: ")
     context = getattr(error, "ctx", None)

@@ -58,7 +58,7 @@ def mib(size: int) -> str:
 EMBEDDERS = (
     "default", "multilingual", "none", "onnx:DIRECTORY", "sentence-transformers:NAME", "openai:URL|MODEL|DIMENSIONS",
 )  # fmt: skip
-_EMBEDDER = re.compile(r"default(:late)?|multilingual|none|(onnx|sentence-transformers|openai):.+")
+_EMBEDDER = re.compile(r"default(:late)?|multilingual|none|(onnx|sentence-transformers):.+|openai:[^|]+\|.+\|\d+")
 
 DROP_INS = ("agentd", "agent-memory", "memex")
 """The systems whose clients call ports of their own."""
@@ -259,10 +259,9 @@ def _url(*, secure: bool = True, query: bool = False) -> _Parse:
 
 def _embedder(raw: str) -> str:
     if not _EMBEDDER.fullmatch(raw):
-        value, _, rest = raw.partition(":")  # which may hold a password
-        near = "" if rest else next(iter(get_close_matches(value, EMBEDDERS, n=1)), "")
-        advice = f"; did you mean {near}?" if near else ""
-        raise InvalidSetting(f"={value}{':…' * bool(rest)} is not one of {', '.join(EMBEDDERS)}{advice}")
+        value, separator, _ = raw.partition(":")  # the rest may have a password
+        near = "".join(f"; did you mean {name}?" for name in get_close_matches(value, EMBEDDERS, n=1) if not separator)
+        raise InvalidSetting(f"={value}{separator and ':…'} is not one of {', '.join(EMBEDDERS)}{near}")
     return raw
 
 

@@ -53,7 +53,7 @@ MISTAKES = {
     "an unknown project": Mistake("recall x --project mistkes", 1, ("'mistkes' has no", "similar: 'mistakes'")),
     "a server that is not running": Mistake("recall x --url http://127.0.0.1:{free}", 3, ("`mnemolog up`", "--url")),
     "an address without a scheme": Mistake("recall x --url {host}", 2, ("did you mean http://{host}?",)),
-    "https to a server without TLS": Mistake("recall x --url https://{host}", 3, ("does not speak TLS", "http://{host}?")),
+    "https to a server without TLS": Mistake("recall x --url https://{host}", 3, ("no TLS at", "http://{host}?")),
     "no key": Mistake("recall x", 1, ("requires a key", "MNEMOLOG_KEY"), variables=(("MNEMOLOG_KEY", ""),)),
     "a wrong key": Mistake("recall x", 1, ("rejected the key", "keys store"), variables=(("MNEMOLOG_KEY", "mnk_x"),)),
     "a mistyped setting": Mistake(
@@ -64,7 +64,8 @@ MISTAKES = {
         variables=(("MNEMOLOG_EMBEDDER", "defualt"),),
     ),
     "an incomplete embedder": Mistake(
-        "up", 1, ("openai:<base URL>|<model>|<dimensions>",), variables=(("MNEMOLOG_EMBEDDER", "openai:gpt"),)
+        "up", 1, ("EMBEDDER=openai:… is not one of", "openai:URL|MODEL|DIMENSIONS"),
+        variables=(("MNEMOLOG_EMBEDDER", "openai:gpt"),)
     ),
     "a language model without an address": Mistake(
         "up", 1, ("MNEMOLOG_LLM is written <base URL>|<model>",), variables=(("MNEMOLOG_LLM", "llama3"),)
