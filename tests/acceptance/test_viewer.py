@@ -443,6 +443,33 @@ async def test_the_dashboard_counts_all_events_of_the_last_hour_and_day_by_proje
     )
 
 
+STATE = """(() => {
+  const real = window.fetch;
+  window.fetch = async (address, request) => {
+    const answer = await real(address, request);
+    if (address !== '/readyz') return answer;
+    const state = await answer.json();
+    return Response.json({ ...state, status: 'degraded', degraded: %s });
+  };
+  dispatchEvent(new HashChangeEvent('hashchange'));
+})()"""
+BACKLOG = {"code": "embedding", "message": "5,000 texts wait for a vector, for up to 20 s"}
+PROBLEM = {"code": "no_worker", "message": "no worker is alive"}
+
+
+async def test_a_backlog_is_catching_up_and_only_a_problem_is_degraded(shown: Shown, page: Page):
+    """The state is given here: a real backlog of this size takes minutes."""
+    await shown_tab(page, shown, "/dashboard")
+    await page.value(STATE % json.dumps([BACKLOG]))
+    await page.until_shown("Catching up: 5,000 texts wait for a vector, for up to 20 s")
+    text = await page.value("document.querySelector('main').innerText")
+    assert text.count("5,000 texts wait") == 1
+    assert "Reads and writes work" in text
+    assert "degraded" not in text
+    await page.value(STATE % json.dumps([BACKLOG, PROBLEM]))
+    await page.until_shown("The server is degraded", "no_worker: no worker is alive")
+
+
 async def test_a_finished_action_waits_for_nothing(shown: Shown, page: Page):
     first = shown.post("/v1/actions", project="finished", title="Lay the keel").json()["id"]
     second = shown.post("/v1/actions", project="finished", title="Launch it", requires=[first]).json()["id"]
