@@ -262,6 +262,8 @@ def _embedder(raw: str) -> str:
         value, separator, _ = raw.partition(":")  # the rest may have a password
         near = "".join(f"; did you mean {name}?" for name in get_close_matches(value, EMBEDDERS, n=1) if not separator)
         raise InvalidSetting(f"={value}{separator and ':…'} is not one of {', '.join(EMBEDDERS)}{near}")
+    if wrong := raw.startswith("openai:") and fault_of_url(raw[7:].partition("|")[0], secure=False):
+        raise InvalidSetting(f": the URL {wrong}; a key belongs in MNEMOLOG_EMBEDDER_KEY")
     return raw
 
 

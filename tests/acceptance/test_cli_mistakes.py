@@ -67,6 +67,14 @@ MISTAKES = {
         "up", 1, ("EMBEDDER=openai:… is not one of", "openai:URL|MODEL|DIMENSIONS"),
         variables=(("MNEMOLOG_EMBEDDER", "openai:gpt"),)
     ),
+    "a password in an embedder's address": Mistake(
+        "up", 1, ("MNEMOLOG_EMBEDDER: the URL has a user", "a key belongs in MNEMOLOG_EMBEDDER_KEY"),
+        variables=(("MNEMOLOG_EMBEDDER", "openai:http://me:s3cret@127.0.0.1/v1|nomic|8"),),
+    ),
+    "a password in a language model's address": Mistake(
+        "up", 1, ("MNEMOLOG_LLM takes a base URL only; a key belongs in MNEMOLOG_LLM_KEY",),
+        variables=(("MNEMOLOG_LLM", "http://me:s3cret@127.0.0.1/v1|llama3.2"),),
+    ),
     "a language model without an address": Mistake(
         "up", 1, ("MNEMOLOG_LLM is written <base URL>|<model>",), variables=(("MNEMOLOG_LLM", "llama3"),)
     ),
@@ -105,6 +113,7 @@ def test_a_mistake_is_answered_in_one_line(recorded: Server, tmp_path: Path, wro
     lines = done.stderr.splitlines()
     assert len(lines) == 1, done.stderr
     assert not [part for part in mistake.advice if part.format(**places) not in lines[0]], lines[0]
+    assert "s3cret" not in done.stderr
     assert not (tmp_path / "data" / "logs").exists(), "a child was started"
 
 

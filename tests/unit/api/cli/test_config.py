@@ -34,7 +34,7 @@ def test_secrets_are_masked_wherever_they_stand():
     environ = dict.fromkeys(SECRETS, "geheim") | {
         "REDIS_URL": "redis://me:geheim@127.0.0.1:6379/0",
         "MNEMOLOG_BACKUP": "s3://bucket/place?token=geheim",
-        "MNEMOLOG_EMBEDDER": "openai:https://geheim@host/v1|model|8",
+        "MNEMOLOG_LLM": "https://geheim@host/v1|model",
     }
     rows = settings_of(environ)
     assert not [name for name, row in rows.items() if "geheim" in row["value"]]
