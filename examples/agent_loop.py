@@ -3,7 +3,7 @@
     pip install ./clients/python
     python examples/agent_loop.py        (needs a running server: `mnemolog up`)
 
-The address is taken from MNEMOLOG_URL, the secret from MNEMOLOG_SECRET.
+The address is taken from MNEMOLOG_URL, the key from MNEMOLOG_KEY.
 """
 
 import os

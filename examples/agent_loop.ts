@@ -4,7 +4,7 @@
  *     npm install --prefix clients/typescript && npm install --no-save ./clients/typescript
  *     node examples/agent_loop.ts        (Node 22.18 or later, and a running server: `mnemolog up`)
  *
- * The address is taken from MNEMOLOG_URL, the secret from MNEMOLOG_SECRET.
+ * The address is taken from MNEMOLOG_URL, the key from MNEMOLOG_KEY.
  */
 
 import { spawnSync } from "node:child_process";

@@ -5,8 +5,9 @@ set -euo pipefail
 
 url=${MNEMOLOG_URL:-http://127.0.0.1:3111}
 headers=(-H "Content-Type: application/x-ndjson" -H "X-Agent-Id: ada")
-if [[ -n ${MNEMOLOG_SECRET:-} ]]; then
-  headers+=(-H "Authorization: Bearer $MNEMOLOG_SECRET")
+key=${MNEMOLOG_KEY:-${MNEMOLOG_SECRET:-}}
+if [[ -n $key ]]; then
+  headers+=(-H "Authorization: Bearer $key")
 fi
 
 curl -sS --fail-with-body "${headers[@]}" --data-binary @- "$url/v1/events" <<'COMMANDS'

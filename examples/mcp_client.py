@@ -2,7 +2,7 @@
 
     python examples/mcp_client.py        (needs a running server: `mnemolog up`)
 
-The address is taken from MNEMOLOG_URL, the secret from MNEMOLOG_SECRET.
+The address is taken from MNEMOLOG_URL, the key from MNEMOLOG_KEY.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ def text_of(result: CallToolResult) -> str:
 
 async def main() -> None:
     """List the tools, call two of them."""
-    secret = os.environ.get("MNEMOLOG_SECRET")
-    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+    key = os.environ.get("MNEMOLOG_KEY") or os.environ.get("MNEMOLOG_SECRET")
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=30) as http,
         Client(streamable_http_client(f"{URL}/mcp", http_client=http)) as client,

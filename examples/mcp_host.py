@@ -3,7 +3,7 @@
     OPENAI_BASE_URL=http://127.0.0.1:11434/v1 OPENAI_MODEL=llama3.2 python examples/mcp_host.py "..."
 
 The host knows no tool: it passes on what the server lists. It needs the official SDK (`pip install mcp`) and a running
-server; the address is taken from MNEMOLOG_URL, the secret from MNEMOLOG_SECRET.
+server; the address is taken from MNEMOLOG_URL, the key from MNEMOLOG_KEY.
 """
 
 import asyncio
@@ -57,8 +57,8 @@ async def answered(client: Client, http: httpx2.AsyncClient, question: str) -> s
 async def main() -> None:
     """Ask one question."""
     question = " ".join(sys.argv[1:]) or "When do we deploy? If you do not know: on Tuesdays."
-    secret = os.environ.get("MNEMOLOG_SECRET")
-    headers = {"X-Agent-Id": "ada", **({"Authorization": f"Bearer {secret}"} if secret else {})}
+    key = os.environ.get("MNEMOLOG_KEY") or os.environ.get("MNEMOLOG_SECRET")
+    headers = {"X-Agent-Id": "ada", **({"Authorization": f"Bearer {key}"} if key else {})}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=30) as memory,
         httpx2.AsyncClient(timeout=120) as http,

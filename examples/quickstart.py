@@ -2,7 +2,7 @@
 
     python examples/quickstart.py        (needs a running server: `mnemolog up`)
 
-The address is taken from MNEMOLOG_URL, the secret from MNEMOLOG_SECRET.
+The address is taken from MNEMOLOG_URL, the key from MNEMOLOG_KEY.
 """
 
 import os
@@ -26,8 +26,8 @@ def write(client: httpx.Client, path: str, command: dict[str, Any]) -> str:
 def main() -> None:
     """Observe, remember, recall."""
     headers = {"X-Agent-Id": AGENT}
-    if secret := os.environ.get("MNEMOLOG_SECRET"):
-        headers["Authorization"] = f"Bearer {secret}"
+    if key := os.environ.get("MNEMOLOG_KEY") or os.environ.get("MNEMOLOG_SECRET"):
+        headers["Authorization"] = f"Bearer {key}"
     with httpx.Client(base_url=URL, headers=headers, timeout=10) as client:
         # An event id of one's own makes a retry harmless: run this twice and nothing is stored twice.
         positions = [

@@ -1,4 +1,4 @@
-"""`python -m mcp_gateway`: bridge to the server that MNEMOLOG_URL and MNEMOLOG_SECRET name. A composition root."""
+"""`python -m mcp_gateway`: bridge to the server that MNEMOLOG_URL and MNEMOLOG_KEY name. A composition root."""
 
 import asyncio
 import logging

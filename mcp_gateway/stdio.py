@@ -131,7 +131,7 @@ class _Remote:
                 return (
                     f"mnemolog at {self._url} requires a key, and "
                     f"{'rejected the one that was sent' if sent else 'none was sent'}. Nothing was stored. Store an "
-                    "API key on this machine with `mnemolog keys store`, or set MNEMOLOG_SECRET for this bridge, then "
+                    "API key on this machine with `mnemolog keys store`, or set MNEMOLOG_KEY for this bridge, then "
                     "start it again."
                 )
             case httpx2.HTTPStatusError(response=response) if response.status_code == 403:

@@ -300,9 +300,9 @@ def spool_of(url: str, environ: Mapping[str, str]) -> str:
 
 
 def key_of(url: str, environ: Mapping[str, str]) -> str:
-    """The key to send: MNEMOLOG_SECRET, else the stored one, as in `ingest.platform.addresses`."""
-    if secret := environ.get("MNEMOLOG_SECRET"):
-        return secret
+    """The key to send: MNEMOLOG_KEY, else MNEMOLOG_SECRET, else the stored one, as in `ingest.platform.addresses`."""
+    if key := environ.get("MNEMOLOG_KEY") or environ.get("MNEMOLOG_SECRET"):
+        return key
     secret = environ.get("AGENTMEMORY_SECRET", "")
     folder = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     try:
@@ -441,7 +441,7 @@ def notice(status: int, started: bool, server: HookServer, spool: str) -> str:
     return (
         f"mnemolog at {server.url} {wrong}. Until this is fixed, events are spooled in {spool}, and agents get no "
         "memory. Create a key on the server with `mnemolog keys create hooks --role read,write --store`, or store one "
-        "here with `mnemolog keys store`, or set MNEMOLOG_SECRET."
+        "here with `mnemolog keys store`, or set MNEMOLOG_KEY."
     )
 
 

@@ -262,7 +262,7 @@ def _settings_and_target(named: str) -> tuple[Settings, maintenance.Target]:
     settings = from_environment(os.environ)
     location = named or settings.backup_target
     if not location:
-        raise InvalidSetting("MNEMOLOG_BACKUP is not set; name the backup location with an option")
+        raise InvalidSetting("MNEMOLOG_BACKUP is not set; name the backup location with --from or --to")
     return settings, maintenance.target_of(location, settings.hf_token or "")
 
 

@@ -4,6 +4,7 @@ A write has its event id before it is first sent, so a retry (after 429, 503 or 
 """
 
 import json
+import re
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -38,6 +39,8 @@ class ClientError(Exception):
     ) -> None:
         super().__init__(message)
         self.code, self.message, self.field, self.retry_after, self.status = code, message, field, retry_after, status
+        if code == "invalid" and status == 422:  # a value of the command line, which only the server could check
+            self.exit_code = 2
 
 
 class ServerUnreachable(ClientError):
@@ -45,8 +48,18 @@ class ServerUnreachable(ClientError):
 
     exit_code = 3
 
-    def __init__(self, url: str) -> None:
-        super().__init__("unreachable", f"no server at {url}; start one with `mnemolog up`")
+    def __init__(self, url: str, reason: str = "") -> None:
+        advice = "start one with `mnemolog up`, or name another one with --url or MNEMOLOG_URL"
+        super().__init__("unreachable", reason or f"no server at {url}; {advice}")
+
+
+class NotMnemolog(ClientError):
+    """Another program answers at the URL."""
+
+    def __init__(self, url: str, answer: str, **fields: Any) -> None:
+        message = f"{url} {answer}; is it a mnemolog server? Another program may use the port, or it needs "
+        message += "http:// instead of https://" if url.startswith("https:") else "https:// instead of http://"
+        super().__init__("not_mnemolog", message, **fields)
 
 
 class InvalidUrl(ClientError):
@@ -55,7 +68,8 @@ class InvalidUrl(ClientError):
     exit_code = 2
 
     def __init__(self, url: str) -> None:
-        super().__init__("invalid_url", f"{url!r} is not an http:// or https:// address", field="url")
+        meant = f"; did you mean http://{url}?" if re.fullmatch(r"[\w.-]+(:\d+)?(/.*)?", url) else ""
+        super().__init__("invalid_url", f"{url!r} is not an http:// or https:// address{meant}", field="url")
 
 
 class UnexpectedAnswer(MnemologError):
@@ -176,8 +190,14 @@ class ApiClient:
         """Turns errors of the connection into ServerUnreachable or a ClientError."""
         try:
             yield
-        except (httpx.ConnectError, httpx.ConnectTimeout):
-            raise ServerUnreachable(self.url) from None
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            plain = f"no TLS at {self.url} ({error}); did you mean http://{self.url.partition('://')[2]}?"
+            raise ServerUnreachable(self.url, plain if "SSL" in str(error) else "") from None
+        except httpx.RemoteProtocolError as error:
+            if "illegal" in str(error):  # not even HTTP; a server that ends says something else
+                raise NotMnemolog(self.url, "does not answer in HTTP") from None
+            lost = f"{self.url} closed the connection ({error}); does another program use the port?"
+            raise ClientError("connection_lost", lost) from None
         except httpx.TransportError as error:
             raise ClientError(
                 "connection_lost", f"{self.url} closed the connection: {error or type(error).__name__}"
@@ -201,7 +221,7 @@ class ApiClient:
             try:
                 with self._connection():
                     response = self._http.request(method, path, params=params, content=content, headers=headers)
-            except ServerUnreachable:
+            except (ServerUnreachable, NotMnemolog):
                 raise
             except ClientError as lost:
                 problem = lost
@@ -243,16 +263,15 @@ class ApiClient:
         if status == 401:
             reason = "rejected the key: it is wrong, expired or revoked" if self._has_key else "requires a key"
             detail = (
-                f"{self.url} {reason}. Set MNEMOLOG_SECRET to an API key, or store one for this server with `mnemolog "
+                f"{self.url} {reason}. Set MNEMOLOG_KEY to an API key, or store one for this server with `mnemolog "
                 "keys store`; on the server's machine, `mnemolog keys create NAME --role read,write` creates one"
             )
         retry_after = _seconds(response.headers.get("Retry-After"))
         return ClientError(problem.code, detail, field=problem.field, retry_after=retry_after, status=status)
 
     def _not_mnemolog(self, response: httpx.Response) -> ClientError:
-        message = f"{self.url} answered {response.status_code} without JSON; is it a mnemolog server?"
-        retry_after = _seconds(response.headers.get("Retry-After"))
-        return ClientError("not_mnemolog", message, retry_after=retry_after, status=response.status_code)
+        retry_after, status = _seconds(response.headers.get("Retry-After")), response.status_code
+        return NotMnemolog(self.url, f"answered {status} without JSON", retry_after=retry_after, status=status)
 
 
 class _Problem(msgspec.Struct, frozen=True):

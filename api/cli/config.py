@@ -13,12 +13,12 @@ from rich.text import Text
 
 from api.cli.output import FAILED, Output, WrongCommand, plain
 from api.cli.rows import Url, on_machine, table
-from ingest.platform.addresses import client_key, key_file
-from ingest.platform.settings import HOOK_VARIABLES, VARIABLES, from_environment, stated, to_environment
+from ingest.platform.addresses import KEY_VARIABLES, client_key, key_file
+from ingest.platform.settings import CLIENT_VARIABLES, VARIABLES, from_environment, stated, to_environment
 from ingest.secrets.redaction import HIDDEN, redacted, secrets_of
 
 DEFAULT, ENVIRONMENT, UNSET = "default", "environment", "not set"
-SECRETS = frozenset({"MNEMOLOG_SECRET", "MNEMOLOG_EMBEDDER_KEY", "MNEMOLOG_LLM_KEY", "HF_TOKEN"})
+SECRETS = frozenset({"MNEMOLOG_SECRET", "MNEMOLOG_KEY", "MNEMOLOG_EMBEDDER_KEY", "MNEMOLOG_LLM_KEY", "HF_TOKEN"})
 _DERIVED = {
     "MNEMOLOG_DATA_DIR": "XDG_DATA_HOME",
     "MNEMOLOG_CACHE_DIR": "XDG_CACHE_HOME",
@@ -69,9 +69,9 @@ def settings_of(environ: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Each variable with `value`, `from` and `meaning`; raises InvalidSetting."""
     settings = from_environment(environ)
     values, secrets = to_environment(settings), secrets_of(settings)
-    values |= {name: environ[name] for name in HOOK_VARIABLES if name in environ}
+    values |= {name: environ[name] for name in CLIENT_VARIABLES if name in environ}
     rows: dict[str, dict[str, str]] = {}
-    for name, meaning in {**VARIABLES, **HOOK_VARIABLES}.items():
+    for name, meaning in {**VARIABLES, **CLIENT_VARIABLES}.items():
         value, origin = values.get(name, ""), UNSET
         if value:
             variable, given = stated(name, environ)
@@ -87,7 +87,7 @@ def key_of(url: str | None, environ: Mapping[str, str]) -> dict[str, str]:
     """The key that commands send to a server: `server`, `from`; raises InvalidSetting if others can read its file."""
     server = url or from_environment(environ).url
     key = client_key(server, environ)
-    for name in ("MNEMOLOG_SECRET", "AGENTMEMORY_SECRET"):
+    for name in (*KEY_VARIABLES, "AGENTMEMORY_SECRET"):
         if key and key == environ.get(name):
             return {"server": server, "from": f"the key in {name}"}
     return {"server": server, "from": f"the key in {key_file(server, environ)}" if key else "no key"}

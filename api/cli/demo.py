@@ -4,6 +4,7 @@ It only uses the public HTTP API. The commands are in `api/cli/stories`, one nat
 `TODAY`. Event ids are fixed, so playing it twice stores it once.
 """
 
+import sys
 import time
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
@@ -154,11 +155,13 @@ def register(app: typer.Typer) -> None:
 def demo(
     output: Output,
     client: ApiClient,
-    leave: Annotated[bool, typer.Option("--exit", help="Exit after the report instead of following the log.")] = False,
+    leave: Annotated[
+        bool, typer.Option("--exit", help="Exit after the report, as without a terminal; do not follow the log.")
+    ] = False,
 ) -> None:
     """Play a fleet of ten agents against a running server and show what it recalls. Exits 1 on a miss."""
     code = _run(client, output)
-    if not leave and not output.as_json:
+    if not leave and not output.as_json and sys.stdout.isatty():
         output.note("following the log; Ctrl-C ends it")
         follow_log(client, output, head(client))
     raise typer.Exit(code)

@@ -16,7 +16,7 @@ from api.agents.payloads import HOSTS
 from api.cli.client import host_of, probe
 from api.cli.output import FAILED, Output, WrongCommand, plain
 from api.cli.rows import Yes, on_machine
-from ingest.platform.addresses import client_key
+from ingest.platform.addresses import KEY_VARIABLES, client_key
 from ingest.platform.settings import Settings, from_environment
 
 S = TypeVar("S")
@@ -171,8 +171,8 @@ def _write(change: agents.SettingsChange) -> str:
 
 def _advise(output: Output, host: agents.Host, settings: Settings) -> None:
     output.note("open sessions keep their old settings; start a new one")
-    if os.environ.get("MNEMOLOG_SECRET"):
-        output.note(f"{host.value} also needs MNEMOLOG_SECRET in its environment, or a key from `mnemolog keys store`")
+    if name := next(filter(os.environ.get, KEY_VARIABLES), ""):
+        output.note(f"{host.value} also needs {name} in its environment, or a key from `mnemolog keys store`")
     elif (
         client_key(settings.url, os.environ) is None
         and probe(f"{settings.url.rstrip('/')}/readyz", timeout_s=1).status_code == 401

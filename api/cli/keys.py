@@ -201,7 +201,7 @@ def _hand_out(output: Output, made: Made, store_it: bool, url: str | None, opera
     }
     output.document({**fields.pop(""), **fields})
     output.line(Text(str(made.token)))
-    output.note("shown only once; clients send it as `Authorization: Bearer mnk_...`, or set MNEMOLOG_SECRET")
+    output.note("shown only once; clients send it as `Authorization: Bearer mnk_...`, or set MNEMOLOG_KEY")
 
 
 def _store_key(output: Output, key: str, url: str | None = None) -> Path:
@@ -231,7 +231,7 @@ def _before_the_first(
         users = "the above and this user's commands have" if files else "this user's commands, hooks and bridges have"
         output.note(
             f"{users} no key: store one with `mnemolog keys create hooks --role read,write --store` (or `mnemolog keys "
-            "store`), or set MNEMOLOG_SECRET for them"
+            "store`), or set MNEMOLOG_KEY for them"
         )
     output.note(
         f"hooks spool refused events in {settings.spool} and report it once; clients of other systems send the key as "

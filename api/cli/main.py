@@ -1,15 +1,17 @@
 """The command line: `mnemolog`. A command's module is imported only when that command runs."""
 
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from api.cli.usage import usage_error
 from ingest.errors import MnemologError
 from ingest.platform.processes import release
 
@@ -129,7 +131,30 @@ def main() -> None:
     """Entry point."""
     first = next(iter(sys.argv[1:]), "")
     is_command = first in COMMANDS or COMPLETING in os.environ or first.endswith("-completion")
-    explained(lambda: (application(first) if is_command else overview())())
+    explained(lambda: _run(application(first) if is_command else overview()))
+
+
+def _run(app: typer.Typer) -> NoReturn:
+    """Run the command line and exit. A usage error is one line, not typer's panel of five."""
+    try:
+        code: object = app(prog_name="mnemolog", standalone_mode=False)
+    except typer.Abort:
+        typer.echo("canceled", err=True)
+        code = 1
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # typer has a click of its own, or uses the installed one
+            raise
+        code = 2
+        if type(error).__name__ != "NoArgsIsHelpError":  # which has printed the help
+            message = usage_error(error)
+            as_json = json.dumps({"error": {"code": "usage", "message": message}})
+            typer.echo(as_json) if "--json" in sys.argv else _print_error(message)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _print_error(message: str) -> None:
+    line = Text("error: ", style="red").append(message, style="not red")
+    Console(stderr=True).print(line, soft_wrap=True, highlight=False)
 
 
 def explained(run: Callable[[], None]) -> None:
@@ -142,8 +167,7 @@ def explained(run: Callable[[], None]) -> None:
         message = f"{error.filename}: " * bool(error.filename) + (error.strerror or str(error))
     else:
         return
-    line = Text("error: ", style="red").append(message, style="not red")
-    Console(stderr=True).print(line, soft_wrap=True, highlight=False)
+    _print_error(message)
     sys.exit(1)
 
 

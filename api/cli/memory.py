@@ -163,7 +163,7 @@ def _ask(row: Command, values: Values) -> Any:
             response = client.request(method, path, **request)
             if response.status_code == 401:
                 _fail(
-                    f"the service at {client.base_url} requires an API key: set MNEMOLOG_SECRET, or store one with "
+                    f"the service at {client.base_url} requires an API key: set MNEMOLOG_KEY, or store one with "
                     "`mnemolog keys store`"
                 )
             if not response.is_success:

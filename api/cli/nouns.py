@@ -57,7 +57,7 @@ def json_object(text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any]) if text else {}
     except msgspec.MsgspecError as error:
-        raise typer.BadParameter(f"--data must be a JSON object: {error}") from None
+        raise typer.BadParameter(f"must be a JSON object: {error}", param_hint="--data") from None
 
 
 PROJECT = option(str, "", "Project it belongs to.", "--project", "-p")
@@ -128,7 +128,7 @@ def _show_history(output: Output, client: ApiClient, answer: Any, values: Values
     output.show(history_table(answer["items"], values["id"]))
 
 
-MEMORY_ID = argument("Id of the memory, or of any of its versions.", field="id", metavar="ID")
+MEMORY_ID = argument("Id of the memory, or of any of its versions.", field="id", metavar="ID", kind="memory")
 MEMORIES = (
     Do(
         "list", "GET /v1/memories", "List a project's memories, newest first. Exits 1 if the list is empty.",
@@ -189,7 +189,7 @@ def _lesson_cells(lesson: Mapping[str, Any]) -> Iterator[Text | str]:
     yield text.append(f"\n{', '.join(filter(None, marks))}", style="dim")
 
 
-LESSON_ID = argument("Id of the lesson.", field="id", metavar="ID")
+LESSON_ID = argument("Id of the lesson.", field="id", metavar="ID", kind="lesson")
 SHOW_LESSONS = listing(("when", "sure", "agent", "what"), _lesson_cells)
 LESSONS = (
     Do(
@@ -279,7 +279,7 @@ ACTIONS = (
         "done", "PATCH /v1/actions/{id}",
         "Mark an action as done, or set another status. Actions that required it become ready.",
         {
-            "action_id": argument("Id of the action.", field="id", metavar="ID"),
+            "action_id": argument("Id of the action.", field="id", metavar="ID", kind="action"),
             "result": option(str, "", "The result; `-` reads it from stdin.", sent=text_of),
             "status": option(str, "done", "done, cancelled, in_progress, ..."),
             **WRITING,
@@ -383,6 +383,8 @@ def _show_results(output: Output, client: ApiClient, answer: Any, values: Values
     omitted = answer.get("omitted") or {"count": 0}
     left_out = f"; {omitted['count']} left out, of {omitted['tokens']} tokens" if omitted["count"] else ""
     if not answer["results"] and not left_out:
+        if answer.get("notes"):
+            raise typer.Exit(FAILED)
         sure = answer["confidence"]
         nearest = "" if sure is None else f"; the closest match has {sure:.0%} confidence (--min-confidence 0 shows it)"
         output.note(f"No results{nearest}.")

@@ -48,7 +48,7 @@ _PLAIN = [
         (r"Object missing required field .*", "is needed"),
         (r"Invalid enum value (.*)", r"cannot be \1"),
         (r"Invalid RFC3339 encoded datetime", "must be a time such as 2026-01-31T12:00:00Z"),
-        (r"Expected `str` of length >= 1", "must not be empty"),
+        (r"Expected `str` of length >= 1|content is empty", "must not be empty"),
         (r"Expected `str` of length <= (.*)", r"may have at most \1 characters"),
         (r"Expected `array` of length >= 1", "must not be empty"),
         (r"Expected `array` of length <= (.*)", r"may have at most \1 values"),

@@ -20,6 +20,7 @@ from api.cli.rows import (
     AGENT_READS,
     ANY_PROJECT,
     EVENT_ID,
+    KINDS,
     PAGE,
     Do,
     Param,
@@ -31,6 +32,7 @@ from api.cli.rows import (
     cell,
     fields_table,
     group,
+    id_of,
     listing,
     names_in,
     on_server,
@@ -39,13 +41,7 @@ from api.cli.rows import (
 )
 
 COLLECTIONS = {
-    "obs": "observations",
-    "mem": "memories",
-    "lsn": "lessons",
-    "act": "actions",
-    "rel": "relations",
-    "cmt": "commits",
-    "sum": "summaries",
+    prefix: {"mem": "memories", "sum": "summaries"}.get(prefix, f"{kind}s") for prefix, kind in KINDS.items()
 }
 """The API's collection for each id prefix; a session has an id that an agent gave it."""
 _TIMES = ("_at", "forget_after", "valid_until")
@@ -107,7 +103,7 @@ def _show_confirmed(output: Output, client: ApiClient, answer: Any, values: Valu
     for name in answer["confirmed"]:
         output.line(Text(f"confirmed {plain(name)}"))
     for name in answer["unknown"]:
-        output.note(f"not a memory or lesson: {plain(name)}")
+        output.note(f"there is no memory or lesson {plain(name)!r}")
     if not answer["confirmed"]:
         raise typer.Exit(FAILED)
 
@@ -258,7 +254,7 @@ Names = Annotated[
     list[str],
     typer.Argument(
         metavar="ID... | session NAME | user NAME | project NAME",
-        help="Ids of documents; or the subject to forget. '' is the project without a name.",
+        help="Ids of documents (also `memory ID`); or the subject to forget. '' is the project without a name.",
         show_default=False,
     ),
 ]
@@ -285,7 +281,10 @@ def forget(
     """
     kind, names = arguments[0], arguments[1:]
     if kind not in SUBJECTS:
-        _forget_documents(output, client, arguments, reason, yes)
+        is_kind = kind in KINDS.values()
+        if is_kind and not names:
+            raise WrongCommand(f"name a {kind}: mnemolog forget {kind} ID")
+        _forget_documents(output, client, [id_of(kind, name) for name in names] if is_kind else arguments, reason, yes)
         return
     if len(names) != 1:
         raise WrongCommand(f"name one {kind}: mnemolog forget {kind} NAME")

@@ -221,6 +221,10 @@ class Supervisor:
         that makes progress has no time limit. After an error no process runs, and nothing that another `up` uses was
         touched.
         """
+        if self.settings.llm:
+            from projections.condensing.llm.assistant import check
+
+            check(self.settings.llm, self.settings.llm_key or "", self.settings.llm_daily_tokens)
         try:
             self._start(timeout_s, on_wait)
         except BaseException:  # including KeyboardInterrupt: leave no process behind

@@ -178,7 +178,7 @@ def _page(shape: type[Any], names: Sequence[tuple[str, int]], query: NamesReques
     """The names after the cursor."""
     # a cursor begins with `>`: a name may be empty, and an empty cursor means the first page
     if query.cursor and not query.cursor.startswith(">"):
-        raise CommandRejected("not a cursor; pass on the `next` of the page before", "cursor")
+        raise CommandRejected("not a cursor; use the `next` of the previous page", "cursor")
     remaining = [name for name in names if not query.cursor or name[0] > query.cursor.removeprefix(">")]
     page = remaining[: query.limit]
     return Page([shape(*name) for name in page], ">" + page[-1][0] if len(remaining) > len(page) else None)

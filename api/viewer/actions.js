@@ -32,19 +32,23 @@ const MEANINGS = {
 };
 const SET = [
   ["pending", "to do"],
-  ["active", "under way"],
+  ["active", "in progress"],
   ["done", "done"],
-  ["cancelled", "will not be done"],
+  ["cancelled", "won't be done"],
 ];
 const EDGES = {
   requires: "waits for",
   unlocks: "unlocks",
-  spawned_by: "came of",
+  spawned_by: "spawned by",
   gated_by: "gated by",
   conflicts_with: "conflicts with",
 };
 
 const meaning = (one) => MEANINGS[one.status.toLowerCase().replaceAll("-", "_").replaceAll(" ", "_")] ?? "waiting";
+
+const WAITS = new Set(["requires", "gated_by"]);
+/** A finished action waits for nothing. */
+const isFinished = (one) => ["done", "dropped"].includes(meaning(one));
 
 export async function show(route) {
   const project = route.project ?? (route.id && (await found(`/v1/actions/${encodeURIComponent(route.id)}`))?.project);
@@ -99,13 +103,15 @@ function card(one, byId, ready, chosen) {
       "div",
       { class: "head" },
       el("h3", {}, one.title),
-      meaning(one) === "waiting" && ready.has(one.id) && tag("can be done now", "ok"),
+      meaning(one) === "waiting" && ready.has(one.id) && tag("ready", "ok"),
     ),
     one.description && el("p", { class: "snippet" }, shortened(one.description, 200)),
     el(
       "ul",
       { class: "edges" },
-      one.edges.map((edge) => el("li", {}, dependency(edge, byId))),
+      one.edges
+        .filter(({ type }) => !(WAITS.has(type) && isFinished(one)))
+        .map((edge) => el("li", {}, dependency(edge, byId))),
     ),
     one.result && el("p", { class: "quiet" }, shortened(one.result, 200)),
     facts(
@@ -113,7 +119,7 @@ function card(one, byId, ready, chosen) {
       one.agent_id && `by ${one.agent_id}`,
       one.priority !== 0 && `priority ${one.priority}`,
       time(one.updated_at),
-      one.crystallized_into && el("a", { href: href("memories", one.crystallized_into) }, "made into a memory"),
+      one.crystallized_into && el("a", { href: href("memories", one.crystallized_into) }, "saved as a memory"),
     ),
     el("div", { class: "buttons" }, state, said),
   );
@@ -123,7 +129,7 @@ function card(one, byId, ready, chosen) {
 
 function dependency({ type, target }, byId) {
   const other = byId.get(target);
-  const over = other && ["done", "dropped"].includes(meaning(other));
+  const over = other && isFinished(other);
   return [
     el("span", { class: "quiet" }, `${EDGES[type] ?? type} `),
     other ? el("a", { href: href("actions", target), class: over ? "over" : "" }, shortened(other.title, 80)) : target,
@@ -146,7 +152,7 @@ function creation(project, items) {
   const fields = [
     field("Title", el("input", { name: "title", required: true, maxlength: 512 })),
     field("Description", el("textarea", { name: "description", rows: 2 })),
-    field("Priority", el("input", { name: "priority", type: "number", value: 0 }), "the higher the more urgent"),
+    field("Priority", el("input", { name: "priority", type: "number", value: 0 }), "higher is more urgent"),
     field(
       "Waits for",
       select({ name: "requires" }, [["", "nothing"], ...open.map((one) => [one.id, shortened(one.title, 60)])], ""),
@@ -159,7 +165,7 @@ function creation(project, items) {
     });
     again();
     return "Added.";
-  });
+  }, { creates: true });
 }
 
 export const follows = (event, route) =>

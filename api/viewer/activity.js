@@ -1,18 +1,80 @@
-// How much was written in each of the last sixty seconds, as far as this page knows.
+// How many events were recorded in each minute of the last day, by project: read once from the log, then counted live.
 
-const SECONDS = 60;
-const perSecond = new Map();
+import { get } from "./api.js";
 
-/** Notes an event, now or at a time in milliseconds. */
-export function seen(at = Date.now()) {
-  const [second, now] = [Math.floor(at / 1000), Math.floor(Date.now() / 1000)];
-  if (second <= now - SECONDS) return;
-  perSecond.set(second, (perSecond.get(second) ?? 0) + 1);
-  for (const old of perSecond.keys()) if (old <= now - SECONDS) perSecond.delete(old);
+const MINUTE_MS = 60e3;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+const [PAGE, PAGES] = [1000, 20];
+const minutes = new Map();
+let begun = 0;
+let counting = null;
+/** Before this time nothing was counted: there are more events than are read. */
+let since = 0;
+
+/** Counts an event that the log reports as it is projected. */
+export function seen({ recorded_at: recorded, project }) {
+  if (begun && Date.parse(recorded) >= begun) add(Date.parse(recorded), project);
 }
 
-/** Events of each second of the last minute, the oldest first. */
-export function lastMinute() {
-  const now = Math.floor(Date.now() / 1000);
-  return Array.from({ length: SECONDS }, (_, place) => perSecond.get(now - SECONDS + 1 + place) ?? 0);
+function add(at, project) {
+  const minute = Math.floor(at / MINUTE_MS);
+  const projects = minutes.get(minute) ?? minutes.set(minute, new Map()).get(minute);
+  projects.set(project, (projects.get(project) ?? 0) + 1);
+}
+
+/** Forgets the counts, as some events were not seen: the next `history` reads them again. */
+export function missed() {
+  [begun, counting] = [0, null];
+}
+
+/** Reads the last day's events, at most PAGE * PAGES of them, the newest first; answers when it has. */
+export function history() {
+  counting ??= count().catch((error) => {
+    missed();
+    throw error;
+  });
+  return counting;
+}
+
+async function count() {
+  minutes.clear();
+  begun = Date.now();
+  since = begun;
+  const bounds = { recorded_since: new Date(begun - DAY_MS).toISOString(), recorded_until: new Date(begun).toISOString() };
+  let cursor;
+  for (let page = 0; page < PAGES; page += 1) {
+    const { entries, next } = await get("/v1/audit", { operation: "*", limit: PAGE, cursor, ...bounds });
+    for (const { at, project } of entries) add(Date.parse(at), project);
+    cursor = next;
+    if (!cursor || !entries.length) {
+      since = begun - DAY_MS;
+      return;
+    }
+    since = Date.parse(entries.at(-1).at);
+  }
+}
+
+/** From when on everything is counted. */
+export const countedSince = () => Math.max(since, Date.now() - DAY_MS);
+
+/** Events of `parts` equal parts of the time until now, the oldest first. */
+export function series(spanMs, parts, project = null) {
+  const first = Math.floor((Date.now() - spanMs) / MINUTE_MS) + 1;
+  const counts = new Array(parts).fill(0);
+  for (const [minute, projects] of minutes) {
+    const part = Math.floor(((minute - first) * MINUTE_MS * parts) / spanMs);
+    if (part >= 0 && part < parts) counts[part] += project === null ? total(projects) : (projects.get(project) ?? 0);
+  }
+  return counts;
+}
+
+const total = (projects) => [...projects.values()].reduce((sum, some) => sum + some, 0);
+
+/** Events of each project in the last hour, those with more first. */
+export function byProject() {
+  const first = Math.floor(Date.now() / MINUTE_MS) - 59;
+  const counts = new Map();
+  for (const [minute, projects] of minutes)
+    if (minute >= first) for (const [name, some] of projects) counts.set(name, (counts.get(name) ?? 0) + some);
+  return [...counts].sort(([, a], [, b]) => b - a);
 }

@@ -1,17 +1,22 @@
 // How the server is and what happens on it, as it happens; of the server as a whole only to keys that may know.
 
-import { lastMinute } from "./activity.js";
+import { byProject, countedSince, history, series } from "./activity.js";
 import { get } from "./api.js";
 import { documentLine } from "./documents.js";
 import { el, svg } from "./dom.js";
 import { empty, facts, list, section, tag, time } from "./parts.js";
 import { may } from "./rights.js";
-import { count, mib, number, projectName } from "./text.js";
+import { href } from "./route.js";
+import { count, mib, number, percent, projectName, when } from "./text.js";
 
 export const title = "Dashboard";
 export const figures = true;
 const RECENT = 20;
 const NAMED = 8;
+const BACKLOGS = new Set(["late", "embedding"]);
+const [MINUTE_MS, HOUR_MS] = [60e3, 3600e3];
+/** A long history is shown as far as it has been read; figures are drawn again every few seconds. */
+const HISTORY_MS = 100;
 const MARKS = { pass: "ok", warn: "warning", fail: "failure" };
 
 export async function show(route) {
@@ -20,17 +25,19 @@ export async function show(route) {
     get("/readyz", {}, { accept: [503] }),
     may("admin") && get("/v1/diagnose"),
     get("/v1/audit", { operation: "*", limit: RECENT, project }),
+    Promise.race([history().catch(() => null), new Promise((resolve) => setTimeout(resolve, HISTORY_MS))]),
   ]);
   return el(
     "div",
     { class: "detail" },
     health(ready, diagnosis),
-    el("div", { class: "tiles" }, writes(), ready.vitals && figuresOf(ready).map(tile)),
+    el("div", { class: "tiles" }, ready.vitals && figuresOf(ready).map(tile)),
+    eventCounts(route),
     !ready.vitals &&
       el(
         "p",
         { class: "quiet" },
-        "Lag, backlog and memory are for the whole server; they need an operator key.",
+        "Server-wide metrics (pending events, backlog, memory) need an operator key.",
       ),
     section(
       route.project === null ? "Recent activity" : `Recent activity in ${projectName(route.project)}`,
@@ -39,20 +46,24 @@ export async function show(route) {
   );
 }
 
-/** What `mnemolog health` finds, in its words. */
+/** What `mnemolog health` finds, in its words. A backlog alone is no problem: it says that the server is catching up. */
 function health(ready, diagnosis) {
   const checks = diagnosis ? diagnosis.checks : [];
+  const degraded = ready.degraded ?? [];
+  const works = !ready.detail && degraded.every((one) => BACKLOGS.has(one.code));
   const passed = checks.filter((one) => one.status === "pass");
   const found = [
     ...(ready.detail ? [["failure", ready.detail]] : []),
-    ...(ready.degraded ?? []).map((one) => ["warning", `${one.code}: ${one.message}`]),
+    ...degraded.map((one) =>
+      BACKLOGS.has(one.code) ? ["quiet", `Catching up: ${one.message}`] : ["warning", `${one.code}: ${one.message}`],
+    ),
     // a condition is in both answers, under both of its names
-    ...checks.filter((one) => one.status !== "pass" && !(ready.degraded ?? []).some((it) => it.message === one.message)).map((one) => [MARKS[one.status], checked(one)]),
+    ...checks.filter((one) => one.status !== "pass" && !degraded.some((it) => it.message === one.message)).map((one) => [MARKS[one.status], checked(one)]),
   ];
   return el(
     "section",
-    { class: `card status ${ready.status === "ready" ? "ok" : "warning"}`, id: "health" },
-    el("h2", {}, ready.status === "ready" ? "Reads and writes work" : `The server is ${ready.code ?? ready.status}`),
+    { class: `card status ${works ? "ok" : "warning"}`, id: "health" },
+    el("h2", {}, works ? "Reads and writes work" : `The server is ${ready.code ?? ready.status}`),
     found.map(([kind, words]) => el("p", { class: kind }, words)),
     passed.length > 0 &&
       el("details", {}, el("summary", {}, `${count(passed.length, "check")} passed`), list(passed.map(checked))),
@@ -72,29 +83,65 @@ const tile = ([name, value, words, kind = ""]) =>
     el("span", { class: "quiet" }, words),
   );
 
-function writes() {
-  const seconds = lastMinute();
-  const total = seconds.reduce((sum, one) => sum + one, 0);
-  const most = Math.max(...seconds, 1);
-  const bars = seconds.map((one, place) =>
-    svg("rect", { x: place, y: 20 - (one / most) * 20, width: 0.8, height: (one / most) * 20 }),
+/** Events of the last minute, hour and day, the hour by project; of one project where one is chosen. */
+function eventCounts({ project }) {
+  const [hour, day] = [series(HOUR_MS, 60, project), series(24 * HOUR_MS, 96, project)];
+  const projects = project === null ? byProject().slice(0, NAMED) : [];
+  const all = sum(hour);
+  const cut = countedSince() > Date.now() - 24 * HOUR_MS + MINUTE_MS;
+  return section(
+    project === null ? "Events" : `Events in ${projectName(project)}`,
+    el(
+      "div",
+      { class: "charts" },
+      chart("Last hour", hour, `${count(hour.at(-1), "event")} in this minute`, "writes"),
+      chart("Last day", day, cut ? `the newest, since ${when(countedSince())}` : ""),
+      projects.length > 0 &&
+        el(
+          "div",
+          {},
+          el("h3", {}, "By project, last hour"),
+          el(
+            "ul",
+            { class: "plain" },
+            projects.map(([name, some]) =>
+              el(
+                "li",
+                {},
+                el("a", { href: href("diary", "", { project: name }) }, projectName(name)),
+                el("span", { class: "quiet" }, ` ${number(some)} (${percent(some / all)})${some < 6 ? "" : `, ${number(some / 60)} a minute`}`),
+              ),
+            ),
+          ),
+        ),
+    ),
+  );
+}
+
+const sum = (counts) => counts.reduce((all, some) => all + some, 0);
+
+/** Counts over time as bars, with their total; the highest bar is named. */
+function chart(heading, counts, words, id = null) {
+  const most = Math.max(...counts, 1);
+  const bars = counts.map((some, place) =>
+    svg("rect", { x: place, y: 40 - (some / most) * 40, width: 0.85, height: (some / most) * 40 }),
   );
   return el(
     "div",
-    { class: "tile wide" },
-    el("span", { class: "name" }, "Events in the last minute"),
-    el("strong", { id: "writes" }, number(total)),
+    {},
+    el("h3", {}, heading, " ", el("strong", { id }, number(sum(counts)))),
     svg(
       "svg",
       {
         class: "spark",
-        viewBox: "0 0 60 20",
+        viewBox: `0 0 ${counts.length} 40`,
         preserveAspectRatio: "none",
         role: "img",
-        "aria-label": `${total} events in the last minute, at most ${Math.max(...seconds)} in a second`,
+        "aria-label": `${heading}: ${count(sum(counts), "event")}, at most ${number(most)} in one of ${counts.length} bars`,
       },
       bars,
     ),
+    el("p", { class: "quiet" }, [words, `highest bar: ${number(Math.max(...counts))}`].filter(Boolean).join("; ")),
   );
 }
 
@@ -106,9 +153,8 @@ function figuresOf({ vitals, lag, documents }) {
     ["workers", number(vitals.workers), "", vitals.workers ? "" : "warning"],
     [
       "pending",
-      `${number(waiting)} events,`,
-      `the oldest for ${vitals.oldest_pending_s.toFixed(1)} s`,
-      waiting > 1000 ? "warning" : "",
+      count(waiting, "event", "events"),
+      waiting > 0 && `catching up; the oldest waits ${vitals.oldest_pending_s.toFixed(1)} s`,
     ],
     ["dead letters", number(vitals.dead_letters), "", vitals.dead_letters ? "warning" : ""],
     ["to embed", number(vitals.to_embed), ""],
@@ -116,7 +162,7 @@ function figuresOf({ vitals, lag, documents }) {
     vitals.memory_used !== null && [
       "memory",
       mib(vitals.memory_used),
-      `of ${vitals.memory_limit ? mib(vitals.memory_limit) : "any amount"}`,
+      vitals.memory_limit ? `of ${mib(vitals.memory_limit)}` : "no limit",
     ],
     vitals.disk_free !== null && ["disk", mib(vitals.disk_free), "free"],
     vitals.snapshot_age_s !== null && [

@@ -2,7 +2,7 @@
 
 import { el } from "./dom.js";
 import { COLD, Layout } from "./force.js";
-import { shortened } from "./text.js";
+import { shortened, shortenedInFront } from "./text.js";
 
 const [RADIUS, LARGEST] = [5, 14];
 const NAMED = 60;
@@ -135,6 +135,13 @@ export function canvas(graph, kinds, onChoose) {
       pen.fillText(words, x, y);
     }
     if (chosen < 0) return;
+    for (const [link, ends] of graph.links.entries()) {
+      if (!ends.includes(chosen)) continue;
+      const [a, b] = ends;
+      const [x, y] = [(layout.x[a] + layout.x[b]) / 2, (layout.y[a] + layout.y[b]) / 2];
+      pen.strokeText(graph.labels[link], x, y);
+      pen.fillText(graph.labels[link], x, y);
+    }
     pen.strokeStyle = color;
     pen.lineWidth = 2 / view.scale;
     pen.beginPath();
@@ -233,7 +240,9 @@ export function canvas(graph, kinds, onChoose) {
 }
 
 const DARK = matchMedia("(prefers-color-scheme: dark)");
-const named = (graph, i) => shortened(graph.nodes[i].label, 32);
+/** A label as long as there is room for: of a memory its beginning, of a path its end. */
+const named = ({ nodes }, i) =>
+  nodes[i].type === "memory" ? shortened(nodes[i].label, 32) : shortenedInFront(nodes[i].label, 32);
 
 /** The numbers and names of the nodes with the most links, those with more first. */
 const linkedMost = ({ degree }, graph) =>

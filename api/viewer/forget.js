@@ -15,7 +15,7 @@ export async function forget(memory) {
   const path = `/v1/memories/${encodeURIComponent(memory.id)}`;
   const dialog = receipt("Deleting a memory");
   await stepped(dialog, async (step) => {
-    const answer = await write("DELETE", path, { params: { reason: "asked for in the viewer" } });
+    const answer = await write("DELETE", path, { params: { reason: "requested in the viewer" } });
     step(`Written to the log at ${answer.position}.`);
     while (await found(path)) await dialog.pause();
     step("The document is deleted.");
@@ -41,9 +41,9 @@ export async function forgetSession(session) {
   const dialog = receipt("Deleting a session");
   await stepped(dialog, async (step) => {
     let state = await write("POST", "/v1/forget", {
-      body: { kind: "session", subject: session.id, project: session.project, reason: "asked for in the viewer" },
+      body: { kind: "session", subject: session.id, project: session.project, reason: "requested in the viewer" },
     });
-    step(`Request ${state.id} is stored until it is carried out.`);
+    step(`Request ${state.id} is stored until it is done.`);
     while (state.status !== "done" || state.removed?.replicas_waiting > 0) {
       dialog.now(state.error || `${state.status}…`);
       await dialog.pause();

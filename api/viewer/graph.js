@@ -19,6 +19,14 @@ export const KINDS = {
   project: "--time",
 };
 
+const EDGES = {
+  in_project: "in project",
+  in_session: "in session",
+  touches: "touches",
+  mentions: "mentions",
+  supersedes: "replaces",
+};
+
 export async function show(route) {
   const start = route.params.get("start") ?? "";
   const drawing = await read("/v1/graph", {
@@ -40,17 +48,17 @@ export async function show(route) {
   const chosen = el("div", { class: "chosen-node", role: "status" });
   const drawn = canvas(known, KINDS, (node) => describe(node));
   const tell = () => {
-    said.textContent = `${count(known.nodes.length, "node")} of ${drawing.total_nodes}. Drag nodes or the background, zoom with the wheel or + and −, click a node to select it.`;
+    said.textContent = `${count(known.nodes.length, "node")} of ${drawing.total_nodes}. Drag nodes or the background, zoom with the wheel or + and −, click a node to see how it is connected.`;
   };
 
   async function grow(node) {
-    if (known.nodes.length >= MOST) return `Only ${MOST} nodes can be drawn.`;
+    if (known.nodes.length >= MOST) return `The graph shows at most ${MOST} nodes.`;
     const before = known.nodes.length;
     known.add(await read("/v1/graph", { start: node.id, depth: 1, limit: Math.min(LIMIT, MOST - before) }));
     drawn.changed();
     tell();
     list();
-    return known.nodes.length === before ? "Full texts neighbors are shown." : "";
+    return known.nodes.length === before ? "All its neighbors are shown." : "";
   }
 
   function describe(node) {
@@ -64,7 +72,7 @@ export async function show(route) {
         " ",
         action("Show its neighbors", () => grow(node)),
         " ",
-        el("a", { href: href("graph", "", { start: node.id }) }, "begin here"),
+        el("a", { href: href("graph", "", { start: node.id }) }, "Start here"),
       ],
     );
   }
@@ -112,25 +120,43 @@ function address(node) {
   return null;
 }
 
-/** Nodes and the links between them, each once. */
+/** Nodes and the links between them, each once. A file is one node, whichever part of its path is recorded. */
 class Graph {
   nodes = [];
   links = [];
+  /** What each link says. */
+  labels = [];
+  #files = new Map();
   #places = new Map();
   #linked = new Set();
 
   add({ nodes, edges }) {
     for (const node of nodes) {
       if (this.#places.has(node.id)) continue;
-      this.#places.set(node.id, this.nodes.length);
-      this.nodes.push(node);
+      const same = node.type === "file" ? this.#sameFile(node) : undefined;
+      this.#places.set(node.id, same ?? this.nodes.length);
+      if (same === undefined) this.nodes.push(node);
     }
-    for (const { source, target } of edges) {
+    for (const { source, target, type } of edges) {
       const pair = [this.#places.get(source), this.#places.get(target)];
       if (pair.includes(undefined) || this.#linked.has(pair.join())) continue;
       this.#linked.add(pair.join());
       this.links.push(pair);
+      this.labels.push(EDGES[type] ?? type.replaceAll("_", " "));
     }
+  }
+
+  /** The place of a file whose path ends with this one, or is the end of it; a name without a folder is not enough. */
+  #sameFile({ label }) {
+    const path = label.replace(/^\.?\//, "");
+    const name = path.split("/").at(-1);
+    const others = this.#files.get(name) ?? this.#files.set(name, []).get(name);
+    const same = others.find(([other]) => {
+      const [short, long] = [path, other].sort((a, b) => a.length - b.length);
+      return short === long || (short.includes("/") && long.endsWith(`/${short}`));
+    });
+    if (!same) others.push([path, this.nodes.length]);
+    return same?.[1];
   }
 }
 

@@ -29,7 +29,7 @@ import { count, listed, percent, projectName, shortened, when } from "./text.js"
 export const title = "Lessons";
 const LIMIT = 50;
 const SEVERITIES = [
-  ["", "none: it is found, and does not speak up"],
+  ["", "none: recalled, but not shown before tools"],
   ["critical", "critical"],
   ["warning", "warning"],
   ["info", "info"],
@@ -48,7 +48,7 @@ export async function show(route) {
       "Agents record them with the tool `lesson`; others come from finished actions and `POST /v1/reflect`.",
     ),
   );
-  return el("div", {}, filters(checked(route.params, "retired", "those that have faded, too")), rows);
+  return el("div", {}, filters(checked(route.params, "retired", "Include retired lessons")), rows);
 }
 
 const sure = (one) => confidenceAt(one.confidence, Date.parse(one.reinforced_at), Date.now());
@@ -234,7 +234,7 @@ async function forgotten(known, path) {
     ))
   )
     return "";
-  await write("DELETE", path, { params: { reason: "asked for in the viewer" } });
+  await write("DELETE", path, { params: { reason: "requested in the viewer" } });
   location.hash = href("lessons", "", { project: known.project });
   return "";
 }

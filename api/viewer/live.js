@@ -28,7 +28,7 @@ export async function follow(signal, onEvent, onState) {
         error.status === 401
           ? "not live: no key"
           : error.status === 403
-            ? "not live: this key may not read"
+            ? "not live: this key cannot read"
             : "not live",
       );
     }

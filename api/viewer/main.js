@@ -4,8 +4,9 @@
 // whether an event changes that. `figures` says that it changes without an event, too.
 
 import * as actions from "./actions.js";
-import { seen } from "./activity.js";
+import { missed, seen } from "./activity.js";
 import * as dashboard from "./dashboard.js";
+import * as diary from "./diary.js";
 import { el, fill } from "./dom.js";
 import * as graph from "./graph.js";
 import { askForKey, forgetKey, key } from "./key.js";
@@ -24,7 +25,7 @@ import * as sessions from "./sessions.js";
 import * as slots from "./slots.js";
 import * as timeline from "./timeline.js";
 
-const TABS = { search, memories, sessions, dashboard, lessons, slots, actions, timeline, replay, graph, pipeline };
+const TABS = { diary, search, memories, sessions, dashboard, lessons, slots, actions, timeline, replay, graph, pipeline };
 const PAUSE_MS = 300;
 const FIGURES_MS = 5000;
 const content = document.getElementById("content");
@@ -35,11 +36,12 @@ let following = new AbortController();
 let followedAs = "";
 let outdated = false;
 let refreshing = false;
+let searching = false;
 
 /** Shows the tab of the address. `quiet`: it is there already, and only what it says may have changed. */
 async function show(quiet = false) {
   const route = current();
-  const tab = TABS[route.tab] ?? search;
+  const tab = TABS[route.tab] ?? diary;
   const turn = ++shown;
   if (!quiet) content.setAttribute("aria-busy", "true");
   drawTabs(tab);
@@ -57,6 +59,8 @@ async function show(quiet = false) {
   content.removeAttribute("aria-busy");
   document.title = `${tab.title} · mnemolog`;
   if (focused) document.getElementById(focused)?.focus({ preventScroll: quiet });
+  if (searching) document.getElementById("q")?.focus();
+  searching = false;
 }
 
 const unreadable = () =>
@@ -83,10 +87,10 @@ function inUse() {
 }
 
 function heard(event) {
-  seen();
+  seen(event);
   if (note(event)) drawPickers();
   const route = current();
-  if ((TABS[route.tab] ?? search).follows(event, route)) refresh();
+  if ((TABS[route.tab] ?? diary).follows(event, route)) refresh();
 }
 
 /** Shows the tab again, at most every PAUSE_MS, once for all that happened in between. */
@@ -121,6 +125,7 @@ function offer() {
 
 function followAgain() {
   following.abort();
+  missed();
   followedAs = current().agent;
   following = new AbortController();
   follow(following.signal, heard, (state) => {
@@ -147,6 +152,18 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault(); // the address after the # says which tab is shown
   content.focus();
 });
+/** `/` goes to the search, unless somebody types or a dialog is open. */
+addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.altKey || event.metaKey) return;
+  if (event.target.closest?.("input, select, textarea, dialog")) return;
+  event.preventDefault();
+  const field = document.getElementById("q");
+  if (field) field.focus();
+  else {
+    searching = true;
+    go("search");
+  }
+});
 addEventListener("hashchange", () => {
   if (current().agent !== followedAs) followAgain(); // another agent may see other events
   show();
@@ -164,7 +181,7 @@ async function start() {
   try {
     const latest = await learn();
     await learnRights();
-    if (!location.hash && latest !== null) go("search", "", { project: latest });
+    if (!location.hash && latest !== null) go("diary", "", { project: latest });
   } catch (error) {
     fill(content, failure(error, start));
     live.textContent = "not live";

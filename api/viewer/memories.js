@@ -38,7 +38,7 @@ export async function show(route) {
       typed(params, "words", "Filter", { placeholder: "words or a tag" }),
       chosen(params, "type", "Type", [["", "all"], ...TYPES.map((one) => [one, one])]),
       byAgent(params),
-      checked(params, "every", "superseded versions, too"),
+      checked(params, "every", "Include superseded versions"),
     ),
     rows,
   );

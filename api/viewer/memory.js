@@ -13,8 +13,8 @@ import { count, headed, listed, projectName, when } from "./text.js";
 const TYPES = ["episodic", "semantic", "procedural"].map((one) => [one, one]);
 const READERS = [
   ["public", "everyone in the tenant"],
-  ["shared", "those named below"],
-  ["private", "its owner alone"],
+  ["shared", "the agents listed below"],
+  ["private", "only its owner"],
 ];
 
 export async function memory(id) {
@@ -113,7 +113,7 @@ function readers(known, path) {
     field(
       "Shared with",
       el("input", { name: "shared_with", value: known.shared_with.join(", ") }),
-      "agents, separated by commas; for “those named below”",
+      "agents, separated by commas; for “the agents listed below”",
     ),
   ];
   return form(fields, "Change", async ({ visibility, shared_with: names }) => {
@@ -137,7 +137,7 @@ async function provenance(known) {
         known.session_id &&
           el("a", { href: href("sessions", known.session_id, { project: known.project }) }, known.session_id),
       ],
-      ["Said", when(known.occurred_at)],
+      ["Happened", when(known.occurred_at)],
       ["Recorded", when(known.recorded_at)],
       ["Through", known.source],
       ["Trust", known.trust.replace("_", " ")],
@@ -177,7 +177,7 @@ const TAGS = { same: "span", gone: "del", new: "ins" };
 const changes = (before, after) => diff(before, after).map(([kind, text]) => el(TAGS[kind], {}, text));
 
 async function forgotten(known) {
-  const words = `“${known.title}” and the versions before it leave every store, with what was derived from them alone. This cannot be taken back.`;
+  const words = `“${known.title}” and its earlier versions are deleted from every store, with everything derived only from them. This cannot be undone.`;
   if (!(await confirmed("Delete this memory?", words, "Delete"))) return "";
   await forget(known);
   return "";

@@ -1,4 +1,4 @@
-// What a replay moves along: turns, memories and lessons in the order in which they were recorded. No I/O.
+// What a replay moves along: turns, memories and lessons in the order in which they happened. No I/O.
 
 /** More events than these are not loaded. */
 export const MOST = 20_000;
@@ -30,7 +30,7 @@ export class Moments {
     this.place = Math.min(this.last, Math.max(0, place));
   }
 
-  /** Goes to the last event recorded until a time in milliseconds, or to the first event if all are later. */
+  /** Goes to the last event until a time in milliseconds, or to the first event if all are later. */
   seek(at) {
     this.go(this.events.findLastIndex((one) => one.at <= at));
   }
@@ -61,12 +61,13 @@ export function event(kind, one) {
     agent: one.agent_id,
     version: one.version ?? 1,
     text: (one.headline || one.content || one.title).slice(0, TEXT),
-    at: Date.parse(one.recorded_at),
+    at: Date.parse(one.occurred_at ?? one.recorded_at),
+    recorded: Date.parse(one.recorded_at),
     until: Math.min(Infinity, ...ends),
     ms,
     sequence,
   };
 }
 
-/** Those that were known at a time in milliseconds, as `as_of` of a recall sees them. */
+/** Those that were known at a time in milliseconds. */
 export const knownAt = (all, at) => all.filter((one) => one.at <= at && at < one.until);

@@ -1,6 +1,5 @@
 // Projects and agents that the page knows of: those in which anything is found, of the newest writes, and seen since.
 
-import { seen } from "./activity.js";
 import { get } from "./api.js";
 
 const LIMIT = 200;
@@ -28,6 +27,5 @@ export async function learn() {
     get("/v1/audit", { operation: "*", limit: LIMIT }),
   ]);
   [...found.items, ...writers.items, ...audit.entries].forEach(note);
-  for (const { at } of audit.entries) seen(Date.parse(at));
   return sessions.items[0]?.project ?? audit.entries[0]?.project ?? null;
 }

@@ -3,7 +3,7 @@
 import { fill, el } from "./dom.js";
 import { knownAgents, knownProjects } from "./names.js";
 import { change, current, href } from "./route.js";
-import { ago, projectName, when } from "./text.js";
+import { ago, matches, projectName, when } from "./text.js";
 
 /** A place with nothing in it, and what to do about that. */
 export const empty = (title, ...advice) =>
@@ -146,6 +146,10 @@ const kept = (name) => (event) => {
   change({ [name]: (type === "checkbox" && !on) || !value ? null : value });
 };
 
+/** A text with the words of a query marked. */
+export const marked = (text, query) =>
+  matches(text, query).map(([isMatch, piece]) => (isMatch ? el("mark", {}, piece) : piece));
+
 /** A card with a heading. */
 export const section = (heading, ...children) => el("section", { class: "card" }, el("h2", {}, heading), children);
 
@@ -174,17 +178,30 @@ export function action(words, work, kind = "") {
   return el("span", { class: "action" }, button, said);
 }
 
-/** A form whose fields are sent as one request; `work(values)` gets them by name. */
-export function form(fields, words, work) {
+/** A form whose fields are sent as one request; `work(values)` gets them by name. Its button is there once something
+ * was changed; of a form that creates something, always. */
+export function form(fields, words, work, { creates = false } = {}) {
   const said = el("p", { class: "said", role: "status" });
-  const button = el("button", { class: "primary" }, words);
-  const made = el("form", { class: "edit", onsubmit: submit }, fields, el("div", { class: "buttons" }, button, said));
+  const button = el("button", { class: "primary", hidden: !creates }, words);
+  const made = el(
+    "form",
+    { class: "edit", onsubmit: submit, oninput: compare, onchange: compare },
+    fields,
+    el("div", { class: "buttons" }, button, said),
+  );
+  const values = () => JSON.stringify([...new FormData(made)]);
+  let before = values();
+  function compare() {
+    button.hidden = !creates && values() === before;
+  }
   async function submit(event) {
     event.preventDefault();
     button.disabled = true;
     said.textContent = "";
     try {
       said.textContent = (await work(Object.fromEntries(new FormData(made)))) ?? "";
+      before = values();
+      compare();
     } catch (error) {
       said.textContent = error.message;
     }

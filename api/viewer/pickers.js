@@ -21,7 +21,7 @@ export function drawPickers() {
   );
   draw(
     agent,
-    [[ALL, "no agent: public only"], ...options(knownAgents(), now.agent || null, String)],
+    [[ALL, "public only"], ...options(knownAgents(), now.agent || null, String)],
     now.agent ? NAMED + now.agent : ALL,
   );
 }

@@ -1,4 +1,4 @@
-// The way from the log to the documents: partitions and their workers, dead letters, rebuilds, the embedder.
+// From the log to the documents: partitions and their workers, dead letters, rebuilds, the embedder.
 
 import { found, get, post } from "./api.js";
 import { el } from "./dom.js";
@@ -12,10 +12,21 @@ export const figures = true;
 const LIMIT = 50;
 const [LOOKS, LOOK_MS] = [50, 500];
 const STATES = [
-  ["", "those that wait"],
-  ["discarded", "those that were discarded"],
+  ["", "waiting"],
+  ["discarded", "discarded"],
 ];
 const OVER = new Set(["switched", "rolled_back", "cancelled", "failed"]);
+
+const COLUMNS = [
+  ["partition", "one of the streams that the log is divided into"],
+  ["applied to", "position of the last event that the documents include"],
+  ["pending", "events that are not applied yet"],
+  ["to embed", "texts that wait for a vector of the embedding model; words and static vectors find them until then"],
+  ["feed", "changes of documents that the search index reads; they are trimmed after a snapshot"],
+  ["dead letters", "events that could not be applied; listed below"],
+  ["generation", "which version of the documents is read; a rebuild makes the next one"],
+  ["worker", "the worker that holds the partition's lease, by the end of its name"],
+];
 
 export async function show(route) {
   if (!may("operator") && !may("admin"))
@@ -41,6 +52,7 @@ export async function show(route) {
           { class: "wide", tabindex: 0, role: "region", "aria-label": "Partitions" },
           partitions(progress.partitions),
         ),
+        el("dl", { class: "pairs columns" }, COLUMNS.map(([words, meaning]) => [el("dt", {}, words), el("dd", {}, meaning)])),
       ),
     embedder && section("Embedder", el("p", {}, embedder.message)),
     rebuilds && section("Rebuilds", rebuildList(rebuilds.rebuilds)),
@@ -50,7 +62,7 @@ export async function show(route) {
 }
 
 function partitions(all) {
-  const head = ["partition", "applied to", "lag", "to embed", "feed", "dead letters", "generation", "leased by"];
+  const head = COLUMNS.map(([words]) => words);
   return el(
     "table",
     { class: "grid" },
@@ -94,7 +106,7 @@ function rebuildList(all) {
     el(
       "p",
       { class: "quiet" },
-      "A rebuild creates all documents again from the log in the background, compares both and switches.",
+      "A rebuild recreates all documents from the log in the background, compares them with the current ones and switches.",
     ),
     !running && el("div", { class: "buttons" }, action("Rebuild all documents…", begin)),
     el(
@@ -188,7 +200,7 @@ function letter(one) {
     facts(
       count(one.attempts, "attempt"),
       time(one.parked_at),
-      one.redrive_requested && "to be tried again",
+      one.redrive_requested && "retry requested",
       one.discarded && `discarded: ${one.discarded.reason}`,
     ),
     one.event && el("details", {}, el("summary", {}, "Event"), code(JSON.stringify(one.event, null, 2))),

@@ -200,7 +200,7 @@ function player(project, session, items, route) {
         cursor = page.next;
       }
       const those = session ? "first" : "newest";
-      loading.textContent = cursor ? `There are more: the ${those} ${number(moments.events.length)} are here.` : "";
+      loading.textContent = cursor ? `Showing the ${those} ${number(moments.events.length)} events.` : "";
     } catch (error) {
       fill(
         loading,
@@ -320,7 +320,7 @@ function answers(project, query, moment) {
   let asked = "";
 
   async function ask() {
-    const [words, at] = [input.value.trim(), moment()?.at];
+    const [words, at] = [input.value.trim(), moment()?.recorded];
     const now = `${words}@${at}`;
     if (now === asked) return;
     asked = now;

@@ -4,23 +4,35 @@ import { el } from "./dom.js";
 import { number, percent } from "./text.js";
 
 const PARTS = {
-  words: ["words", "it has words of the question, and rare ones count more"],
-  meaning: ["meaning", "it means something similar"],
+  words: ["words", "contains words of the question; rare words count more"],
+  meaning: ["meaning", "similar in meaning"],
   neighbors: ["neighbors", "the turns just before and after also match"],
-  session: ["session", "other parts of its session match, and where in the session it is"],
-  author: ["author", "the question names who said it, or is about its author"],
-  kind: ["kind", "a statement, a question, a prompt, or the output of a tool"],
-  time: ["time", "the question asks for a time or a number, and it has one"],
-  newness: ["newness", "how new it is among what matches"],
+  session: ["session", "other parts of its session match; also its place in the session"],
+  author: ["author", "the question names its author, or is about them"],
+  kind: ["kind", "a statement, a question, a prompt, or tool output"],
+  time: ["time", "the question asks for a time or a number, and it contains one"],
+  newness: ["newness", "how new it is compared with the other matches"],
   length: ["length", "how long it is"],
 };
 const WEIGHTS = {
   relevance: ["relevance", "the combined score, normalized to 0–100% across all candidates"],
-  tool: ["output of tools", "what a tool printed weighs less than what somebody said"],
-  echo: ["asks the same", "a question is no answer to itself"],
+  tool: ["tool output", "tool output weighs less than what a person or an agent wrote"],
+  echo: ["repeats the question", "a question does not answer itself"],
   confidence: ["confidence", "the remaining confidence of a lesson; half of the score depends on it"],
-  recency: ["recency", "mixed in because a half-life was asked for"],
+  recency: ["recency", "included because the request has a half-life"],
 };
+
+/** What the words of confidence and the colors of the bars mean; only colors that the results have. */
+export const legend = (results) =>
+  el(
+    "p",
+    { class: "legend" },
+    results.some((one) => one.certainty) && el("span", {}, "Confidence: sure from 70%, likely from 40%, otherwise unsure."),
+    el("span", {}, "Score:"),
+    Object.entries(PARTS)
+      .filter(([name]) => results.some(({ explain }) => explain[name] > 0.005))
+      .map(([name, [title, words]]) => el("span", { title: words }, el("span", { class: `swatch ${name}` }), ` ${title}`)),
+  );
 
 /** A bar as long as the score, the legend of its parts, and what they were multiplied by. */
 export function scoreBar(result) {
@@ -64,9 +76,9 @@ export function scoreTable({ explain, score, kind }) {
           "×",
           "importance",
           percent(1 + 0.02 * (explain.importance - 5)),
-          "2 % for each step of importance above or below 5",
+          "2% for each step of importance above or below 5",
         ),
-      kind === "summary" && row("×", "summary", "50 %", "who said it comes before a summary of it"),
+      kind === "summary" && row("×", "summary", "50%", "original turns rank before summaries"),
     ),
     el(
       "tbody",
@@ -90,7 +102,7 @@ const signed = (value) => `${value < 0 ? "−" : "+"}${number(Math.abs(value))}`
 function evidence({ cosine, static: quick }) {
   return [
     ["meaning", cosine, "cosine with the question, by the embedding model"],
-    ["meaning, static", quick, "the same by static vectors, there as soon as it is written"],
+    ["meaning, static", quick, "the same by static vectors, available as soon as it is written"],
   ]
     .filter(([, value]) => value !== undefined)
     .map(([title, value, words]) => [title, value.toFixed(2), words]);

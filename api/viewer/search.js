@@ -3,9 +3,9 @@
 import { lastWrite, post } from "./api.js";
 import { documentLine } from "./documents.js";
 import { el } from "./dom.js";
-import { empty, facts, failure, field, tag, time } from "./parts.js";
+import { empty, facts, failure, field, marked, tag, time } from "./parts.js";
 import { change, href } from "./route.js";
-import { scoreBar, scoreTable } from "./score.js";
+import { legend, scoreBar, scoreTable } from "./score.js";
 import { count, headed, inWords, percent, projectName, shortened, when } from "./text.js";
 
 export const title = "Search";
@@ -108,7 +108,7 @@ function sureness(route) {
 }
 
 const leastOf = (value) => (Number(value) < 0 ? "" : String(Number(value) / 100));
-const sureWords = (least) => (least === "" ? "as agents get it" : least === "0" ? "show all" : percent(Number(least)));
+const sureWords = (least) => (least === "" ? "the server's default" : least === "0" ? "show all" : percent(Number(least)));
 
 function submit(event) {
   event.preventDefault();
@@ -149,10 +149,10 @@ async function results(query, route) {
       ? el(
           "ol",
           { class: "results" },
-          answer.results.map((one) => el("li", {}, card(one))),
+          answer.results.map((one) => el("li", {}, card(one, route))),
         )
       : nothing(all, route),
-    leftOut(left, least, answer.results.length),
+    leftOut(left, least, answer.results.length, route),
   );
 }
 
@@ -169,6 +169,7 @@ function notes(answer) {
     ),
     lag > 0 &&
       el("p", { class: "warning" }, `${count(lag, "event")} are not applied yet, so something new may be missing.`),
+    answer.results.length > 0 && legend(answer.results),
     answer.degraded.map((reason) => el("p", { class: "warning" }, reason)),
   );
 }
@@ -184,14 +185,14 @@ function nothing(all, route) {
     );
   return empty(
     "No confident results",
-    all.certainty ? `An answer is recorded: ${inWords(all)}. Agents get no result rather than a wrong one.` : "",
+    all.certainty ? `An answer is recorded: ${inWords(all)}. Agents get no results below the minimum confidence.` : "",
     el("p", { class: "quote" }, shortened(nearest.snippet)),
   );
 }
 
-function leftOut(left, least, shown) {
+function leftOut(left, least, shown, route) {
   if (!left.length) return null;
-  const limit = shown ? "far less likely than the first one" : "the answer is below the server's minimum confidence";
+  const limit = shown ? "far less likely than the first result" : "the answer is below the server's minimum confidence";
   const why = least ? `below ${percent(Number(least))} confidence` : limit;
   return el(
     "details",
@@ -200,18 +201,19 @@ function leftOut(left, least, shown) {
     el(
       "ol",
       { class: "results" },
-      left.map((one) => el("li", {}, card(one))),
+      left.map((one) => el("li", {}, card(one, route))),
     ),
   );
 }
 
-function card(result) {
+function card(result, { params }) {
+  const query = params.get("q") ?? "";
   const [heading, text] = headed(result.title, result.snippet);
   return el(
     "article",
     { class: "card result" },
-    el("div", { class: "head" }, tag(result.kind, result.kind), el("h2", {}, linked(result, heading)), sure(result)),
-    text && el("p", { class: "snippet" }, text),
+    el("div", { class: "head" }, tag(result.kind, result.kind), el("h2", {}, linked(result, marked(heading, query))), sure(result)),
+    text && el("p", { class: "snippet" }, marked(text, query)),
     facts(
       result.agent_id,
       time(result.occurred_at),
@@ -224,14 +226,14 @@ function card(result) {
         el("span", { title: `last on ${when(one.at)}` }, `${one.file} changed ${count(one.times, "time")} since`),
       ),
       result.superseded_by && el("span", { title: result.superseded_by }, "probably replaced by a newer result above"),
-      result.confirmed && `proved right ${count(result.confirmed, "time")}`,
-      result.derived_from && `made of ${count(result.derived_from.length, "document")}`,
+      result.confirmed && `confirmed ${count(result.confirmed, "time")}`,
+      result.derived_from && `derived from ${count(result.derived_from.length, "document")}`,
     ),
     scoreBar(result),
     el("details", {}, el("summary", {}, "Score details"), scoreTable(result)),
     result.repeats && repeats(result.repeats),
     ![heading, text].includes(result.content.trim()) &&
-      el("details", {}, el("summary", {}, "Full text"), el("p", { class: "text" }, result.content)),
+      el("details", {}, el("summary", {}, "Full text"), el("p", { class: "text" }, marked(result.content, query))),
   );
 }
 
@@ -254,7 +256,7 @@ function linked(result, words) {
 
 function sure(result) {
   if (!result.certainty) return null;
-  return el("span", { class: `certainty ${result.certainty}`, title: "Whether this is an answer" }, inWords(result));
+  return el("span", { class: `certainty ${result.certainty}`, title: "How likely this is an answer" }, inWords(result));
 }
 
 /** The documents that say the same, fetched when somebody wants to see them. */

@@ -83,7 +83,7 @@ function row(one) {
       time(one.updated_at),
       projectName(one.project),
       count(one.observation_count, "turn"),
-      one.summarised > 0 && "summarised",
+      one.summarised > 0 && "summarized",
       one.id,
     ),
   );
@@ -164,13 +164,13 @@ function told(summary) {
     facts(
       `of ${count(summary.observation_count, "turn")}`,
       time(summary.recorded_at),
-      summary.model ? `written by ${summary.model}` : "by rule, in the words of the session",
+      summary.model ? `written by ${summary.model}` : "by rule, in the session's own words",
     ),
   );
 }
 
 async function forgotten(known) {
-  const words = `All ${count(known.observation_count, "turn")} of it are deleted from every store, with its summary and everything derived from them. This cannot be undone.`;
+  const words = `Its ${count(known.observation_count, "turn")} are deleted from every store, with its summary and everything derived from them. This cannot be undone.`;
   if (await confirmed("Delete this session?", words, "Delete")) await forgetSession(known);
   return "";
 }

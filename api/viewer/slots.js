@@ -18,7 +18,7 @@ export async function show(route) {
     el(
       "p",
       { class: "quiet" },
-      "A pinned slot is in the context of every agent of the project; a global one, of every project.",
+      "A pinned slot is part of every agent's context in its project; a global slot, in all projects.",
     ),
     el(
       "div",
@@ -80,7 +80,7 @@ async function removed(one, scope) {
   if (
     !(await confirmed(
       `Remove ${one.label}?`,
-      "A default slot becomes empty. Its text stays in the log until the project is forgotten.",
+      "A default slot becomes empty. Its text stays in the log until the project is deleted.",
       "Remove",
     ))
   )
@@ -95,10 +95,10 @@ function creation(project) {
     field(
       "Label",
       el("input", { name: "label", required: true, pattern: "[a-z][a-z0-9_]{0,63}" }),
-      "a small letter, then small letters, digits, _",
+      "a lowercase letter, then lowercase letters, digits or _",
     ),
     field("Text", el("textarea", { name: "content", rows: 3, required: true })),
-    el("label", { class: "check" }, el("input", { type: "checkbox", name: "global" }), "of all projects"),
+    el("label", { class: "check" }, el("input", { type: "checkbox", name: "global" }), "for all projects"),
   ];
   return form(fields, "Create", async ({ label, content, global }) => {
     await write("POST", "/v1/slots", {
@@ -106,7 +106,7 @@ function creation(project) {
     });
     again();
     return "Created.";
-  });
+  }, { creates: true });
 }
 
 export const follows = (event, route) =>

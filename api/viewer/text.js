@@ -12,6 +12,10 @@ const UNITS = [
 const AGO = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+const HOUR = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
+const DAY = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long", year: "numeric" });
+const WORD = /[\p{L}\p{N}_]+/gu;
+const COMMON = new Set("the and for was were are that this with how what why when who which did does not can our you".split(" "));
 const DATE = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
@@ -29,11 +33,20 @@ export function clock(iso) {
   return at.toDateString() === today.toDateString() ? CLOCK.format(at) : `${DATE.format(at)}, ${CLOCK.format(at)}`;
 }
 
+export const day = (iso) => DAY.format(new Date(iso));
+
+/** From one time of day to another; the date where the first is another day's. */
+export function hours(from, until) {
+  const [begin, end] = [new Date(from), new Date(until)];
+  if (HOUR.format(begin) === HOUR.format(end) && begin.toDateString() === end.toDateString()) return HOUR.format(end);
+  return `${begin.toDateString() === end.toDateString() ? "" : `${DATE.format(begin)}, `}${HOUR.format(begin)} to ${HOUR.format(end)}`;
+}
+
 export const when = (iso) => TIME.format(new Date(iso));
 export const number = (value) => NUMBER.format(value);
-export const percent = (share) => `${Math.round(share * 100)} %`;
-/** A confidence by its word and its number, which is never rounded up to 100 %. */
-export const inWords = ({ certainty, confidence }) => `${certainty}, ${percent(Math.min(0.99, confidence))} confidence`;
+export const percent = (share) => `${Math.round(share * 100)}%`;
+/** A confidence by its word and its number, which is never rounded up to 100%. */
+export const inWords = ({ certainty, confidence }) => `${certainty} (${percent(Math.min(0.99, confidence))})`;
 
 /** "1 memory", "3 memories". */
 export function count(amount, one, many = `${one}s`) {
@@ -58,6 +71,30 @@ export function shortened(text, limit = 160) {
   const line = (text ?? "").trim().replace(/\s+/g, " ");
   return line.length > limit ? `${line.slice(0, limit - 1).trimEnd()}…` : line;
 }
+
+/** A path or a name as one line whose beginning is left out where it is too long: the end tells files apart. */
+export function shortenedInFront(text, limit) {
+  if (text.length <= limit) return text;
+  const end = text.slice(1 - limit);
+  return `…${end.slice(Math.max(0, end.slice(0, -8).indexOf("/")))}`;
+}
+
+/** A text in pieces, `[whether it is a word of the query, text]`; forms of a word with the same beginning count. */
+export function matches(text, query) {
+  const words = (query.toLowerCase().match(WORD) ?? []).filter((word) => word.length > 2 && !COMMON.has(word));
+  const alike = (a, b) => a === b || (Math.min(a.length, b.length) > 3 && stem(a) === stem(b));
+  const pieces = [];
+  let end = 0;
+  for (const { 0: word, index } of text.matchAll(WORD)) {
+    if (!words.some((asked) => alike(asked, word.toLowerCase()))) continue;
+    if (index > end) pieces.push([false, text.slice(end, index)]);
+    pieces.push([true, word]);
+    end = index + word.length;
+  }
+  return [...pieces, ...(end < text.length ? [[false, text.slice(end)]] : [])];
+}
+
+const stem = (word) => word.replace(/(?:ies|ing|ed|es|s|e|y)$/, "");
 
 /** A heading, and what there is to say beneath it: nothing where the title only is the text's beginning. */
 export function headed(title, text, limit = 240) {

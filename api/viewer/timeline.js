@@ -3,17 +3,17 @@
 import { read } from "./api.js";
 import { el } from "./dom.js";
 import { byAgent, chooseProject, empty, filters, pages, typed } from "./parts.js";
+import { day } from "./text.js";
 import { turn } from "./turn.js";
 
 export const title = "Timeline";
 const LIMIT = 100;
-const DAY = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long", year: "numeric" });
 
 export async function show(route) {
   if (route.project === null) return chooseProject("Observations");
   const { params } = route;
   const [until, by] = ["until", "by"].map((name) => params.get(name) ?? "");
-  let day = "";
+  let shownDay = "";
   const rows = await pages(
     (cursor) =>
       read("/v1/timeline", {
@@ -23,9 +23,9 @@ export async function show(route) {
         cursor,
       }),
     (one) => {
-      const its = DAY.format(new Date(one.occurred_at));
-      const heading = its !== day && el("h2", { class: "day" }, its);
-      day = its;
+      const its = day(one.occurred_at);
+      const heading = its !== shownDay && el("h2", { class: "day" }, its);
+      shownDay = its;
       return [heading, turn(one, false, one.agent_id && el("span", { class: "quiet" }, one.agent_id))];
     },
     empty(

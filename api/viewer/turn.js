@@ -35,7 +35,7 @@ export function turn(one, opened = false, ...more) {
 async function say(one, body) {
   try {
     const all = one.full ? await one.full() : one;
-    fill(body, all ? text(all) : empty("It was deleted in the meantime"));
+    fill(body, all ? text(all) : empty("Deleted since this page was loaded"));
   } catch (error) {
     fill(body, failure(error));
   }

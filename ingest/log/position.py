@@ -68,9 +68,7 @@ class Token(dict[int, Position]):
                     raise ValueError(partition)
                 token.include(int(partition), Position.parse(position))
         except ValueError:
-            raise CommandRejected(
-                f"{text[:80]!r} is not a position; pass on the one that a write answered", "after"
-            ) from None
+            raise CommandRejected(f"{text[:80]!r} is not a position; use one that a write returned", "after") from None
         return token
 
     @classmethod

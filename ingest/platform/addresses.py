@@ -1,8 +1,8 @@
 """Addresses in settings and arguments: of web servers and of Redis; the proxy and the key to use for a server.
 
-The key that a user's commands, hooks and MCP bridges send is MNEMOLOG_SECRET, or the one stored for the server: a file
-below XDG_CONFIG_HOME that only its owner can read, one for each address, so that no key goes to another server than the
-one it was stored for. `api/agents/recording.py` finds it by the same rule.
+The key that a user's commands, hooks and MCP bridges send is MNEMOLOG_KEY, or MNEMOLOG_SECRET, or the one stored for
+the server: a file below XDG_CONFIG_HOME that only its owner can read, one for each address, so that no key goes to
+another server than the one it was stored for. `api/agents/recording.py` finds it by the same rule.
 """
 
 import logging
@@ -131,12 +131,14 @@ def proxy_options(url: str) -> dict[str, Any]:
 
 
 _PORTS = {"http": 80, "https": 443}
+KEY_VARIABLES = ("MNEMOLOG_KEY", "MNEMOLOG_SECRET")
+"""What clients send as their key, the first that is set; the second is also the server's own secret."""
 
 
 def client_key(url: str, environ: Mapping[str, str]) -> str | None:
     """The key to send to the server at a URL, if any. Raises InvalidSetting for a key file that others can read."""
-    if secret := environ.get("MNEMOLOG_SECRET"):
-        return secret
+    if key := next(filter(None, map(environ.get, KEY_VARIABLES)), None):
+        return key
     if (secret := environ.get("AGENTMEMORY_SECRET")) and is_loopback(urlsplit(url).hostname or ""):
         return secret  # what a server on this machine was started with; elsewhere it may be another system's
     if (path := key_file(url, environ)) is None:

@@ -55,6 +55,11 @@ def mib(size: int) -> str:
     return f"{size / 2**20:,.0f} MiB"
 
 
+EMBEDDERS = (
+    "default", "multilingual", "none", "onnx:DIRECTORY", "sentence-transformers:NAME", "openai:URL|MODEL|DIMENSIONS",
+)  # fmt: skip
+_EMBEDDER = re.compile(r"default(:late)?|multilingual|none|(onnx|sentence-transformers):.+|openai:[^|]+\|.+\|\d+")
+
 DROP_INS = ("agentd", "agent-memory", "memex")
 """The systems whose clients call ports of their own."""
 
@@ -91,9 +96,7 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_DEDUP_WINDOW": "seconds for which a partition remembers event ids; default 3600",
     "MNEMOLOG_DEDUP_IDS": "event ids a partition remembers at most; default 250000",
     "MNEMOLOG_DURABILITY": "durability of a write that names none: memory, fsync, replicated; default: no guarantee",
-    "MNEMOLOG_EMBEDDER": (
-        "default, multilingual, none, onnx:DIRECTORY, sentence-transformers:NAME or openai:URL|MODEL|DIMENSIONS"
-    ),
+    "MNEMOLOG_EMBEDDER": f"{', '.join(EMBEDDERS[:-1])} or {EMBEDDERS[-1]}",
     "MNEMOLOG_EMBEDDERS": "embedders that a rebuild may change to besides MNEMOLOG_EMBEDDER, by comma; default none",
     "MNEMOLOG_LATE_INTERACTION": "on: rank by vectors of tokens, too, of the default embedder; default off",
     "MNEMOLOG_EMBEDDING_QUEUE": "texts that wait for a vector at most, further ones are queued later; default 20000",
@@ -149,13 +152,14 @@ VARIABLES: dict[str, str] = {
 }
 """Every variable with its meaning; the documentation and compose.yaml are checked against it."""
 
-HOOK_VARIABLES: dict[str, str] = {
+CLIENT_VARIABLES: dict[str, str] = {
+    "MNEMOLOG_KEY": "key that commands, hooks, bridges and clients send; default MNEMOLOG_SECRET, else the stored key",
     "MNEMOLOG_PROJECT": "project of what the hooks send; default OWNER/NAME of the git remote, else of the folder",
     "MNEMOLOG_HOOK_CONTEXT": "0: the hooks tell an agent nothing when a session starts",
     "MNEMOLOG_HOOK_LESSONS": "0: the hooks tell an agent no lessons before a tool is used",
     "MNEMOLOG_HOOK_PROMPTS": "1: the hooks tell an agent what memory has about a prompt; 0: not, whatever is installed",
 }
-"""Read only by `api/agents/recording.py`. Servers and commands ignore them."""
+"""Read by clients: the first by all of them, the others by `api/agents/recording.py`. Servers ignore them."""
 
 
 _Parse = Callable[[str], object]
@@ -253,6 +257,20 @@ def _url(*, secure: bool = True, query: bool = False) -> _Parse:
     return parse
 
 
+def _embedder(raw: str) -> str:
+    if not _EMBEDDER.fullmatch(raw):
+        value, separator, _ = raw.partition(":")  # the rest may have a password
+        near = "".join(f"; did you mean {name}?" for name in get_close_matches(value, EMBEDDERS, n=1) if not separator)
+        raise InvalidSetting(f"={value}{separator and ':…'} is not one of {', '.join(EMBEDDERS)}{near}")
+    if wrong := raw.startswith("openai:") and fault_of_url(raw[7:].partition("|")[0], secure=False):
+        raise InvalidSetting(f": the URL {wrong}; a key belongs in MNEMOLOG_EMBEDDER_KEY")
+    return raw
+
+
+def _embedders(raw: str) -> tuple[str, ...]:
+    return tuple(map(_embedder, _names(raw)))
+
+
 def _scopes(raw: str) -> tuple[str, ...]:
     if not roles_by_scope(_names(raw)):
         raise InvalidSetting(" names no scope")
@@ -295,8 +313,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     dedup_window: Annotated[int, "MNEMOLOG_DEDUP_WINDOW", _whole(1, 31_536_000)] = 3600
     dedup_ids: Annotated[int, "MNEMOLOG_DEDUP_IDS", _whole(100, 100_000_000)] = 250_000
     durability: Annotated[Durability | None, "MNEMOLOG_DURABILITY", _durability] = None
-    embedder: Annotated[str, "MNEMOLOG_EMBEDDER"] = "default"
-    embedders: Annotated[tuple[str, ...], "MNEMOLOG_EMBEDDERS", _names] = ()
+    embedder: Annotated[str, "MNEMOLOG_EMBEDDER", _embedder] = "default"
+    embedders: Annotated[tuple[str, ...], "MNEMOLOG_EMBEDDERS", _embedders] = ()
     late_interaction: Annotated[bool, "MNEMOLOG_LATE_INTERACTION", _on_off] = False
     embedding_queue: Annotated[int, "MNEMOLOG_EMBEDDING_QUEUE", _whole(1, 10_000_000)] = 20_000
     embedding_cache_days: Annotated[float, "MNEMOLOG_EMBEDDING_CACHE_DAYS", _days] = 30.0
@@ -401,7 +419,7 @@ _FIELDS: dict[str, tuple[str, _Parse]] = {
 def from_environment(environ: Mapping[str, str]) -> Settings:
     """Read the settings; raises InvalidSetting naming the variable for a bad value or an unknown MNEMOLOG_ name."""
     for name in environ:
-        if name.startswith("MNEMOLOG_") and name not in VARIABLES and name not in HOOK_VARIABLES:
+        if name.startswith("MNEMOLOG_") and name not in VARIABLES and name not in CLIENT_VARIABLES:
             near = get_close_matches(name, VARIABLES, n=1)
             advice = f"did you mean {near[0]}?" if near else f"there are: {', '.join(VARIABLES)}"
             raise InvalidSetting(f"{name} is not a setting; {advice}")

@@ -412,4 +412,4 @@ def _decode_cursor(cursor: str | None) -> tuple[str, frozenset[int]]:
         unread, member = text[1:].split("\0", 1) if text.startswith("\0") else ("", text)
         return member, frozenset(map(int, filter(None, unread.split(","))))
     except ValueError:
-        raise CommandRejected("not a cursor; pass on the `next` of the page before", "cursor") from None
+        raise CommandRejected("not a cursor; use the `next` of the previous page", "cursor") from None

@@ -313,7 +313,7 @@ class Audit:
         try:
             at = self._log.history.check_cursor(Token.parse(cursor)) if cursor else await self._heads()
         except CommandRejected:
-            raise CommandRejected("not a cursor; pass on the `next` of the page before", "cursor") from None
+            raise CommandRejected("not a cursor; use the `next` of the previous page", "cursor") from None
         backwards = _Backwards(self._log, at)
         results: list[AuditEntry] = []
         for _ in range(MAX_SCANNED):

@@ -209,7 +209,7 @@ async def test_five_megabytes_of_tool_input_arrive_cut(server: Server, agent: Ag
 
 async def test_without_the_secret_hooks_spool_and_the_server_fetches_it(server: Server, agent: Agent):
     """401 is no word about the event. Files are fetched by the server itself, which asks nobody for a secret."""
-    stranger = agent._replace(environ={**agent.environ, "MNEMOLOG_SECRET": "another"})
+    stranger = agent._replace(environ={**agent.environ, "MNEMOLOG_KEY": "another"})
     await asyncio.to_thread(stranger.hook, "UserPromptSubmit", prompt="hello")
     async with server.client() as client:
         await wait_for_count(client, agent, 1)

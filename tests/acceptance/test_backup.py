@@ -245,7 +245,7 @@ def test_a_log_is_put_back_to_a_moment_and_its_replay_proves_it(place: DocumentL
 
 def test_what_is_no_place_is_refused(place: DocumentLocation):
     done = place.run("backups", MNEMOLOG_BACKUP="")
-    assert (done.returncode, "name the backup location with an option" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "name the backup location with --from or --to" in done.stderr) == (2, True), done.stderr
 
 
 def test_a_server_that_does_not_answer_is_told(place: DocumentLocation):

@@ -94,7 +94,7 @@ async def test_a_memory_says_until_when_it_is_valid(cli: Cli):
     assert "No results" in cli(*asked, "--as-of", "2190-03-02", code=1)
     assert "not a valid time" in cli(*asked, "--as-of", "then", code=2)
     ended = cli.json("memories", "revise", kept["id"], "--valid-until", "2020-01-01", "-a", "ada")
-    assert "No results" in cli(*asked, "--after", ended["position"], code=1)
+    assert "no searchable documents" in cli(*asked, "--after", ended["position"], code=1)
 
 
 async def test_a_session_is_shown_with_its_turns_and_an_observation_with_its_input_and_output(cli: Cli):

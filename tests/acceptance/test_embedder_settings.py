@@ -247,7 +247,7 @@ async def _gets_vectors_though_the_worker_is_killed(server: Server) -> None:
         await wait_until(by_meaning)
         assert server.supervisor.settings.embedder == "none"
         code, shown = await mnemolog(server, "rebuild", "--embedder", "default")
-        assert (code, shown["error"]["code"]) == (1, "invalid")
+        assert (code, shown["error"]["code"]) == (2, "invalid")
 
 
 async def _what_is_written_later_and_what_starts_later_has_the_new_embedder(server: Server) -> None:

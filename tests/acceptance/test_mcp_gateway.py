@@ -409,7 +409,7 @@ def answering(status: int) -> Generator[str, None, None]:
 
 
 @pytest.mark.parametrize(
-    ("status", "advice"), [(401, "MNEMOLOG_SECRET"), (403, "lacks the scope"), (404, "MNEMOLOG_URL"), (500, "HTTP 500")]
+    ("status", "advice"), [(401, "MNEMOLOG_KEY"), (403, "lacks the scope"), (404, "MNEMOLOG_URL"), (500, "HTTP 500")]
 )
 async def test_the_bridge_explains_a_refusal(status: int, advice: str):
     with answering(status) as url:

@@ -467,11 +467,11 @@ async def _is_told_with_the_first_key(user: User, settings: Path) -> None:
 async def _is_told_by_commands_and_by_hooks_once_and_loses_nothing(user: User) -> None:
     asked = await user.mnemolog("recall", "when does the till open?")
     assert asked.returncode == 1
-    for told in ("requires a key", "MNEMOLOG_SECRET", "mnemolog keys store"):
+    for told in ("requires a key", "MNEMOLOG_KEY", "mnemolog keys store"):
         assert told in asked.stderr
     told = await _first_word(user, "s1", "UserPromptSubmit", prompt=PROMPT)
     assert told.keys() == {"systemMessage"}
-    for word in ("requires a key", "mnemolog keys store", "MNEMOLOG_SECRET", str(user.home / "spool")):
+    for word in ("requires a key", "mnemolog keys store", "MNEMOLOG_KEY", str(user.home / "spool")):
         assert word in told["systemMessage"]
     assert [await user.hook("s1", "UserPromptSubmit", prompt=PROMPT) for _ in range(3)] == ["", "", ""]
     told = await _first_word(user, "s2", "SessionStart", source="startup")

@@ -23,6 +23,7 @@ SHOP = PROJECTS[0].name
 AXE = ROOT / "tests/node/node_modules/axe-core/axe.min.js"
 SCREENSHOTS = ROOT / "build/screenshots"
 ADDRESSES = {
+    "diary": "/diary",
     "search": f"/search?project={SHOP}&q=why+does+the+ledger+round+differently",
     "memories": f"/memories?project={SHOP}",
     "memory": "/memories/{memory}",
@@ -256,13 +257,18 @@ MOMENTS = """(async () => {
   told.push(moments.place);
   const versions = [made(10, { superseded_at: new Date(20).toISOString() }), made(20), made(30)];
   told.push([9, 10, 19, 20, 30].map((at) => knownAt(versions, at).length));
+  const imported = new Moments();  // in another order than they happened
+  imported.add([[90, 2], [80, 3]].map(([at, before]) => made(at, { occurred_at: new Date(before).toISOString() })));
+  told.push(imported.events.map((one) => [one.at, one.recorded]));
   return told;
 })()"""
 
 
 async def test_a_replay_stays_where_it_is_while_earlier_events_are_loaded(fleet: Shown, page: Page):
     await shown_tab(page, fleet, "/search")
-    assert await page.value(MOMENTS) == [4, "e60", "e50", ["e50", "e40"], 0, [0, 1, 1, 1, 2]]
+    assert await page.value(MOMENTS) == [
+        4, "e60", "e50", ["e50", "e40"], 0, [0, 1, 1, 1, 2], [[2, 90], [3, 80]],
+    ]  # fmt: skip
 
 
 async def test_dead_letters_are_tried_again_and_discarded(settled: Shown, page: Page):

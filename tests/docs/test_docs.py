@@ -26,7 +26,7 @@ from api.native.common import Bounds
 from ingest import errors
 from ingest.commands.command import Command
 from ingest.events.registry import EVENT_TYPES
-from ingest.platform.settings import HOOK_VARIABLES, VARIABLES, Settings
+from ingest.platform.settings import CLIENT_VARIABLES, VARIABLES, Settings
 from mcp_gateway.tools.tool import Tool
 from projections.health.watch import unavailable
 
@@ -158,12 +158,12 @@ def test_every_setting_is_in_the_settings_page_and_every_setting_there_exists():
         r"^\| `([^`]+)` \| (.+) \|$", section(page("operations/settings.md"), "## Settings"), re.MULTILINE
     )
     assert sorted(documented) == sorted((name, text.replace("|", "&#124;")) for name, text in VARIABLES.items())
-    assert first_cells(section(page("agents.md"), "## Variables"))[: len(HOOK_VARIABLES)] == list(HOOK_VARIABLES)
+    assert first_cells(section(page("agents.md"), "## Variables"))[: len(CLIENT_VARIABLES)] == list(CLIENT_VARIABLES)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_page_names_a_setting_that_does_not_exist(path: Path):
-    assert set(re.findall(r"MNEMOLOG_[A-Z]+(?:_[A-Z]+)*", path.read_text())) <= {*VARIABLES, *HOOK_VARIABLES}
+    assert set(re.findall(r"MNEMOLOG_[A-Z]+(?:_[A-Z]+)*", path.read_text())) <= {*VARIABLES, *CLIENT_VARIABLES}
 
 
 def test_every_event_type_and_version_is_in_the_events_page_and_every_one_there_exists():

@@ -113,7 +113,7 @@ class Mnemolog(Root[Blocking]):
         on_degraded: OnDegraded | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """`url` and `secret` default to MNEMOLOG_URL and MNEMOLOG_SECRET; `agent` is the name for reads and writes.
+        """`url` and `secret` default to MNEMOLOG_URL and MNEMOLOG_KEY (or MNEMOLOG_SECRET); `agent` reads and writes.
 
         `position` is another client's: reads wait for its writes. `timeout_s` is per attempt. `on_degraded` is called
         before an incomplete read returns, with the request (`GET /v1/sessions`) and what was left out because a node
@@ -198,7 +198,7 @@ def _url(url: str | None) -> str:
 
 def _headers(secret: str | None, agent: str) -> dict[bytes, bytes]:
     """As bytes: httpx would encode text in ASCII alone, and the server reads UTF-8."""
-    key = os.environ.get("MNEMOLOG_SECRET") if secret is None else secret
+    key = (os.environ.get("MNEMOLOG_KEY") or os.environ.get("MNEMOLOG_SECRET")) if secret is None else secret
     return {
         **({b"Authorization": f"Bearer {key}".encode("ascii")} if key else {}),
         **({b"X-Agent-Id": agent.encode()} if agent else {}),

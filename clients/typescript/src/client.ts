@@ -16,7 +16,7 @@ const TIMEOUT_S = 30;
 export interface MnemologOptions {
   /** MNEMOLOG_URL, else http://127.0.0.1:3111, unless given. */
   readonly url?: string | undefined;
-  /** MNEMOLOG_SECRET unless given; an empty string is no key. */
+  /** MNEMOLOG_KEY, else MNEMOLOG_SECRET, unless given; an empty string is no key. */
   readonly secret?: string | undefined;
   /** Who reads and writes. */
   readonly agent?: string | undefined;
@@ -41,7 +41,7 @@ export class Mnemolog extends Root {
     const position = new Position(options.position);
     const transport = new Transport({
       url: address(options.url),
-      headers: headers(options.secret ?? variable("MNEMOLOG_SECRET"), agent),
+      headers: headers(options.secret ?? (variable("MNEMOLOG_KEY") || variable("MNEMOLOG_SECRET")), agent),
       position,
       retry: new Retry(options.retry),
       timeoutS,

@@ -348,7 +348,7 @@ test("address and secret come from the environment", async (context) => {
   context.after(() => {
     process.env = before;
   });
-  Object.assign(process.env, { MNEMOLOG_URL: stub.url, MNEMOLOG_SECRET: "of-the-environment" });
+  Object.assign(process.env, { MNEMOLOG_URL: stub.url, MNEMOLOG_SECRET: "old", MNEMOLOG_KEY: "of-the-environment" });
   stub.otherwise = RECALLED;
   await new Mnemolog().recall("tea");
   await new Mnemolog({ secret: "" }).recall("tea");

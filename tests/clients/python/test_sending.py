@@ -320,9 +320,10 @@ def test_a_secret_that_no_header_can_hold_is_told_at_once(stub: Stub):
     assert stub.received == []
 
 
-def test_address_and_secret_come_from_the_environment(stub: Stub, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("name", ["MNEMOLOG_KEY", "MNEMOLOG_SECRET"])
+def test_address_and_key_come_from_the_environment(stub: Stub, monkeypatch: pytest.MonkeyPatch, name: str):
     monkeypatch.setenv("MNEMOLOG_URL", stub.url)
-    monkeypatch.setenv("MNEMOLOG_SECRET", "of-the-environment")
+    monkeypatch.setenv(name, "of-the-environment")
     stub.otherwise = RECALLED
     with Mnemolog() as client:
         client.recall("tea")

@@ -10,13 +10,13 @@ from api.cli import config as logs
 from api.cli.config import SECRETS, Line, followed, key_of, last_lines, log_files, settings_of, stamp
 from ingest.errors import InvalidSetting
 from ingest.platform.addresses import store_key
-from ingest.platform.settings import HOOK_VARIABLES, VARIABLES, Settings
+from ingest.platform.settings import CLIENT_VARIABLES, VARIABLES, Settings
 from ingest.secrets.redaction import HIDDEN
 
 
 def test_every_setting_is_there_with_its_meaning():
     rows = settings_of({"HOME": "/home/ada"})
-    assert list(rows) == [*VARIABLES, *HOOK_VARIABLES]
+    assert list(rows) == [*VARIABLES, *CLIENT_VARIABLES]
     assert {row["from"] for row in rows.values()} == {"default", "not set"}
     assert rows["MNEMOLOG_DATA_DIR"]["value"] == "/home/ada/.local/share/mnemolog"
     assert rows["MNEMOLOG_PORT"] == {"value": "3111", "from": "default", "meaning": VARIABLES["MNEMOLOG_PORT"]}
@@ -34,7 +34,7 @@ def test_secrets_are_masked_wherever_they_stand():
     environ = dict.fromkeys(SECRETS, "geheim") | {
         "REDIS_URL": "redis://me:geheim@127.0.0.1:6379/0",
         "MNEMOLOG_BACKUP": "s3://bucket/place?token=geheim",
-        "MNEMOLOG_EMBEDDER": "openai:https://geheim@host/v1|model|8",
+        "MNEMOLOG_LLM": "https://geheim@host/v1|model",
     }
     rows = settings_of(environ)
     assert not [name for name, row in rows.items() if "geheim" in row["value"]]
@@ -43,7 +43,9 @@ def test_secrets_are_masked_wherever_they_stand():
 
 
 def test_every_setting_that_is_a_secret_by_its_name_is_masked():
-    assert {name for name in VARIABLES if name.endswith(("_KEY", "_SECRET", "_TOKEN"))} == SECRETS
+    assert {
+        name for name in {**VARIABLES, **CLIENT_VARIABLES} if name.endswith(("_KEY", "_SECRET", "_TOKEN"))
+    } == SECRETS
     assert "secret" in Settings.__struct_fields__
 
 

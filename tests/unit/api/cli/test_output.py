@@ -120,16 +120,19 @@ def test_a_refusal_is_one_line_on_stderr_or_json_on_stdout(server: FakeServer):
     problem = {"code": "invalid", "detail": "an observation needs content or data", "field": "content"}
     server.answers["POST /v1/observations"] = (422, problem)
     told = run("observe", "")
-    assert (told.exit_code, told.stdout) == (1, "")
+    assert (told.exit_code, told.stdout) == (2, "")
     assert told.stderr == "error: an observation needs content or data (the text)\n"
     as_json = run("observe", "", "--json")
-    assert (as_json.exit_code, json.loads(as_json.stdout), as_json.stderr) == (1, {"error": fault}, "")
+    assert (as_json.exit_code, json.loads(as_json.stdout), as_json.stderr) == (2, {"error": fault}, "")
 
 
 def test_no_server_exits_3():
     result = run("recall", "x", "--url", "http://127.0.0.1:1")
     assert (result.exit_code, result.stdout) == (3, "")
-    assert result.stderr == "error: no server at http://127.0.0.1:1; start one with `mnemolog up`\n"
+    assert result.stderr == (
+        "error: no server at http://127.0.0.1:1; start one with `mnemolog up`, or name another one with --url or "
+        "MNEMOLOG_URL\n"
+    )
 
 
 def test_an_unknown_setting_exits_2(monkeypatch: pytest.MonkeyPatch):

@@ -129,6 +129,7 @@ def test_a_stored_key_is_sent_to_no_other_server(
 def test_a_key_in_the_environment_counts_before_the_stored_one(environ: dict[str, str]):
     store_key(KEY, URL, environ)
     assert both(URL, {**environ, "MNEMOLOG_SECRET": "s3cret"}) == {"s3cret"}
+    assert both(URL, {**environ, "MNEMOLOG_SECRET": "s3cret", "MNEMOLOG_KEY": "mnk_new"}) == {"mnk_new"}
 
 
 def test_another_key_takes_the_place_of_the_stored_one(environ: dict[str, str]):
