@@ -12,6 +12,10 @@ NPM := npm install --no-package-lock --no-audit --no-fund --ignore-scripts --log
 NODE := $(addsuffix /node_modules/.installed,tests/node clients/typescript)
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt
 
+# The frameworks that the Python client has modules for, in an environment of their own: they need other versions.
+FRAMEWORKS := build/frameworks
+FRAMEWORK_PINS := tests/clients/frameworks/constraints.txt
+
 # Tests run in so many processes side by side. What starts its servers once goes on with a run of neighbours (worksteal).
 LANES ?= 2
 PYTEST := $(BIN)/python -m pytest
@@ -48,7 +52,7 @@ contract-tests: $(DEV)
 acceptance-tests: $(DEV) $(NODE)
 	$(PYTEST) $(NOT_NIGHTLY) $(BY_SERVER) tests/fuzz tests/acceptance
 
-client-tests: $(DEV) $(NODE)
+client-tests: $(DEV) $(NODE) $(FRAMEWORKS)/.installed
 	$(PYTEST) $(NOT_NIGHTLY) --numprocesses $(LANES) --dist loadfile tests/clients
 
 serial-tests: $(DEV)
@@ -145,6 +149,13 @@ $(DEV): $(KERNEL) clients/python/pyproject.toml
 	$(PIP) torch
 	$(PIP) --editable '.[dev]' --editable clients/python
 	touch $@
+
+# Without a framework, its tests are skipped, and say so; the next run tries again.
+$(FRAMEWORKS)/.installed: clients/python/pyproject.toml $(FRAMEWORK_PINS)
+	@rm -rf $(FRAMEWORKS) && $(PYTHON) -m venv $(FRAMEWORKS) && \
+	$(FRAMEWORKS)/bin/python -m pip --quiet --disable-pip-version-check install --no-compile --constraint $(FRAMEWORK_PINS) \
+		pytest pytest-asyncio pytest-timeout --editable 'clients/python[frameworks]' && \
+	touch $@ || echo "not installed: $(FRAMEWORKS); tests that need it are skipped" >&2
 
 # Without npm, or its registry, the tests that need these packages are skipped, and say so; the next run tries again.
 %/node_modules/.installed: %/package.json

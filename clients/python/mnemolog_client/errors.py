@@ -23,6 +23,8 @@ import httpx
 import msgspec
 from msgspec import Struct
 
+from mnemolog_client.answers import BatchAccepted
+
 
 class MnemologError(Exception):
     """The base of all errors here. `code`, `field` and the message are the server's; `status` is that of HTTP, or 0."""
@@ -132,6 +134,12 @@ class SpoolInUse(EmitterError):
 
     def __init__(self, folder: str) -> None:
         super().__init__("spool_in_use", f"another emitter uses {folder}; each needs a folder of its own")
+
+
+def check_rejected(answer: BatchAccepted) -> None:
+    """Raises InvalidRequest for the first command of a batch that was rejected; the others are stored."""
+    for rejection in answer.rejected:
+        raise InvalidRequest(rejection.code, rejection.message, field=rejection.field)
 
 
 class _Problem(Struct, frozen=True):
