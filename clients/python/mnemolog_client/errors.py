@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from mnemolog_client.answers import BatchAccepted
+from mnemolog_client.wording import worded
 
 
 class MnemologError(Exception):
@@ -47,7 +48,7 @@ class MnemologError(Exception):
         """Log entries that are not projected yet, by partition, where reads are behind."""
 
     def __str__(self) -> str:
-        where = f" (field {self.field})" if self.field else ""
+        where = f" (field {self.field})" if self.field and self.field not in self.message else ""
         doubt = "; an attempt before, whose answer was lost, may have succeeded" if self.after_lost_attempt else ""
         return f"{self.code}: {self.message}{where}{doubt}"
 
@@ -169,12 +170,12 @@ def error_of(response: httpx.Response) -> MnemologError:
     try:
         problem = msgspec.json.decode(response.content, type=_Problem)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        detail = f"{response.url} answered {status} without an error of mnemolog's"
+        detail = f"{response.url} answered {status}, but not as mnemolog does"
         problem = _Problem("unreadable_answer", detail)
     kind = _BY_STATUS.get(status, InvalidRequest if 400 <= status < 500 else ServerFault)
     if problem.code == "projection_behind":
         kind = ProjectionBehind
-    error = kind(problem.code, problem.detail, field=problem.field, status=status)
+    error = kind(problem.code, worded(problem.detail, problem.field), field=problem.field, status=status)
     error.reason, error.lag = problem.reason, problem.lag
     error.retry_after_s = _seconds(response.headers.get("Retry-After"))
     return error

@@ -3,6 +3,9 @@
 Needs the package `pydantic-ai-slim`: `pip install 'mnemolog-client[pydantic-ai]'`.
 """
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.toolsets import FunctionToolset
 
@@ -28,10 +31,8 @@ class MemoryToolset(FunctionToolset[object]):
             query: A question or keywords.
             limit: The maximum number of results.
         """
-        try:
+        with _refusals_for_the_model():
             results = await self._client.search(query, project=self._project, user_id=self._user_id, limit=limit)
-        except InvalidRequest as error:
-            raise ToolFailed(str(error)) from error
         return "\n".join(map(_line, results)) or "Nothing is recorded about this."
 
     async def remember(self, content: str, tags: list[str] | None = None) -> str:
@@ -41,10 +42,8 @@ class MemoryToolset(FunctionToolset[object]):
             content: One fact in full sentences.
             tags: Keywords to filter by.
         """
-        try:
+        with _refusals_for_the_model():
             stored = await self._client.add(content, project=self._project, tags=tags, user_id=self._user_id)
-        except InvalidRequest as error:
-            raise ToolFailed(str(error)) from error
         return f"Remembered as {stored.id}."
 
     async def revise(self, id: str, content: str) -> str:
@@ -54,10 +53,8 @@ class MemoryToolset(FunctionToolset[object]):
             id: The id of the memory, as recall shows it.
             content: Its complete new text.
         """
-        try:
+        with _refusals_for_the_model():
             return f"Revised as {(await self._client.memories.revise(id, content=content)).id}."
-        except (Forbidden, InvalidRequest, NotFound) as error:
-            raise ToolFailed(str(error)) from error
 
     async def forget(self, id: str) -> str:
         """Delete a memory for good. Use this only if the user asks for it.
@@ -65,11 +62,17 @@ class MemoryToolset(FunctionToolset[object]):
         Args:
             id: The id of the memory, as recall shows it.
         """
-        try:
+        with _refusals_for_the_model():
             await self._client.memories.delete(id)
-        except (Forbidden, InvalidRequest, NotFound) as error:
-            raise ToolFailed(str(error)) from error
         return f"Deleted {id}."
+
+
+@contextmanager
+def _refusals_for_the_model() -> Generator[None]:
+    try:
+        yield
+    except (Forbidden, InvalidRequest, NotFound) as error:
+        raise ToolFailed(str(error)) from error
 
 
 def _line(result: RecallResult) -> str:
