@@ -15,6 +15,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constr
 # The frameworks that the Python client has modules for, in an environment of their own: they need other versions.
 FRAMEWORKS := build/frameworks
 FRAMEWORK_PINS := tests/clients/frameworks/constraints.txt
+FRAMEWORK_NODE := tests/clients/frameworks/node_modules/.installed
 
 # Tests run in so many processes side by side. What starts its servers once goes on with a run of neighbours (worksteal).
 LANES ?= 2
@@ -52,7 +53,7 @@ contract-tests: $(DEV)
 acceptance-tests: $(DEV) $(NODE)
 	$(PYTEST) $(NOT_NIGHTLY) $(BY_SERVER) tests/fuzz tests/acceptance
 
-client-tests: $(DEV) $(NODE) $(FRAMEWORKS)/.installed
+client-tests: $(DEV) $(NODE) $(FRAMEWORKS)/.installed $(FRAMEWORK_NODE)
 	$(PYTEST) $(NOT_NIGHTLY) --numprocesses $(LANES) --dist loadfile tests/clients
 
 serial-tests: $(DEV)
@@ -123,7 +124,7 @@ format: $(DEV)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) build *.egg-info $(NODE:/.installed=) clients/typescript/build clients/typescript/dist
+	rm -rf $(VENV) build *.egg-info $(patsubst %/.installed,%,$(NODE) $(FRAMEWORK_NODE)) clients/typescript/build clients/typescript/dist
 
 # What the running processes need. The package of the MiniLM weights asks for sentence-transformers, and so torch, which
 # reading the weights does not need: hence it alone is installed without what it asks for.

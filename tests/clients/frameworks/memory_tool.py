@@ -1,6 +1,7 @@
 """Anthropic's memory tool on mnemolog, beside the SDK's own tool on a folder. `test_frameworks.py` runs this file."""
 
 import asyncio
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -66,46 +67,7 @@ def doing(tool: Any) -> Do:
     return do
 
 
-COMMANDS: list[dict[str, Any]] = [
-    {"command": "view", "path": "/memories"},
-    {"command": "view", "path": NOTES},
-    {"command": "create", "path": NOTES, "file_text": "one\ntwo\nthree\nfour\nfive\nsix\n"},
-    {"command": "create", "path": NOTES, "file_text": "again"},
-    {"command": "view", "path": NOTES},
-    {"command": "view", "path": NOTES, "view_range": [2, 3]},
-    {"command": "view", "path": NOTES, "view_range": [5, -1]},
-    {"command": "str_replace", "path": NOTES, "old_str": "four", "new_str": "4\n4½"},
-    {"command": "str_replace", "path": NOTES, "old_str": "seven", "new_str": "7"},
-    {"command": "str_replace", "path": NOTES, "old_str": "e", "new_str": "E"},
-    {"command": "str_replace", "path": "/memories/none.md", "old_str": "a", "new_str": "b"},
-    {"command": "insert", "path": NOTES, "insert_line": 0, "insert_text": "zero\n"},
-    {"command": "insert", "path": NOTES, "insert_line": 8, "insert_text": "last"},
-    {"command": "insert", "path": NOTES, "insert_line": 99, "insert_text": "x"},
-    {"command": "view", "path": NOTES},
-    {"command": "create", "path": "/memories/empty.txt", "file_text": ""},
-    {"command": "view", "path": "/memories/empty.txt"},
-    {"command": "insert", "path": "/memories/empty.txt", "insert_line": 0, "insert_text": "no longer"},
-    {"command": "view", "path": "/memories/empty.txt"},
-    {"command": "create", "path": "/memories/people/bob.md", "file_text": "Drinks tea: 茶 🍵"},
-    {"command": "create", "path": "/memories/people/far/away/deep.md", "file_text": "deep"},
-    {"command": "create", "path": "/memories/.hidden", "file_text": "hidden"},
-    {"command": "create", "path": "/memories/people", "file_text": "a directory"},
-    {"command": "view", "path": "/memories"},
-    {"command": "view", "path": "/memories/people"},
-    {"command": "rename", "old_path": NOTES, "new_path": "/memories/people/bob.md"},
-    {"command": "rename", "old_path": "/memories/none.md", "new_path": "/memories/x.md"},
-    {"command": "rename", "old_path": NOTES, "new_path": "/memories/work/notes.md"},
-    {"command": "rename", "old_path": "/memories/people", "new_path": "/memories/team"},
-    {"command": "view", "path": "/memories"},
-    {"command": "view", "path": "/memories/team/far/away/deep.md"},
-    {"command": "delete", "path": "/memories/none.md"},
-    {"command": "delete", "path": "/memories/team"},
-    {"command": "delete", "path": "/memories"},
-    {"command": "rename", "old_path": "/memories", "new_path": "/memories/all"},
-    {"command": "view", "path": "/memories"},
-    {"command": "view", "path": "/memories/../etc/passwd"},
-    {"command": "view", "path": "/etc/passwd"},
-]
+COMMANDS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "commands.json").read_text())
 
 
 def test_commands_are_answered_as_the_sdk_answers_them_on_a_folder(do: Do, tmp_path: Path):
