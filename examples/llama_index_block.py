@@ -25,8 +25,8 @@ async def main() -> None:
         await client.observations.create("monday", "The staging database is reset every night.", project=project)
         block = MnemologBlock(client=client, project=project)
         memory = Memory.from_defaults(session_id="tuesday", memory_blocks=[block], token_limit=2_000)
-        engine = SimpleChatEngine.from_defaults(llm=MockLLM(), memory=memory)
-        answer: Any = await engine.achat("When is the staging database reset?")
+        engine: Any = SimpleChatEngine.from_defaults(llm=MockLLM(), memory=memory)
+        answer = await engine.achat("When is the staging database reset?")
         print(answer.response)
 
 

@@ -4,20 +4,23 @@ A file is a memory with the tag `file:` and its path. A change is a new version 
 A directory exists while a file is in it. An empty file is stored as one line break. Answers and errors have the texts
 of Anthropic's documentation.
 
-Each command is a generator: it yields calls and listings, and is sent their answers. `run` and `run_async` do so.
+Each command is a generator: it yields calls of a client's `memories`, and is sent their answers. `run` and `run_async`
+do so.
 """
 
 import re
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, NoReturn, TypeVar, cast
+from inspect import isawaitable
+from operator import methodcaller
+from typing import Any, TypeVar
 
 from mnemolog_client.answers import Accepted, Memory
-from mnemolog_client.calls import Awaiting, Blocking, Call, Listing
+from mnemolog_client.client import AsyncMnemolog, Mnemolog
 from mnemolog_client.fields import OfMemory
-from mnemolog_client.nouns import Memories, Root
 
 T = TypeVar("T")
-Steps = Generator[Any, Any, T]
+Steps = Generator[Callable[[Any], Any], Any, T]
+Files = dict[str, list[Memory]]
 OnDeleted = Callable[[str, Accepted], None]
 
 ROOT = "/memories"
@@ -34,39 +37,27 @@ class FileError(Exception):
     """A command cannot be carried out; the text is the answer for the model."""
 
 
-class _Described:
-    """Stands in for a transport: a call is its own answer."""
-
-    def send(self, call: Any, retry: Any = None) -> Any:
-        return call
-
-    def walk(self, listing: Any) -> Any:
-        return listing
-
-
-_MEMORIES = Memories[Any](cast(Any, _Described()))
-
-
-def run(client: Root[Blocking], steps: Steps[T]) -> T:
+def run(client: Mnemolog, steps: Steps[T]) -> T:
     """The answer to a command; raises FileError or MnemologError."""
     answer: Any = None
     while True:
         try:
-            step: Call[Any] | Listing[Any] = steps.send(answer)
+            call = steps.send(answer)
         except StopIteration as end:
             return end.value
-        answer = client.carry_out(step) if isinstance(step, Call) else list(client.walk(step))
+        answer = call(client.memories)
 
 
-async def run_async(client: Root[Awaiting], steps: Steps[T]) -> T:
+async def run_async(client: AsyncMnemolog, steps: Steps[T]) -> T:
     """The same with an asyncio client."""
     answer: Any = None
     while True:
         try:
-            step: Call[Any] | Listing[Any] = steps.send(answer)
+            call = steps.send(answer)
         except StopIteration as end:
             return end.value
-        answer = await client.carry_out(step) if isinstance(step, Call) else [one async for one in client.walk(step)]
+        called = call(client.memories)
+        answer = await called if isawaitable(called) else [memory async for memory in called]
 
 
 class MemoryFiles:
@@ -91,19 +82,17 @@ class MemoryFiles:
             return _lines_of(path, _text(files[at][0]), view_range)
         below = {name[len(at) :]: len(_text(found[0]).encode()) for name, found in files.items() if _is_in(name, at)}
         if not below and at != ROOT:
-            _fail(f"The path {path} does not exist. Please provide a valid path.")
+            raise FileError(f"The path {path} does not exist. Please provide a valid path.")
         return _tree_of(at, below)
 
     def create(self, path: str, file_text: str) -> Steps[str]:
         """Write a new file."""
         at = _checked(path)
         files = yield from self._files()
-        if at == ROOT or any(_is_at(name, at) for name in files):
-            _fail(f"Error: File {path} already exists")
-        _check_parents(at, files)
+        _check_free(at, files, f"Error: File {path} already exists")
         fields: OfMemory = {**self._fields, "project": self._project, "title": at, "keep_duplicates": True}
         fields["tags"] = [MARK + at, *(fields.get("tags") or ())]
-        yield _MEMORIES.create(file_text or "\n", **fields)
+        yield methodcaller("create", file_text or "\n", **fields)
         return f"File created successfully at: {path}"
 
     def str_replace(self, path: str, old_str: str, new_str: str) -> Steps[str]:
@@ -111,19 +100,19 @@ class MemoryFiles:
         at = _checked(path)
         files = yield from self._files()
         if at not in files:
-            _fail(f"Error: The path {path} does not exist. Please provide a valid path.")
+            raise FileError(f"Error: The path {path} does not exist. Please provide a valid path.")
         text = _text(files[at][0])
         starts = [match.start() for match in re.finditer(f"(?={re.escape(old_str)})", text)] if old_str else []
         if not starts:
-            _fail(f"No replacement was performed, old_str `{old_str}` did not appear verbatim in {path}.")
+            raise FileError(f"No replacement was performed, old_str `{old_str}` did not appear verbatim in {path}.")
         if len(starts) > 1:
             lines = ", ".join(str(text.count("\n", 0, start) + 1) for start in starts)
-            _fail(
+            raise FileError(
                 f"No replacement was performed. Multiple occurrences of old_str `{old_str}` in lines: {lines}. "
                 "Please ensure it is unique"
             )
         changed = text[: starts[0]] + new_str + text[starts[0] + len(old_str) :]
-        yield _MEMORIES.revise(files[at][0].id, content=changed or "\n", title=at)
+        yield methodcaller("revise", files[at][0].id, content=changed or "\n", title=at)
         first = max(1, text.count("\n", 0, starts[0]) + 1 - AROUND)
         shown = changed.split("\n")[first - 1 : text.count("\n", 0, starts[0]) + 1 + AROUND]
         return (
@@ -136,28 +125,30 @@ class MemoryFiles:
         at = _checked(path)
         files = yield from self._files()
         if at not in files:
-            _fail(f"Error: The path {path} does not exist")
+            raise FileError(f"Error: The path {path} does not exist")
         lines = _text(files[at][0]).removesuffix("\n").split("\n") if _text(files[at][0]) else []
         if not 0 <= insert_line <= len(lines):
-            _fail(
+            raise FileError(
                 f"Error: Invalid `insert_line` parameter: {insert_line}. "
                 f"It should be within the range of lines of the file: [0, {len(lines)}]"
             )
         lines.insert(insert_line, insert_text.rstrip("\n"))
-        yield _MEMORIES.revise(files[at][0].id, content="\n".join(lines).removesuffix("\n") + "\n", title=at)
+        yield methodcaller("revise", files[at][0].id, content="\n".join(lines).removesuffix("\n") + "\n", title=at)
         return f"The file {path} has been edited."
 
     def delete(self, path: str) -> Steps[str]:
         """Forget a file, or all files of a directory, with their earlier versions."""
         at = _checked(path)
         if at == ROOT:
-            _fail("Error: Cannot delete the /memories directory itself")
+            raise FileError("Error: Cannot delete the /memories directory itself")
         gone = yield from self._below(at)
         if not gone:
-            _fail(f"Error: The path {path} does not exist")
+            raise FileError(f"Error: The path {path} does not exist")
         while gone:  # deleting a version by one agent makes that of another current
             for name, memory in gone:
-                receipt = yield _MEMORIES.delete(memory.id, reason=f"the memory tool deleted {name}"[:LONGEST_PATH])
+                receipt = yield methodcaller(
+                    "delete", memory.id, reason=f"the memory tool deleted {name}"[:LONGEST_PATH]
+                )
                 if self._on_deleted is not None:
                     self._on_deleted(name, receipt)
             gone = yield from self._below(at)
@@ -167,20 +158,18 @@ class MemoryFiles:
         """Give a file, or a directory with all its files, another path."""
         old, new = _checked(old_path), _checked(new_path)
         if old == ROOT:
-            _fail("Error: Cannot rename the /memories directory itself")
+            raise FileError("Error: Cannot rename the /memories directory itself")
         files = yield from self._files()
         moved = [(name, found[0]) for name, found in files.items() if _is_at(name, old)]
         if not moved:
-            _fail(f"Error: The path {old_path} does not exist")
-        if new == ROOT or any(_is_at(name, new) for name in files):
-            _fail(f"Error: The destination {new_path} already exists")
+            raise FileError(f"Error: The path {old_path} does not exist")
+        _check_free(new, files, f"Error: The destination {new_path} already exists")
         if _is_in(new, old):
-            _fail(f"Error: Cannot rename {old_path} to a path inside itself")
-        _check_parents(new, files)
+            raise FileError(f"Error: Cannot rename {old_path} to a path inside itself")
         for name, memory in moved:
             at = _checked(new + name[len(old) :])
             tags = [tag for tag in memory.tags if not tag.startswith(MARK)]
-            yield _MEMORIES.revise(memory.id, title=at, tags=[MARK + at, *tags])
+            yield methodcaller("revise", memory.id, title=at, tags=[MARK + at, *tags])
         return f"Successfully renamed {old_path} to {new_path}"
 
     def _below(self, path: str) -> Steps[list[tuple[str, Memory]]]:
@@ -188,10 +177,10 @@ class MemoryFiles:
         files = yield from self._files()
         return [(name, memory) for name, found in files.items() if _is_at(name, path) for memory in found]
 
-    def _files(self) -> Steps[dict[str, list[Memory]]]:
+    def _files(self) -> Steps[Files]:
         """The files by path; of two that were created at the same moment, the newest is first."""
-        memories: list[Memory] = yield _MEMORIES.list(self._project, latest=True, page_size=1_000)
-        files: dict[str, list[Memory]] = {}
+        memories: list[Memory] = yield methodcaller("list", self._project, latest=True, page_size=1_000)
+        files: Files = {}
         for memory in memories:
             for tag in memory.tags:
                 if tag.startswith(MARK + ROOT):
@@ -202,19 +191,21 @@ class MemoryFiles:
 def _checked(path: str) -> str:
     """The path without a slash at its end; raises FileError for one that is not below the root."""
     if path != ROOT and not path.startswith(ROOT + "/"):
-        _fail(f"Error: Path must start with /memories, got: {path}")
+        raise FileError(f"Error: Path must start with /memories, got: {path}")
     if _TRAVERSAL.search(path):
-        _fail(f"Error: Path {path} would escape /memories directory")
+        raise FileError(f"Error: Path {path} would escape /memories directory")
     if len(path) > LONGEST_PATH:
-        _fail(f"Error: A path has at most {LONGEST_PATH} characters")
+        raise FileError(f"Error: A path has at most {LONGEST_PATH} characters")
     return re.sub("/+", "/", path).rstrip("/")
 
 
-def _check_parents(path: str, files: dict[str, list[Memory]]) -> None:
-    """Raises FileError where the path is below a file."""
+def _check_free(path: str, files: Files, taken: str) -> None:
+    """Raises FileError where the path is taken, or below a file."""
+    if path == ROOT or any(_is_at(name, path) for name in files):
+        raise FileError(taken)
     for name in files:
         if _is_in(path, name):
-            _fail(f"Error: {name} is a file, not a directory")
+            raise FileError(f"Error: {name} is a file, not a directory")
 
 
 def _is_in(path: str, directory: str) -> bool:
@@ -232,7 +223,7 @@ def _text(memory: Memory) -> str:
 def _lines_of(path: str, text: str, view_range: Sequence[int] | None) -> str:
     lines = text.split("\n")
     if len(lines) > MOST_LINES:
-        _fail(f"File {path} exceeds maximum line limit of 999,999 lines.")
+        raise FileError(f"File {path} exceeds maximum line limit of 999,999 lines.")
     first, last = view_range if view_range and len(view_range) == 2 else (1, -1)
     first = max(1, first)
     shown = lines[first - 1 : None if last == -1 else last]
@@ -249,13 +240,11 @@ def _tree_of(directory: str, sizes: dict[str, int]) -> str:
         for depth in range(1, min(len(parts), 2) + 1):
             name = "".join(f"/{part}" for part in parts[:depth]) + ("/" if depth < len(parts) else "")
             listed[name] = listed.get(name, 0) + size
-    return (
-        f"Here're the files and directories up to 2 levels deep in {directory}, excluding hidden items and "
-        "node_modules:\n"
-        + "\n".join(
-            f"{_size(listed[name])}\t{directory}{name}" for name in sorted(listed, key=lambda name: name.split("/"))
-        )
+    header = (
+        f"Here're the files and directories up to 2 levels deep in {directory}, excluding hidden items and node_modules"
     )
+    names = sorted(listed, key=lambda name: name.split("/"))
+    return "\n".join([f"{header}:", *(f"{_size(listed[name])}\t{directory}{name}" for name in names)])
 
 
 def _size(count: int) -> str:
@@ -269,7 +258,3 @@ def _size(count: int) -> str:
 
 def _numbered(lines: Sequence[str], first: int) -> str:
     return "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(lines, first))
-
-
-def _fail(message: str) -> NoReturn:
-    raise FileError(message)
