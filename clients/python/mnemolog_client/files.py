@@ -1,18 +1,19 @@
 """Files on memories: the commands of Anthropic's memory tool, for any client, without sending.
 
 A file is a memory with the tag `file:` and its path. A change is a new version of the memory, and deleting forgets it.
-A directory exists while a file is in it. An empty file is stored as one line break. Answers and errors have the texts
-of Anthropic's documentation.
+A directory exists while a file is in it. Answers and errors have the texts of Anthropic's documentation.
 
 Each command is a generator: it yields calls of a client's `memories`, and is sent their answers. `run` and `run_async`
 do so.
 """
 
+import json
 import re
 from collections.abc import Callable, Generator, Sequence
 from inspect import isawaitable
 from operator import methodcaller
 from typing import Any, TypeVar
+from unicodedata import normalize
 
 from mnemolog_client.answers import Accepted, Memory
 from mnemolog_client.client import AsyncMnemolog, Mnemolog
@@ -25,6 +26,8 @@ OnDeleted = Callable[[str, Accepted], None]
 
 ROOT = "/memories"
 MARK = "file:"
+BLANK = "blank:"
+"""Of a file without any text: the rest of the tag is its whitespace as JSON. The server refuses blank content."""
 LONGEST_PATH = 500
 """A tag has at most 512 characters."""
 MOST_LINES = 999_999
@@ -90,9 +93,8 @@ class MemoryFiles:
         at = _checked(path)
         files = yield from self._files()
         _check_free(at, files, f"Error: File {path} already exists")
-        fields: OfMemory = {**self._fields, "project": self._project, "title": at, "keep_duplicates": True}
-        fields["tags"] = [MARK + at, *(fields.get("tags") or ())]
-        yield methodcaller("create", file_text or "\n", **fields)
+        fields = {**self._fields, "project": self._project, "keep_duplicates": True}
+        yield methodcaller("create", **fields | _fields(at, file_text, self._fields.get("tags") or ()))
         return f"File created successfully at: {path}"
 
     def str_replace(self, path: str, old_str: str, new_str: str) -> Steps[str]:
@@ -112,7 +114,7 @@ class MemoryFiles:
                 "Please ensure it is unique"
             )
         changed = text[: starts[0]] + new_str + text[starts[0] + len(old_str) :]
-        yield methodcaller("revise", files[at][0].id, content=changed or "\n", title=at)
+        yield methodcaller("revise", files[at][0].id, **_fields(at, changed, files[at][0].tags))
         first = max(1, text.count("\n", 0, starts[0]) + 1 - AROUND)
         shown = changed.split("\n")[first - 1 : text.count("\n", 0, starts[0]) + 1 + AROUND]
         return (
@@ -133,7 +135,8 @@ class MemoryFiles:
                 f"It should be within the range of lines of the file: [0, {len(lines)}]"
             )
         lines.insert(insert_line, insert_text.rstrip("\n"))
-        yield methodcaller("revise", files[at][0].id, content="\n".join(lines).removesuffix("\n") + "\n", title=at)
+        text = "\n".join(lines).removesuffix("\n") + "\n"
+        yield methodcaller("revise", files[at][0].id, **_fields(at, text, files[at][0].tags))
         return f"The file {path} has been edited."
 
     def delete(self, path: str) -> Steps[str]:
@@ -168,8 +171,7 @@ class MemoryFiles:
             raise FileError(f"Error: Cannot rename {old_path} to a path inside itself")
         for name, memory in moved:
             at = _checked(new + name[len(old) :])
-            tags = [tag for tag in memory.tags if not tag.startswith(MARK)]
-            yield methodcaller("revise", memory.id, title=at, tags=[MARK + at, *tags])
+            yield methodcaller("revise", memory.id, **_fields(at, _text(memory), memory.tags))
         return f"Successfully renamed {old_path} to {new_path}"
 
     def _below(self, path: str) -> Steps[list[tuple[str, Memory]]]:
@@ -196,7 +198,7 @@ def _checked(path: str) -> str:
         raise FileError(f"Error: Path {path} would escape /memories directory")
     if len(path) > LONGEST_PATH:
         raise FileError(f"Error: A path has at most {LONGEST_PATH} characters")
-    return re.sub("/+", "/", path).rstrip("/")
+    return re.sub("/+", "/", normalize("NFC", path)).rstrip("/")  # tags are stored in this form
 
 
 def _check_free(path: str, files: Files, taken: str) -> None:
@@ -216,8 +218,16 @@ def _is_at(path: str, place: str) -> bool:
     return path == place or _is_in(path, place)
 
 
+def _fields(path: str, text: str, tags: Sequence[str]) -> dict[str, Any]:
+    """What is stored of a file; `tags` are those that it has."""
+    blank = [] if text.strip() else [BLANK + json.dumps(text)]
+    others = [tag for tag in tags if not tag.startswith((MARK, BLANK))]
+    return {"content": "(empty file)" if blank else text, "title": path, "tags": [MARK + path, *blank, *others]}
+
+
 def _text(memory: Memory) -> str:
-    return "" if memory.content == "\n" else memory.content
+    blank = (json.loads(tag.removeprefix(BLANK)) for tag in memory.tags if tag.startswith(BLANK))
+    return next(blank, memory.content)
 
 
 def _lines_of(path: str, text: str, view_range: Sequence[int] | None) -> str:

@@ -2,8 +2,8 @@
  * Files on memories: the commands of Anthropic's memory tool, for any agent.
  *
  * A file is a memory with the tag `file:` and its path. A change is a new version of the memory, and deleting forgets it.
- * A directory exists while a file is in it. An empty file is stored as one line break. Answers and errors have the texts
- * of Anthropic's documentation; the Python client's module has the same rules.
+ * A directory exists while a file is in it. Answers and errors have the texts of Anthropic's documentation; the Python
+ * client's module has the same rules.
  */
 
 import type { Accepted, Memory } from "./answers.ts";
@@ -12,6 +12,8 @@ import type { Memories } from "./nouns.ts";
 
 const ROOT = "/memories";
 const MARK = "file:";
+/** Of a file without any text: the rest of the tag is its whitespace as JSON. The server refuses blank content. */
+const BLANK = "blank:";
 /** A tag has at most 512 characters. */
 const LONGEST_PATH = 500;
 const MOST_LINES = 999_999;
@@ -63,8 +65,9 @@ export class MemoryFiles {
     const files = await this.#files();
     if (at === ROOT || [...files.keys()].some((name) => isAt(name, at))) fail(`Error: File ${path} already exists`);
     checkParents(at, files);
-    const fields = { ...this.#options.fields, project: this.#project, title: at, keep_duplicates: true };
-    await this.#memories.create(text || "\n", { ...fields, tags: [MARK + at, ...(fields.tags ?? [])] });
+    const { content, ...stored } = fieldsOf(at, text, this.#options.fields?.tags ?? []);
+    const fields = { ...this.#options.fields, project: this.#project, keep_duplicates: true, ...stored };
+    await this.#memories.create(content, fields);
     return `File created successfully at: ${path}`;
   }
 
@@ -88,7 +91,7 @@ export class MemoryFiles {
       );
     }
     const changed = text.slice(0, start) + newText + text.slice(start + oldText.length);
-    await this.#memories.revise(file.id, { content: changed || "\n", title: checked(path) });
+    await this.#memories.revise(file.id, fieldsOf(checked(path), changed, file.tags));
     const first = Math.max(1, lineOf(start) - AROUND);
     return (
       "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n" +
@@ -109,7 +112,7 @@ export class MemoryFiles {
     }
     lines.splice(line, 0, text.replace(/\n+$/, ""));
     const content = `${lines.join("\n").replace(/\n$/, "")}\n`;
-    await this.#memories.revise(file.id, { content, title: checked(path) });
+    await this.#memories.revise(file.id, fieldsOf(checked(path), content, file.tags));
     return `The file ${path} has been edited.`;
   }
 
@@ -143,8 +146,7 @@ export class MemoryFiles {
     checkParents(to, files);
     for (const [name, [memory]] of moved) {
       const at = checked(to + name.slice(from.length));
-      const tags = memory!.tags.filter((tag) => !tag.startsWith(MARK));
-      await this.#memories.revise(memory!.id, { title: at, tags: [MARK + at, ...tags] });
+      await this.#memories.revise(memory!.id, fieldsOf(at, textOf(memory!), memory!.tags));
     }
     return `Successfully renamed ${oldPath} to ${newPath}`;
   }
@@ -172,7 +174,7 @@ function checked(path: string): string {
   if (path !== ROOT && !path.startsWith(`${ROOT}/`)) fail(`Error: Path must start with /memories, got: ${path}`);
   if (TRAVERSAL.test(path)) fail(`Error: Path ${path} would escape /memories directory`);
   if (path.length > LONGEST_PATH) fail(`Error: A path has at most ${LONGEST_PATH} characters`);
-  return path.replace(/\/+/g, "/").replace(/\/$/, "");
+  return path.normalize("NFC").replace(/\/+/g, "/").replace(/\/$/, ""); // tags are stored in this form
 }
 
 function checkParents(path: string, files: Stored): void {
@@ -188,8 +190,16 @@ function isAt(path: string, place: string): boolean {
   return path === place || isIn(path, place);
 }
 
-function textOf(memory: Memory): string {
-  return memory.content === "\n" ? "" : memory.content;
+/** What is stored of a file; `tags` are those that it has. */
+function fieldsOf(path: string, text: string, tags: readonly string[]) {
+  const blank = text.trim() ? [] : [BLANK + JSON.stringify(text)];
+  const others = tags.filter((tag) => !tag.startsWith(MARK) && !tag.startsWith(BLANK));
+  return { content: blank.length > 0 ? "(empty file)" : text, title: path, tags: [MARK + path, ...blank, ...others] };
+}
+
+function textOf({ content, tags }: Memory): string {
+  const blank = tags.find((tag) => tag.startsWith(BLANK));
+  return blank === undefined ? content : String(JSON.parse(blank.slice(BLANK.length)));
 }
 
 function linesOf(path: string, text: string, range: readonly number[] | null | undefined): string {

@@ -144,6 +144,18 @@ def test_a_path_outside_of_the_memories_is_refused(client: Mnemolog, project: st
     assert list(client.memories.list(project)) == []
 
 
+@pytest.mark.parametrize(
+    "name", ["a b.md", " a ", "a,b;c", "naïve.md", "nai\u0308ve.md", "茶/🍵.md", "'\"`#?&=$()", "-", "x" * 480, "NUL"]
+)
+def test_a_file_may_have_any_name(client: Mnemolog, project: str, name: str):
+    do = doing(MemoryTool(client, MemoryFiles(project)))
+    path = f"/memories/{name}"
+    assert "created" in do("create", path=path, file_text="tea")
+    assert do("view", path=path) == f"Here's the content of {path} with line numbers:\n     1\ttea"
+    assert do("create", path=path, file_text="again") == f"Error: File {path} already exists"
+    assert do("delete", path=path) == f"Successfully deleted {path}"
+
+
 def test_every_change_is_a_version(do: Do, client: Mnemolog, project: str):
     do("create", path=NOTES, file_text="tea at four\n")
     do("str_replace", path=NOTES, old_str="four", new_str="five")
