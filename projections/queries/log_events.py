@@ -191,8 +191,8 @@ class LogEvents:
         return Token(self._index.applied)
 
     async def newly_applied(self, event_filter: EventFilter, at: Token, limit: int) -> list[dict[str, Any]]:
-        """Up to `limit` of the wanted events behind `at` that are projected, each with its cursor as `after`; moves `at`
-        on past those looked at."""
+        """Up to `limit` of the wanted events behind `at` that are projected, each with its cursor as `after`; moves
+        `at` on past those looked at."""
         results: list[tuple[EventView, str]] = []
         for partition, until in sorted(self._index.applied.items()):
             if at.get(partition, START) >= until or len(results) >= limit:
