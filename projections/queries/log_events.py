@@ -182,15 +182,17 @@ class LogEvents:
         """The cursor after a token; raises CommandRejected for a token of another log."""
         return self._log.history.check_cursor(Token.parse(after))
 
+    def cursor(self, at: Token) -> str:
+        """The token that continues behind `at`."""
+        return str(self._log.history.as_cursor(at))
+
     def applied(self) -> Token:
         """The position up to which events are projected and searchable here."""
         return Token(self._index.applied)
 
     async def newly_applied(self, event_filter: EventFilter, at: Token, limit: int) -> list[dict[str, Any]]:
-        """Up to `limit` of the wanted events behind `at` that are projected; moves `at` on past those looked at.
-
-        Each event's `after` is the token that continues after it.
-        """
+        """Up to `limit` of the wanted events behind `at` that are projected, each with its cursor as `after`; moves
+        `at` on past those looked at."""
         results: list[tuple[EventView, str]] = []
         for partition, until in sorted(self._index.applied.items()):
             if at.get(partition, START) >= until or len(results) >= limit:
@@ -201,7 +203,7 @@ class LogEvents:
                 at.include(partition, row.position)
                 event = EventView.of(partition, row)
                 if event_filter.matches(event.event, row.position):
-                    results.append((event, str(self._log.history.as_cursor(at))))
+                    results.append((event, self.cursor(at)))
         views = await self._shown([event for event, _ in results], event_filter.reader)
         return [{**event, "after": after} for event, (_, after) in zip(views, results, strict=True)]
 

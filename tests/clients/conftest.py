@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 
 from tests.acceptance.running import Server, Together, running
+from tests.clients.python.stub import Stub
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +28,13 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(cache_dir: Path, together: Together) -> Server:
     """A real server; each test keeps to a project of its own, and may kill and restart what it consists of."""
     return together(running(cache_dir, partitions=4))
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    """A server that answers what the test says."""
+    with Stub() as started:
+        yield started
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import time
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ import httpx
 import pytest
 
 import mnemolog_client
+from mnemolog_client.fields import OfMemory
+from mnemolog_client.files import FileError, MemoryFiles, run
 from tests.acceptance.running import SECRET, Server
 from tests.clients.python.test_agreement import CALLS
 from tests.support.waiting import wait_until
@@ -36,13 +39,15 @@ AS_STRICT_AS_THE_CLIENT = {
     "strict": True, "noUncheckedIndexedAccess": True, "exactOptionalPropertyTypes": True, "erasableSyntaxOnly": True,
     "module": "nodenext", "target": "es2022",
 }  # fmt: skip
+FRAMEWORKS = Path(__file__).parent / "frameworks"
+OF_FRAMEWORKS = ("ai_sdk_tools", "mastra_agent")
 EXAMPLES = {path.stem: path.read_text() for path in (ROOT / "examples").glob("*.ts")}
 BLOCKS = {
     f"{page.parent.name}_{page.stem}_{number}": block
     for page in (CLIENT / "README.md", ROOT / "docs" / "clients.md")
     for number, block in enumerate(re.findall(r"^```ts\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL))
 }
-PROGRAMS = {**EXAMPLES, **BLOCKS}
+PROGRAMS = {**{name: text for name, text in EXAMPLES.items() if name not in OF_FRAMEWORKS}, **BLOCKS}
 """What a user may write, by name."""
 needs_node = pytest.mark.skipif(
     NODE is None or NPM is None or not (MODULES / ".installed").exists(),
@@ -75,6 +80,7 @@ def tests(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the compiled tests; the compiler found nothing wrong."""
     folder = tmp_path_factory.mktemp("typescript")
     tsc("--noEmit", "false", "--outDir", folder)
+    (folder / "node_modules").symlink_to(MODULES)
     (folder / "package.json").write_text('{"type": "module"}')
     return folder / "test"
 
@@ -98,6 +104,27 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in PROGRAMS.items():
         (folder / f"{name}.ts").write_text(text)
     compilation = {**AS_STRICT_AS_THE_CLIENT, "types": ["node"]}
+    (folder / "tsconfig.json").write_text(json.dumps({"compilerOptions": compilation, "include": ["*.ts"]}))
+    done([MODULES / ".bin" / "tsc"], folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def with_frameworks(workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with the AI SDK and Mastra, and the examples for them."""
+    folder = tmp_path_factory.mktemp("frameworks")
+    modules = folder / "node_modules"
+    modules.mkdir()
+    shutil.copytree(workspace / "node_modules" / "mnemolog-client", modules / "mnemolog-client")
+    for name in ("@types", "undici-types", "@ai-sdk", "ai"):
+        (modules / name).symlink_to(MODULES / name)
+    if (FRAMEWORKS / "node_modules" / ".installed").exists():
+        (modules / "@mastra").symlink_to(FRAMEWORKS / "node_modules" / "@mastra")
+    names = [name for name in OF_FRAMEWORKS if name != "mastra_agent" or (modules / "@mastra").exists()]
+    (folder / "package.json").write_text('{"type": "module", "private": true}')
+    for name in names:
+        (folder / f"{name}.ts").write_text(EXAMPLES[name])
+    compilation = {**AS_STRICT_AS_THE_CLIENT, "types": ["node"], "skipLibCheck": True}
     (folder / "tsconfig.json").write_text(json.dumps({"compilerOptions": compilation, "include": ["*.ts"]}))
     done([MODULES / ".bin" / "tsc"], folder)
     return folder
@@ -301,7 +328,58 @@ def test_typescript_in_the_pages_runs(workspace: Path, server: Server, tmp_path:
 
 
 def test_every_example_is_run():
-    assert set(EXAMPLES) == {"agent_loop"}
+    assert set(EXAMPLES) == {"agent_loop", *OF_FRAMEWORKS}
+
+
+@needs_node
+@pytest.mark.parametrize("name", OF_FRAMEWORKS)
+def test_an_agent_of_a_framework_recalls_what_it_remembered(with_frameworks: Path, server: Server, name: str):
+    if not (with_frameworks / f"{name}.js").exists():
+        pytest.skip("`make tests/clients/frameworks/node_modules/.installed` has not run, or failed")
+    assert NODE is not None
+    remembered, recalled = done([NODE, f"{name}.js"], with_frameworks, **of(server)).splitlines()
+    (found,) = json.loads(recalled)
+    assert (json.loads(remembered)["id"], "We deploy on Tuesdays, never on Fridays.") == (found["id"], found["content"])
+
+
+@pytest.mark.parametrize("name", ["ai-sdk", "anthropic", "mastra"])
+def test_a_module_for_a_framework_has_fewer_than_90_lines(name: str):
+    assert len((CLIENT / "src" / f"{name}.ts").read_text().splitlines()) < 90
+
+
+@needs_node
+def test_a_model_calls_the_tools_through_the_ai_sdk(tests: Path, server: Server):
+    assert "# fail 0" in node_tests(tests / "server" / "tools.test.js", **of(server))
+
+
+@needs_node
+def test_the_memory_tool_answers_and_stores_as_that_of_the_python_client(tests: Path, server: Server, project: str):
+    commands = (FRAMEWORKS / "commands.json").read_text()
+    deleted: list[str] = []
+    with mnemolog_client.Mnemolog(server.url, SECRET, agent="ada") as client:
+        fields: OfMemory = {"tags": ["python"]}
+        files = MemoryFiles(f"{project}-p", fields=fields, on_deleted=lambda path, receipt: deleted.append(path))
+        expected = [answer_of(client, files, **command) for command in json.loads(commands)]
+        assert NODE is not None
+        printed = done([NODE, "files.js", f"{project}-t"], tests / "server", commands, **of(server))
+        assert json.loads(printed) == {"answers": expected, "deleted": deleted}
+
+        def stored(name: str) -> list[tuple[str, str, int, list[str]]]:
+            memories = client.memories.list(f"{project}-{name[0]}", latest=True)
+            return sorted((one.title, one.content, one.version, sorted({*one.tags} - {name})) for one in memories)
+
+        deadline = time.monotonic() + 30
+        while stored("typescript") != stored("python"):  # the position of the other client is not known here
+            assert time.monotonic() < deadline, (stored("typescript"), stored("python"))
+            time.sleep(0.1)
+
+
+def answer_of(client: mnemolog_client.Mnemolog, files: MemoryFiles, command: str, **fields: Any) -> str:
+    """What a command of the memory tool answers; an error is its text."""
+    try:
+        return run(client, getattr(files, command)(**fields))
+    except FileError as error:
+        return str(error)
 
 
 @needs_node

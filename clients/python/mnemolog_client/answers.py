@@ -478,6 +478,12 @@ class Event(Struct, frozen=True, kw_only=True):
     withheld: bool = False
 
 
+class LiveEvent(Event, frozen=True, kw_only=True):
+    """An event of the live stream. A stream that begins with its `after` continues behind it."""
+
+    after: str = ""
+
+
 class Shortcoming(Struct, frozen=True, kw_only=True):
     """One thing that is not as it should be."""
 

@@ -6,7 +6,8 @@ parameters and types, is written once.
 """
 
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, cast, overload
@@ -17,8 +18,9 @@ import httpx
 import msgspec
 
 from mnemolog_client.answers import Event, EventsPage, Page
-from mnemolog_client.errors import ServerFault, Unavailable
+from mnemolog_client.errors import InvalidRequest, ServerFault, Unavailable
 from mnemolog_client.retry import Retry
+from mnemolog_client.wording import unreadable
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -68,7 +70,7 @@ class Call(Generic[T]):
         if self.body is None:
             return self.content
         given = {name: value for name, value in self.body.items() if value is not None}
-        return msgspec.json.encode({**given, "after": after} if self.body_waits and after else given)
+        return encoded({**given, "after": after} if self.body_waits and after else given)
 
 
 @dataclass(frozen=True)
@@ -88,12 +90,19 @@ class Listing(Generic[T]):
     step: Callable[[Call[Any], Any], "tuple[list[T], Call[Any] | None]"]
 
 
+@dataclass(frozen=True)
+class Feed(Generic[T]):
+    """Events as they happen, as the call that opens the stream; it has no end."""
+
+    call: Call[T]
+
+
 class Blocking(Protocol):
     """Carries calls out, and returns when they are answered; `retry` is for this call alone."""
 
     def send(self, call: Call[T] | Polled[T], retry: Retry | None = None) -> T: ...
 
-    def walk(self, listing: Listing[T]) -> Iterator[T]: ...
+    def walk(self, listing: Listing[T] | Feed[T]) -> Iterator[T]: ...
 
 
 class Awaiting(Protocol):
@@ -101,7 +110,7 @@ class Awaiting(Protocol):
 
     async def send(self, call: Call[T] | Polled[T], retry: Retry | None = None) -> T: ...
 
-    def walk(self, listing: Listing[T]) -> AsyncIterator[T]: ...
+    def walk(self, listing: Listing[T] | Feed[T]) -> AsyncIterator[T]: ...
 
 
 class Noun(Generic[S]):
@@ -114,7 +123,7 @@ class Noun(Generic[S]):
         """The answer, or an awaitable of it."""
         return self._transport.send(call)
 
-    def walk(self, listing: Listing[Any]) -> Any:
+    def walk(self, listing: Listing[Any] | Feed[Any]) -> Any:
         """An iterator, or an asynchronous one."""
         return self._transport.walk(listing)
 
@@ -148,9 +157,9 @@ class Remote(Generic[P, T]):
 
 
 class Listed(Generic[P, T]):
-    """A method that iterates over the listing it describes."""
+    """A method that iterates over the listing or feed it describes."""
 
-    def __init__(self, describe: Callable[Concatenate[Any, P], Listing[T]]) -> None:
+    def __init__(self, describe: Callable[Concatenate[Any, P], Listing[T] | Feed[T]]) -> None:
         self._describe = describe
         functools.update_wrapper(cast(Any, self), describe)
 
@@ -180,7 +189,7 @@ def remote(describe: Callable[Concatenate[Any, P], Call[T] | Polled[T]]) -> Remo
     return Remote(describe)
 
 
-def listing(describe: Callable[Concatenate[Any, P], Listing[T]]) -> Listed[P, T]:
+def listing(describe: Callable[Concatenate[Any, P], Listing[T] | Feed[T]]) -> Listed[P, T]:
     """The method that iterates over what `describe` returns."""
     return Listed(describe)
 
@@ -271,11 +280,27 @@ def _next_events(call: Call[Any], page: EventsPage) -> tuple[list[Event], Call[A
 
 def decoded(call: Call[T], response: httpx.Response) -> T:
     """What the answer says; raises ServerFault for one that is not the server's."""
-    try:
+    with decoding(f"{response.url} answered {response.status_code}", response.status_code):
         return call.read(response.content)
+
+
+@contextmanager
+def decoding(what: str, status: int = 200) -> Generator[None]:
+    """Raises ServerFault where what the server sent is not what it should be."""
+    try:
+        yield
     except (msgspec.MsgspecError, UnicodeDecodeError) as fault:
-        message = f"{response.url} answered {response.status_code}, which cannot be read: {fault}"
-        raise ServerFault("unreadable_answer", message, status=response.status_code) from fault
+        why = unreadable(fault) if isinstance(fault, msgspec.ValidationError) else "it is not JSON"
+        raise ServerFault("unreadable_answer", f"{what}, which cannot be read: {why}", status=status) from fault
+
+
+def encoded(fields: Fields) -> bytes:
+    """Fields as JSON; raises InvalidRequest for a value that has no JSON form."""
+    try:
+        return msgspec.json.encode(fields)
+    except (TypeError, ValueError, OverflowError, RecursionError) as fault:
+        kinds = ", ".join(f"{name}: {type(value).__name__}" for name, value in fields.items())
+        raise InvalidRequest("unsendable", f"one of these cannot be sent as JSON: {kinds}") from fault
 
 
 def not_done(polled: Polled[Any], last: Any) -> Unavailable:

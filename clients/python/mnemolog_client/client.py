@@ -10,8 +10,10 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from mnemolog_client.calls import Awaiting, Blocking, Call, Listing, Polled
+from mnemolog_client.calls import Awaiting, Blocking, Call, Feed, Listing, Polled
 from mnemolog_client.emitter import AsyncEmitter, Emitter
+from mnemolog_client.errors import MnemologError
+from mnemolog_client.live import Following
 from mnemolog_client.nouns import Root
 from mnemolog_client.outbox import EmitterOptions, open_outbox
 from mnemolog_client.position import Position
@@ -42,12 +44,29 @@ class BlockingTransport:
                 return end.value
             reply = self._step(step)
 
-    def walk(self, listing: Listing[T]) -> Iterator[T]:
-        """What is listed, page by page as it is asked for."""
+    def walk(self, listing: Listing[T] | Feed[T]) -> Iterator[T]:
+        """What is listed, page by page as it is asked for; or the events of a feed as they come."""
+        if isinstance(listing, Feed):
+            yield from self._follow(Following(listing.call, self.sending))
+            return
         call = listing.first
         while call is not None:
             items, call = listing.step(call, self.send(call))
             yield from items
+
+    def _follow(self, following: Following[T]) -> Iterator[T]:
+        while True:
+            fault: httpx.TransportError | MnemologError | None = None
+            try:
+                with self.http.stream(**following.request(self.http.timeout)) as response:
+                    if not response.is_success:
+                        response.read()
+                    following.check(response)
+                    for part in response.iter_bytes():
+                        yield from following.take(part)
+            except (httpx.TransportError, MnemologError) as raised:
+                fault = raised
+            time.sleep(following.pause_s(fault))
 
     def _step(self, step: Request | Pause) -> Reply | None:
         if isinstance(step, Pause):
@@ -78,13 +97,32 @@ class AwaitingTransport:
                 return end.value
             reply = await self._step(step)
 
-    async def walk(self, listing: Listing[T]) -> AsyncIterator[T]:
-        """What is listed, page by page as it is asked for."""
+    async def walk(self, listing: Listing[T] | Feed[T]) -> AsyncIterator[T]:
+        """What is listed, page by page as it is asked for; or the events of a feed as they come."""
+        if isinstance(listing, Feed):
+            async for event in self._follow(Following(listing.call, self.sending)):
+                yield event
+            return
         call = listing.first
         while call is not None:
             items, call = listing.step(call, await self.send(call))
             for item in items:
                 yield item
+
+    async def _follow(self, following: Following[T]) -> AsyncIterator[T]:
+        while True:
+            fault: httpx.TransportError | MnemologError | None = None
+            try:
+                async with self.http.stream(**following.request(self.http.timeout)) as response:
+                    if not response.is_success:
+                        await response.aread()
+                    following.check(response)
+                    async for part in response.aiter_bytes():
+                        for event in following.take(part):
+                            yield event
+            except (httpx.TransportError, MnemologError) as raised:
+                fault = raised
+            await asyncio.sleep(following.pause_s(fault))
 
     async def _step(self, step: Request | Pause) -> Reply | None:
         if isinstance(step, Pause):

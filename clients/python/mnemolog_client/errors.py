@@ -23,6 +23,9 @@ import httpx
 import msgspec
 from msgspec import Struct
 
+from mnemolog_client.answers import BatchAccepted
+from mnemolog_client.wording import worded
+
 
 class MnemologError(Exception):
     """The base of all errors here. `code`, `field` and the message are the server's; `status` is that of HTTP, or 0."""
@@ -45,7 +48,7 @@ class MnemologError(Exception):
         """Log entries that are not projected yet, by partition, where reads are behind."""
 
     def __str__(self) -> str:
-        where = f" (field {self.field})" if self.field else ""
+        where = f" (field {self.field})" if self.field and self.field not in self.message else ""
         doubt = "; an attempt before, whose answer was lost, may have succeeded" if self.after_lost_attempt else ""
         return f"{self.code}: {self.message}{where}{doubt}"
 
@@ -134,6 +137,12 @@ class SpoolInUse(EmitterError):
         super().__init__("spool_in_use", f"another emitter uses {folder}; each needs a folder of its own")
 
 
+def check_rejected(answer: BatchAccepted) -> None:
+    """Raises InvalidRequest for the first command of a batch that was rejected; the others are stored."""
+    for rejection in answer.rejected:
+        raise InvalidRequest(rejection.code, rejection.message, field=rejection.field)
+
+
 class _Problem(Struct, frozen=True):
     code: str
     detail: str
@@ -161,12 +170,12 @@ def error_of(response: httpx.Response) -> MnemologError:
     try:
         problem = msgspec.json.decode(response.content, type=_Problem)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        detail = f"{response.url} answered {status} without an error of mnemolog's"
+        detail = f"{response.url} answered {status}, but not as mnemolog does"
         problem = _Problem("unreadable_answer", detail)
     kind = _BY_STATUS.get(status, InvalidRequest if 400 <= status < 500 else ServerFault)
     if problem.code == "projection_behind":
         kind = ProjectionBehind
-    error = kind(problem.code, problem.detail, field=problem.field, status=status)
+    error = kind(problem.code, worded(problem.detail, problem.field), field=problem.field, status=status)
     error.reason, error.lag = problem.reason, problem.lag
     error.retry_after_s = _seconds(response.headers.get("Retry-After"))
     return error

@@ -13,11 +13,13 @@ from mnemolog_client.calls import (
     Awaiting,
     Blocking,
     Call,
+    Feed,
     Listing,
     Noun,
     Polled,
     ask,
     ask_items,
+    encoded,
     events_behind,
     get,
     get_items,
@@ -421,7 +423,7 @@ class Root(Noun[S]):
     def batch(self, commands: Iterable[Mapping[str, Any]]) -> Call[answers.BatchAccepted]:
         """Many commands at once, each with a `type`: at most 10,000, and 16 MiB. A bad one is rejected alone."""
         named = [{**command, "event_id": command.get("event_id") or new_event_id()} for command in commands]
-        return batch_of([msgspec.json.encode(command) for command in named])
+        return batch_of([encoded(command) for command in named])
 
     @remote
     def forget(
@@ -464,6 +466,24 @@ class Root(Noun[S]):
             limit=page_size,
             **times,
         )
+
+    @listing
+    def live(
+        self,
+        after: str = "",
+        *,
+        type: str | None = None,
+        project: str | None = None,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+    ) -> Feed[answers.LiveEvent]:
+        """Events as soon as they can be read, from now on or behind `after`; it waits for more and does not end.
+
+        A lost connection is made again without losing or repeating an event. Raises a MnemologError when that fails
+        as often as `Retry` allows.
+        """
+        query = {"type": type, "project": project, "session_id": session_id, "agent_id": agent_id}
+        return Feed(get("/v1/live", answers.LiveEvent, waits=False, after=after or None, **query))
 
     @remote
     def health(self) -> Call[answers.Health]:

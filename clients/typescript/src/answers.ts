@@ -76,6 +76,11 @@ export interface Event {
   withheld?: boolean;
 }
 
+/** An event of the live stream. A stream that begins with its `after` continues behind it. */
+export interface LiveEvent extends Event {
+  after: string;
+}
+
 /** One thing that is not as it should be. */
 export interface Shortcoming {
   code: string;

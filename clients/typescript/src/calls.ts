@@ -5,7 +5,7 @@
  * type error.
  */
 
-import { isObject } from "./errors.ts";
+import { InvalidRequest, isObject } from "./errors.ts";
 import type { paths } from "./openapi.ts";
 
 type Method = "get" | "post" | "patch" | "delete";
@@ -206,7 +206,17 @@ export function queryString(call: Call<unknown>, after: string): string {
 /** The body of a request that waits for `after`. */
 export function encoded(call: Call<unknown>, after: string): string | Uint8Array | undefined {
   if (call.body === undefined) return call.lines;
-  return JSON.stringify(withoutNull(call.waits === "body" && after ? { ...call.body, after } : call.body));
+  return json(withoutNull(call.waits === "body" && after ? { ...call.body, after } : call.body));
+}
+
+/** Fields as JSON; throws InvalidRequest for a value that has no JSON form. */
+export function json(fields: Fields): string {
+  try {
+    return JSON.stringify(fields);
+  } catch (fault) {
+    const kinds = Object.entries(fields).map(([name, value]) => `${name}: ${typeof value}`).join(", ");
+    throw new InvalidRequest("unsendable", `one of these cannot be sent as JSON: ${kinds}`, { cause: fault });
+  }
 }
 
 /** The fields that are given. */
@@ -215,7 +225,11 @@ export function withoutNull(fields: Fields): Fields {
 }
 
 function filled(path: string, names: unknown): string {
-  return path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent((names as Record<string, string>)[name]!));
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const given: unknown = (names as Record<string, unknown>)[name];
+    if (typeof given !== "string") throw new TypeError(`${path} needs a text for ${name}, not ${typeof given}`);
+    return encodeURIComponent(given);
+  });
 }
 
 /** Reads an answer as what it is declared to be, where it has one of the fields of that. */

@@ -62,7 +62,7 @@ export class MnemologError extends Error {
   }
 
   override toString(): string {
-    const where = this.field ? ` (field ${this.field})` : "";
+    const where = this.field && !this.message.includes(this.field) ? ` (field ${this.field})` : "";
     const doubt = this.afterLostAttempt ? "; an attempt before, whose answer was lost, may have succeeded" : "";
     return `${this.code}: ${this.message}${where}${doubt}`;
   }
@@ -175,7 +175,7 @@ export function errorOf(reply: Reply): MnemologError {
   const { status, url } = reply;
   const told = problem(reply.text);
   const code = told?.code ?? "unreadable_answer";
-  const message = told?.message ?? `${url} answered ${status} without an error of mnemolog's`;
+  const message = told?.message ?? `${url} answered ${status}, but not as mnemolog does`;
   const kind = code === "projection_behind" ? ProjectionBehind : (BY_STATUS[status] ?? kindOf(status));
   return new kind(code, message, { ...told?.details, status, retryAfterS: seconds(reply.retryAfter) });
 }
@@ -191,7 +191,36 @@ function problem(text: string): { code: string; message: string; details: ErrorD
   const { code, detail: message, field, reason = "", lag = {} } = told;
   if (typeof code !== "string" || typeof message !== "string" || typeof reason !== "string") return undefined;
   const behind = isObject(lag) ? (lag as Record<string, number>) : {};
-  return { code, message, details: { field: typeof field === "string" ? field : undefined, reason, lag: behind } };
+  const named = typeof field === "string" ? field : undefined;
+  return { code, message: worded(message, named), details: { field: named, reason, lag: behind } };
+}
+
+/** What the server's decoder says of a field, in words for people. */
+const PLAIN: readonly (readonly [RegExp, string])[] = [
+  [/^Object missing required field .*$/, "is missing"],
+  [/^Invalid enum value (.*)$/, "cannot be $1"],
+  [/^Invalid RFC3339 encoded datetime$/, "must be a time such as 2026-01-31T12:00:00Z"],
+  [/^Expected `datetime` with a timezone component$/, "must be a time with a time zone"],
+  [/^Expected `(?:str|array)` of length >= 1$/, "must not be empty"],
+  [/^Expected `str` of length <= (.*)$/, "may have at most $1 characters"],
+  [/^Expected `array` of length <= (.*)$/, "may have at most $1 values"],
+  [/^Expected `str` matching regex (.*)$/, "must match $1"],
+  [/^Expected `(?:int|float)` >= (.*)$/, "must be at least $1"],
+  [/^Expected `(?:int|float)` > (.*)$/, "must be more than $1"],
+  [/^Expected `(?:int|float)` <= (.*)$/, "must be at most $1"],
+  [/^Expected `(?:int|float)` < (.*)$/, "must be less than $1"],
+  [/^Expected `int.*$/, "must be a whole number"],
+  [/^Expected `float.*$/, "must be a number"],
+  [/^Expected `bool.*$/, "must be true or false"],
+  [/^Expected `str.*$/, "must be text"],
+  [/^Expected `array.*$/, "must be a list"],
+  [/^Expected `object.*$/, "must be an object"],
+];
+
+/** The message about a field; as it is, if it is no decoder's. */
+function worded(message: string, field: string | undefined): string {
+  const [pattern, words] = PLAIN.find(([one]) => one.test(message)) ?? [];
+  return pattern ? `${field ?? "the value"} ${message.replace(pattern, words!)}` : message;
 }
 
 function parsed(text: string): unknown {

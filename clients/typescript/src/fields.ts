@@ -50,6 +50,9 @@ export type Command = Body<"/v1/events", "post"> extends (infer C)[] ? (C extend
 /** What narrows a question, beside what stands apart. */
 export type Asked<T, K extends string = never> = Apart<T, K | "after">;
 
+/** What narrows a listing of a project, and the project. */
+export type InProjectOptions<P extends Path<"get">> = ListOptions<P> & { readonly project?: string | undefined };
+
 /** What narrows a listing; `pageSize` is the `limit` of one page. */
 export type ListOptions<P extends Path<"get">> = Apart<Query<P, "get">, "project" | "after" | "cursor" | "limit"> & {
   readonly pageSize?: number | undefined;

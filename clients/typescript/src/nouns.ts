@@ -2,15 +2,15 @@
 
 import type {
   Accepted, Action, Agent, BatchAccepted, Confirmed, Context, Event, Forgotten, FoundLesson, Frontier, Health, Lesson,
-  Memory, Observation, Project, Recalled, RecallResult, Receipt, Session, Slot, Summary, SummaryMade, SureLesson,
+  LiveEvent, Memory, Observation, Project, Recalled, RecallResult, Receipt, Session, Slot, Summary, SummaryMade, SureLesson,
 } from "./answers.ts";
-import type { Body, Call, Query } from "./calls.ts";
+import type { Body, Call, Given, Query } from "./calls.ts";
 import {
-  ask, askItems, eventsBehind, get, getItems, having, newEventId, pages, taking, UnreadableAnswer, unnamedWrite,
+  ask, askItems, eventsBehind, get, getItems, having, json, newEventId, pages, taking, UnreadableAnswer, unnamedWrite,
   withoutNull, write, writeBare,
 } from "./calls.ts";
 import type {
-  ActionChanges, Asked, Command, ContextOptions, LessonChanges, ListOptions, MemoryChanges, OfAction, OfLesson,
+  ActionChanges, Asked, Command, ContextOptions, InProjectOptions, LessonChanges, ListOptions, MemoryChanges, OfAction, OfLesson,
   OfMemory, OfObservation, OfSlot, RecallOptions, SessionEnd, SessionStart,
 } from "./fields.ts";
 import type { Position } from "./position.ts";
@@ -30,6 +30,12 @@ interface Deletion extends Repeatable {
 interface InProject {
   readonly project?: string | undefined;
 }
+
+/** What narrows the log; it is read behind `after`. */
+export type EventOptions = InProjectOptions<"/v1/events"> & { readonly after?: string | undefined };
+
+/** What narrows the live stream; it begins behind `after`, or now. */
+export type LiveOptions = Omit<Given<Query<"/v1/live", "get">>, "limit">;
 
 interface Scoped extends InProject {
   readonly scope?: "project" | "global" | undefined;
@@ -72,8 +78,8 @@ export class Memories extends Noun {
   }
 
   /** A project's memories, newest first; with `latest`, current versions only. */
-  list(project = "", { pageSize, ...options }: ListOptions<"/v1/memories"> = {}): Listed<Memory> {
-    return this.transport.walk(pages("/v1/memories", { query: { ...options, project, limit: pageSize } }));
+  list(project: string | InProjectOptions<"/v1/memories"> = "", options: ListOptions<"/v1/memories"> = {}): Listed<Memory> {
+    return this.transport.walk(pages("/v1/memories", { query: ofProject(project, options, "") }));
   }
 }
 
@@ -95,8 +101,8 @@ export class Observations extends Noun {
   }
 
   /** A project's observations by when they happened, newest first, beginning at `until`. */
-  list(project = "", { pageSize, ...options }: ListOptions<"/v1/timeline"> = {}): Listed<Observation> {
-    return this.transport.walk(pages("/v1/timeline", { query: { ...options, project, limit: pageSize } }));
+  list(project: string | InProjectOptions<"/v1/timeline"> = "", options: ListOptions<"/v1/timeline"> = {}): Listed<Observation> {
+    return this.transport.walk(pages("/v1/timeline", { query: ofProject(project, options, "") }));
   }
 }
 
@@ -148,8 +154,8 @@ export class Lessons extends Noun {
   }
 
   /** A project's lessons, newest first; with `retired`, those that have faded, too. */
-  list(project = "", { pageSize, ...options }: ListOptions<"/v1/lessons"> = {}): Listed<Lesson> {
-    return this.transport.walk(pages("/v1/lessons", { query: { ...options, project, limit: pageSize } }));
+  list(project: string | InProjectOptions<"/v1/lessons"> = "", options: ListOptions<"/v1/lessons"> = {}): Listed<Lesson> {
+    return this.transport.walk(pages("/v1/lessons", { query: ofProject(project, options, "") }));
   }
 }
 
@@ -198,8 +204,11 @@ export class Sessions extends Noun {
   }
 
   /** Sessions of a project, or of all, the most recently active first. */
-  list(project?: string, { pageSize, ...options }: ListOptions<"/v1/sessions"> = {}): Listed<Session> {
-    return this.transport.walk(pages("/v1/sessions", { query: { ...options, project, limit: pageSize } }));
+  list(
+    project?: string | InProjectOptions<"/v1/sessions">,
+    options: ListOptions<"/v1/sessions"> = {},
+  ): Listed<Session> {
+    return this.transport.walk(pages("/v1/sessions", { query: ofProject(project, options) }));
   }
 }
 
@@ -226,8 +235,8 @@ export class Slots extends Noun {
   }
 
   /** A project's slots and the global ones, by label. */
-  list(project = ""): Promise<Slot[]> {
-    return this.transport.send(getItems("/v1/slots", { query: { project } }));
+  list(project: string | InProject = ""): Promise<Slot[]> {
+    return this.transport.send(getItems("/v1/slots", { query: ofProject(project, {}, "") }));
   }
 }
 
@@ -254,8 +263,8 @@ export class Actions extends Noun {
   }
 
   /** A project's work items, newest first; with `open`, those still to be done. */
-  list(project = "", { pageSize, ...options }: ListOptions<"/v1/actions"> = {}): Listed<Action> {
-    return this.transport.walk(pages("/v1/actions", { query: { ...options, project, limit: pageSize } }));
+  list(project: string | InProjectOptions<"/v1/actions"> = "", options: ListOptions<"/v1/actions"> = {}): Listed<Action> {
+    return this.transport.walk(pages("/v1/actions", { query: ofProject(project, options, "") }));
   }
 }
 
@@ -349,8 +358,11 @@ export class Root extends Noun {
   }
 
   /** The agents that something is found of, in a project or in all, by name. */
-  agents(project?: string, { pageSize }: ListOptions<"/v1/agents"> = {}): Listed<Agent> {
-    return this.transport.walk(pages("/v1/agents", { query: { project, limit: pageSize } }));
+  agents(
+    project?: string | InProjectOptions<"/v1/agents">,
+    options: ListOptions<"/v1/agents"> = {},
+  ): Listed<Agent> {
+    return this.transport.walk(pages("/v1/agents", { query: ofProject(project, options) }));
   }
 
   /** Many commands at once, each with a `type`: at most 10,000, and 16 MiB. A bad one is rejected alone. */
@@ -375,10 +387,22 @@ export class Root extends Noun {
    * To go on later, collect the events' positions in a `Position` and pass its text as `after`.
    */
   events(
-    after = "",
-    { pageSize, ...options }: ListOptions<"/v1/events"> & InProject = {},
+    after: string | EventOptions = "",
+    options: Omit<EventOptions, "after"> = {},
   ): Listed<Event> {
-    return this.transport.walk(eventsBehind<Event>({ ...options, after: after || undefined, limit: pageSize }));
+    const { pageSize, ...query } = typeof after === "string" ? { ...options, after } : after;
+    return this.transport.walk(eventsBehind<Event>({ ...query, after: query.after || undefined, limit: pageSize }));
+  }
+
+  /**
+   * Events as soon as they can be read, from now on or behind `after`; it waits for more and does not end.
+   *
+   * A lost connection is made again without losing or repeating an event. Rejects with a MnemologError when that fails
+   * as often as `retry` allows. Ends when the client is closed.
+   */
+  live(after: string | LiveOptions = "", options: Omit<LiveOptions, "after"> = {}): Listed<LiveEvent> {
+    const query = typeof after === "string" ? { ...options, after } : after;
+    return this.transport.follow<LiveEvent>({ ...query, after: query.after || undefined });
   }
 
   /** Whether the server's reads and writes work; an answer also where they do not. */
@@ -387,12 +411,22 @@ export class Root extends Noun {
   }
 }
 
+/** The query of a listing whose first argument is a project, or an object with it and all options. */
+function ofProject<O extends object>(
+  project: string | (O & { readonly project?: string | undefined; readonly pageSize?: number | undefined }) | undefined,
+  options: O & { readonly pageSize?: number | undefined },
+  otherwise?: string,
+) {
+  const { pageSize, ...query } = typeof project === "object" ? project : { ...options, project };
+  return { ...query, project: query.project ?? otherwise, limit: pageSize };
+}
+
 const ENCODER = new TextEncoder();
 const NEWLINE = 10;
 
 /** A command as a line, without its end. */
 export function encodedCommand(command: Readonly<Record<string, unknown>>): Uint8Array {
-  return ENCODER.encode(JSON.stringify(withoutNull(command)));
+  return ENCODER.encode(json(withoutNull(command)));
 }
 
 /** The event id of a command, or one that no other has. */

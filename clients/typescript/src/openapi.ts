@@ -391,6 +391,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Events as they are projected, by server-sent events.
+         * @description From now on or from after a position; 429 while too many streams are open.
+         *
+         *     Which events; `after` starts after a position instead of now.
+         */
+        get: operations["get_v1_live"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/memories": {
         parameters: {
             query?: never;
@@ -3860,6 +3882,47 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Items_SureLesson_"];
+                };
+            };
+        };
+    };
+    get_v1_live: {
+        parameters: {
+            query?: {
+                /** @description Begin behind this position instead of now. */
+                after?: string;
+                /** @description Only what this agent wrote. */
+                agent_id?: string;
+                /** @description End the stream after so many events; 0 never does. */
+                limit?: number;
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
+                project?: string;
+                /** @description Only of this session. */
+                session_id?: string;
+                /** @description Only events of this type. */
+                type?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example id: 0:1769860800000-0
+                     *     event: memory.recorded
+                     *     data: {"type": "memory.recorded"}
+                     */
+                    "text/event-stream": string;
                 };
             };
         };

@@ -3,7 +3,10 @@
 import type { Call, Listing, Page } from "./calls.ts";
 import { encoded, queryString, UnreadableAnswer } from "./calls.ts";
 import type { Reply } from "./errors.ts";
-import { errorOf, InvalidRequest, MnemologError, ServerFault, unanswered, Unavailable } from "./errors.ts";
+import {
+  errorOf, InvalidRequest, MnemologError, ServerFault, unanswered, Unavailable, Unreachable,
+} from "./errors.ts";
+import { blocksOf, eventOf, SILENCE_S, STREAM } from "./live.ts";
 import type { Position } from "./position.ts";
 import type { Retry } from "./retry.ts";
 import { timerMs } from "./retry.ts";
@@ -80,6 +83,59 @@ export class Transport {
     }
   }
 
+  /** The events of the live stream; it continues behind the newest after each loss of the connection. */
+  async *follow<T>(query: Readonly<Record<string, unknown>>): AsyncGenerator<T, void, undefined> {
+    const { retry } = this.#options;
+    let after = query["after"];
+    for (let failures = 0, waitedS = 0; !this.#closed; ) {
+      const ending = new AbortController();
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const listen = (): void => {
+        clearTimeout(timer);
+        timer = setTimeout(() => ending.abort(new Error(`silent for ${SILENCE_S} s`)), timerMs(SILENCE_S));
+      };
+      let error: MnemologError = new Unreachable("unreachable", `${this.#options.url}: the stream ended`);
+      this.#underWay.add(ending);
+      try {
+        listen();
+        const body = await this.#opened({ ...query, after }, ending.signal);
+        const came = (): void => {
+          [failures, waitedS] = [0, 0];
+          listen();
+        };
+        for await (const fields of blocksOf(body, came)) {
+          after = fields.get("id") ?? after;
+          const data = fields.get("data");
+          if (data !== undefined) yield eventOf<T>(data, String(after));
+        }
+      } catch (fault) {
+        error = fault instanceof MnemologError ? fault : unanswered(this.#options.url, fault);
+      } finally {
+        clearTimeout(timer);
+        this.#underWay.delete(ending);
+        ending.abort();
+      }
+      if (this.#closed) return;
+      failures += 1;
+      const pauseS = error.retryAfterS ?? retry.pauseS(failures);
+      if (!error.retryable || failures >= retry.attempts || waitedS + pauseS > retry.patienceS) throw error;
+      await this.#pause(pauseS);
+      waitedS += pauseS;
+    }
+  }
+
+  /** The body of the live stream; throws the error of another answer. */
+  async #opened(query: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    const call: Call<unknown> = { method: "GET", path: "/v1/live", query, waits: "no", writes: false, read: String };
+    const url = this.#options.url + call.path + queryString(call, "");
+    const response = await this.#options.fetch.call(globalThis, url, { ...this.#request(call, undefined), signal });
+    const { body, headers, ok, status } = response;
+    if (ok && body !== null && headers.get("Content-Type")?.startsWith(STREAM)) return body;
+    const text = await response.text();
+    if (!ok) throw errorOf({ url, status, text, retryAfter: headers.get("Retry-After"), leftOut: null });
+    throw new ServerFault("unreadable_answer", `${url} answered without a stream of events`, { status });
+  }
+
   /** End what is under way, and send nothing more. */
   close(): void {
     this.#closed = true;
@@ -145,7 +201,8 @@ export class Transport {
       return answer;
     } catch (fault) {
       if (!UNREADABLE.some((kind) => fault instanceof kind)) throw fault;
-      const message = `${reply.url} answered ${reply.status}, which cannot be read: ${(fault as Error).message}`;
+      const why = fault instanceof SyntaxError ? "it is not JSON" : (fault as Error).message;
+      const message = `${reply.url} answered ${reply.status}, which cannot be read: ${why}`;
       throw new ServerFault("unreadable_answer", message, { status: reply.status, cause: fault });
     }
   }

@@ -355,3 +355,114 @@ test("address and secret come from the environment", async (context) => {
   assert.equal(stub.received[0]?.headers.authorization, "Bearer of-the-environment");
   assert.ok(!("authorization" in stub.received[1]!.headers));
 });
+
+test("a listing takes its project as an option or first", async (context) => {
+  const stub = await stubOf(context);
+  stub.otherwise = { body: { items: [], next: null } };
+  const memory = clientOf(stub);
+  await all(memory.memories.list({ project: "shop", latest: true, pageSize: 7 }));
+  await all(memory.memories.list("shop", { latest: true, pageSize: 7 }));
+  await all(memory.lessons.list({ project: "shop", retired: true }));
+  await all(memory.observations.list({ project: "shop" }));
+  await all(memory.actions.list({ project: "shop", open: true }));
+  await all(memory.sessions.list({ project: "shop" }));
+  await all(memory.agents({ project: "shop" }));
+  await memory.slots.list({ project: "shop" });
+  const queries = stub.received.map(({ query }) => query);
+  assert.deepEqual(queries[0], { project: "shop", latest: "true", limit: "7" });
+  assert.deepEqual(queries[1], queries[0]);
+  assert.ok(queries.every((query) => query["project"] === "shop"));
+  assert.deepEqual([queries[2]!["retired"], queries[4]!["open"]], ["true", "true"]);
+});
+
+test("without a project, listings of one ask for the nameless one, and others for all", async (context) => {
+  const stub = await stubOf(context);
+  stub.otherwise = { body: { items: [], next: null } };
+  const memory = clientOf(stub);
+  await all(memory.memories.list());
+  await all(memory.memories.list({ latest: true }));
+  await all(memory.sessions.list({}));
+  assert.deepEqual(stub.received.map(({ query }) => query["project"]), ["", "", undefined]);
+});
+
+test("the log takes its beginning as an option or first", async (context) => {
+  const stub = await stubOf(context);
+  stub.otherwise = { body: { events: [], next: null } };
+  await all(clientOf(stub).events({ after: "0:1-0", project: "shop" }));
+  await all(clientOf(stub).events("0:1-0", { project: "shop" }));
+  assert.deepEqual(stub.received.map(({ query }) => query), Array(2).fill({ after: "0:1-0", project: "shop" }));
+});
+
+test("an object for an id is a type error, not a request", async (context) => {
+  const stub = await stubOf(context);
+  const id = { id: "mem_1" } as unknown as string;
+  assert.throws(() => clientOf(stub).memories.get(id), /\/v1\/memories\/\{id\} needs a text for id, not object/);
+  assert.equal(stub.received.length, 0);
+});
+
+for (const [detail, field, message] of [
+  ["Expected `int` >= 1", "limit", "limit must be at least 1"],
+  ["Expected `str`, got `int`", "content", "content must be text"],
+  ["Object missing required field `query`", "query", "query is missing"],
+  ["name a slot", "label", "name a slot"],
+] as const) {
+  test(`what a decoder says of a field is worded for people: ${message}`, async (context) => {
+    const stub = await stubOf(context);
+    stub.otherwise = { body: { code: "invalid", detail, field, status: 422 }, status: 422 };
+    assert.equal((await rejected(clientOf(stub).recall("tea"), InvalidRequest)).message, message);
+  });
+}
+
+test("a value that has no form in JSON is an invalid request", async (context) => {
+  const stub = await stubOf(context);
+  const data = { n: 1n };
+  const call = async (): Promise<unknown> => clientOf(stub).observations.create("s1", "", { data });
+  assert.match((await rejected(call(), InvalidRequest)).message, /data: object/);
+  assert.equal(stub.received.length, 0);
+});
+
+function stream(...blocks: string[]): Answer {
+  const body = Buffer.from(blocks.map((block) => `${block}\n\n`).join(""));
+  return { body, headers: { "Content-Type": "text/event-stream" } };
+}
+
+function block(number: number, content = "tea"): string {
+  const event = { position: `0:${number}-0`, type: "memory.recorded", data: { content } };
+  return `id: 0:${number}-0,1:9-0\nevent: memory.recorded\ndata: ${JSON.stringify(event)}`;
+}
+
+/** So many events of the stub's stream. */
+async function live(stub: Stub, count: number): Promise<client.LiveEvent[]> {
+  const events: client.LiveEvent[] = [];
+  for await (const event of clientOf(stub).live({ project: "shop" })) {
+    if (events.push(event) === count) break;
+  }
+  return events;
+}
+
+test("a stream that ends or is cut is continued behind its newest event", async (context) => {
+  const stub = await stubOf(context);
+  const unfinished = { body: Buffer.from(block(4)), headers: { "Content-Type": "text/event-stream" } };
+  const odd = "lines \u2028 \u0085 and 🍵";
+  stub.answers.push(stream(": connected\nid: 0:1-0,1:9-0"), stream(": still here", block(2), block(3, odd)));
+  stub.answers.push(unfinished, CUT, refused(503, "log_unavailable", "0"), stream(block(4)));
+  const events = await live(stub, 3);
+  assert.deepEqual(events.map((event) => event.position), ["0:2-0", "0:3-0", "0:4-0"]);
+  assert.deepEqual([events[1]?.data?.["content"], events[1]?.after], [odd, "0:3-0,1:9-0"]);
+  const places = [undefined, "0:1-0,1:9-0", ...Array<string>(4).fill("0:3-0,1:9-0")];
+  assert.deepEqual(stub.received.map(({ query }) => query["after"]), places);
+});
+
+for (const [name, answer, kind, requests] of [
+  ["refused", refused(401, "unauthorized"), client.Unauthorized, 1],
+  ["no stream", { body: { status: "ready" } }, ServerFault, 1],
+  ["no event", stream("data: tea"), ServerFault, 1],
+  ["cut", CUT, Unreachable, ATTEMPTS],
+] as const) {
+  test(`what cannot be followed is an error: ${name}`, async (context) => {
+    const stub = await stubOf(context);
+    stub.otherwise = answer;
+    await rejected<MnemologError>(live(stub, 1), kind);
+    assert.equal(stub.received.length, requests);
+  });
+}

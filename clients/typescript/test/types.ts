@@ -16,6 +16,10 @@ export async function refused(memory: Mnemolog): Promise<void> {
   memory.memories.list("shop", { retired: true });
   // @ts-expect-error the number of items on a page is `pageSize`
   memory.memories.list("shop", { limit: 3 });
+  // @ts-expect-error an option of another listing, with the project as an option
+  memory.memories.list({ project: "shop", retired: true });
+  // @ts-expect-error the project twice
+  memory.memories.list("shop", { project: "shop" });
   // @ts-expect-error no route
   get("/v1/nothing", "id");
   // @ts-expect-error a route without its name

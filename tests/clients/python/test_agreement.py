@@ -13,7 +13,7 @@ import pytest
 from api.http.endpoint import Endpoint
 from api.native.catalog import MODULES
 from mnemolog_client import Position, answers, fields
-from mnemolog_client.calls import Call, Listing, Noun, Polled
+from mnemolog_client.calls import Call, Feed, Listing, Noun, Polled
 from mnemolog_client.nouns import Root
 
 
@@ -41,7 +41,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "observations.create": ("s1", "tea"),
 }
 """Of calls that take another thing than one text, or nothing."""
-NOTHING = {"events", "frontier", "health", "lessons.surest", "projects", "receipts.list", "sessions.list"}
+NOTHING = {"events", "frontier", "health", "lessons.surest", "live", "projects", "receipts.list", "sessions.list"}
 
 
 def calls() -> Iterator[tuple[str, Call[Any]]]:
@@ -55,10 +55,10 @@ def calls() -> Iterator[tuple[str, Call[Any]]]:
             yield full, first_of(getattr(noun, name)(*given))
 
 
-def first_of(made: Call[Any] | Polled[Any] | Listing[Any]) -> Call[Any]:
+def first_of(made: Call[Any] | Polled[Any] | Listing[Any] | Feed[Any]) -> Call[Any]:
     """The call itself, or the first that is made."""
     match made:
-        case Polled(call=call):
+        case Polled(call=call) | Feed(call=call):
             return call
         case Listing(first=call):
             return call
@@ -103,7 +103,7 @@ def test_a_call_waits_wherever_the_server_can(call: Call[Any]):
     endpoint = endpoint_of(call)
     takes_after = [shape for shape in (endpoint.query, endpoint.body) if "after" in _names(shape)]
     waits = "after" in call.parameters("1:1-0") or b'"after"' in (call.encoded("1:1-0") or b"")
-    assert waits == (bool(takes_after) and call.path != "/v1/events")
+    assert waits == (bool(takes_after) and call.path not in ("/v1/events", "/v1/live"))
 
 
 @pytest.mark.parametrize("call", [pytest.param(call, id=name) for name, call in CALLS if name != "health"])

@@ -4,21 +4,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import pytest
-
-from examples.langgraph_store import MnemologStore
-from mnemolog_client import Mnemolog
 from tests.acceptance.running import SECRET, Server
 from tests.clients.python.stub import Reply, Stub
+from tests.clients.test_frameworks import EXAMPLES
 
 ROOT = Path(__file__).parents[3]
 RUN = {"quickstart", "mcp_client", "agent_loop", "tool_calling_agent", "mcp_host"}
 """Those that are run as programs."""
-IMPORTED = {"langgraph_store"}
 
 
 def environment(server: Server) -> dict[str, str]:
@@ -53,7 +48,7 @@ def handed_back(stub: Stub) -> list[str]:
 
 
 def test_every_example_is_run():
-    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == RUN | IMPORTED
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == RUN | EXAMPLES.keys()
 
 
 def test_the_quickstart_recalls_what_it_wrote(server: Server):
@@ -102,97 +97,3 @@ def test_the_mcp_host_offers_the_servers_tools_to_the_model(server: Server, stub
     assert "answer: Sundays." in run(server, "mcp_host", OPENAI_BASE_URL=f"{stub.url}/v1")
     assert {"recall", "remember"} <= {one["function"]["name"] for one in stub.received[0].body["tools"]}
     assert "drained on Sundays" in handed_back(stub)[1]
-
-
-# operations with the fields of LangGraph's
-
-
-class GetOp(NamedTuple):
-    namespace: tuple[str, ...]
-    key: str
-    refresh_ttl: bool = True
-
-
-class PutOp(NamedTuple):
-    namespace: tuple[str, ...]
-    key: str
-    value: dict[str, Any] | None
-    index: Any = None
-    ttl: float | None = None
-
-
-class SearchOp(NamedTuple):
-    namespace_prefix: tuple[str, ...]
-    filter: dict[str, Any] | None = None
-    limit: int = 10
-    offset: int = 0
-    query: str | None = None
-
-
-class MatchCondition(NamedTuple):
-    match_type: str
-    path: tuple[str, ...]
-
-
-class ListNamespacesOp(NamedTuple):
-    match_conditions: tuple[MatchCondition, ...] | None = None
-    max_depth: int | None = None
-    limit: int = 100
-    offset: int = 0
-
-
-ADA, BOB, TEAM = ("users", "ada"), ("users", "bob"), ("teams", "red")
-
-
-@pytest.fixture
-def store(server: Server, project: str) -> Iterator[MnemologStore]:
-    """A store with an item in each of three namespaces."""
-    with Mnemolog(server.url, SECRET) as client:
-        made = MnemologStore(client, project)
-        made.batch(
-            [
-                PutOp(ADA, "food", {"likes": "green tea", "rank": 1}),
-                PutOp(BOB, "food", {"likes": "black coffee", "rank": 2}),
-                PutOp(TEAM, "the", {"likes": "water"}),
-            ]
-        )
-        yield made
-
-
-def test_a_store_gets_what_was_put_and_the_newest_of_it(store: MnemologStore):
-    food, other, missing = store.batch([GetOp(ADA, "food"), GetOp(TEAM, "the"), GetOp(ADA, "the")])
-    assert (food.value, food.key, food.namespace) == ({"likes": "green tea", "rank": 1}, "food", ADA)
-    assert other.value == {"likes": "water"}
-    assert missing is None
-    store.batch([PutOp(ADA, "food", {"likes": "milk"})])
-    changed, *_ = store.batch([GetOp(ADA, "food"), GetOp(BOB, "food")])
-    assert changed.value == {"likes": "milk"}
-    assert changed.updated_at >= food.updated_at
-
-
-def test_a_store_forgets_what_was_deleted(store: MnemologStore):
-    store.batch([PutOp(ADA, "food", {"likes": "milk"}), PutOp(ADA, "food", None), PutOp(ADA, "nothing", None)])
-    assert store.batch([GetOp(ADA, "food"), GetOp(BOB, "food")])[0] is None
-
-
-async def test_a_store_searches_below_a_namespace(store: MnemologStore):
-    by_meaning, filtered, paged = await store.abatch(
-        [
-            SearchOp(("users",), query="who drinks coffee?"),
-            SearchOp(("users",), filter={"rank": 1}),
-            SearchOp((), limit=1, offset=2),
-        ]
-    )
-    assert by_meaning[0].namespace == BOB
-    assert {one.namespace for one in by_meaning} <= {ADA, BOB}
-    assert [one.namespace for one in filtered] == [ADA]
-    assert len(paged) == 1
-
-
-def test_a_store_lists_its_namespaces(store: MnemologStore):
-    below = (MatchCondition("prefix", ("users", "*")),)
-    ending = (MatchCondition("suffix", ("red",)),)
-    answers = store.batch(
-        [ListNamespacesOp(), ListNamespacesOp(below), ListNamespacesOp(ending), ListNamespacesOp(max_depth=1)]
-    )
-    assert answers == [[TEAM, ADA, BOB], [ADA, BOB], [TEAM], [("teams",), ("users",)]]

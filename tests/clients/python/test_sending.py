@@ -336,3 +336,39 @@ def test_address_and_key_come_from_the_environment(stub: Stub, monkeypatch: pyte
 def _receipt(number: int) -> dict[str, Any]:
     told = {"kind": "user", "subject": "u", "requested_at": "2026-01-31T12:00:00Z", "status": "done"}
     return {"id": str(number), **told}
+
+
+@pytest.mark.parametrize(
+    ("detail", "field", "message"),
+    [
+        ("Expected `int` >= 1", "limit", "limit must be at least 1"),
+        ("Expected `str`, got `int`", "content", "content must be text"),
+        ("Expected `str` of length <= 512", "title", "title may have at most 512 characters"),
+        ("Object missing required field `query`", "query", "query is missing"),
+        ("Invalid enum value 'x'", "mode", "mode cannot be 'x'"),
+        ("name a slot", "label", "name a slot"),
+    ],
+)
+def test_what_a_decoder_says_of_a_field_is_worded_for_people(stub: Stub, detail: str, field: str, message: str):
+    stub.otherwise = Reply({"code": "invalid", "detail": detail, "status": 422, "field": field}, 422)
+    with Mnemolog(stub.url) as client, pytest.raises(InvalidRequest) as raised:
+        client.recall("tea")
+    assert raised.value.message == message
+
+
+def test_an_answer_that_cannot_be_read_is_told_by_its_field(stub: Stub):
+    stub.answers.extend([Reply({"items": [{"project": 1, "documents": 1}], "next": None}), Reply(b"<html>")])
+    with Mnemolog(stub.url) as client:
+        with pytest.raises(ServerFault, match=r"cannot be read: items\[0\]\.project must be text$"):
+            list(client.projects())
+        with pytest.raises(ServerFault, match=r"cannot be read: it is not JSON$"):
+            list(client.projects())
+
+
+def test_a_value_that_has_no_form_in_json_is_an_invalid_request(stub: Stub):
+    with Mnemolog(stub.url) as client:
+        with pytest.raises(InvalidRequest, match="data: object"):
+            client.observations.create("s1", data=object())  # pyright: ignore[reportArgumentType]
+        with pytest.raises(InvalidRequest, match="cannot be sent as JSON"):
+            client.batch([{"type": "remember", "content": object()}])
+    assert stub.received == []

@@ -17,7 +17,7 @@ const ARGUMENTS: Record<string, unknown[]> = {
   "actions.update": ["x", {}],
 };
 const NOTHING = new Set([
-  "events", "frontier", "health", "lessons.surest", "projects", "receipts.list", "sessions.list",
+  "events", "frontier", "health", "lessons.surest", "live", "projects", "receipts.list", "sessions.list",
 ]);
 const NOT_CALLS = new Set(["constructor", "advance"]);
 

@@ -31,6 +31,7 @@ test("what a client writes it reads at once", async () => {
   const revised = await memory.memories.revise(kept.id, { content: "tea is served at five", tags: ["tea"] });
   assert.deepEqual((await memory.memories.history(kept.id)).map((one) => one.version), [1, 2]);
   assert.equal((await all(memory.memories.list(project, { latest: true }))).length, 21);
+  assert.equal((await all(memory.memories.list({ project, latest: true, pageSize: 5 }))).length, 21);
   const [found] = await memory.search("when is tea served?", { project, kinds: ["memory"], explain: true });
   assert.equal(found?.id, revised.id);
   assert.ok(found.explain);
@@ -155,6 +156,27 @@ test("a batch, and forgetting a project", async () => {
   assert.equal((await memory.receipts.get(receipt.id)).subject, project);
   assert.ok((await memory.receipts.list({ pageSize: 1 }).next()).value);
   assert.deepEqual(await all(memory.memories.list(project)), []);
+});
+
+test("events are followed as they come, and later behind one of them", async () => {
+  const memory = client();
+  const project = ownProject();
+  const { position } = await memory.add("from before", { project });
+  const after = `${position.split(":")[0]}:${Number(/:(\d+)/.exec(position)![1]) - 1}-0`;
+  const live = memory.live(after, { project });
+  const first = (await live.next()).value;
+  assert.equal(first?.position, position);
+  const written = await memory.add("here and now", { project });
+  assert.equal((await live.next()).value?.position, written.position);
+  await live.return();
+  for await (const event of memory.live({ after: first!.after, project })) {
+    assert.equal(event.position, written.position);
+    break;
+  }
+  const open = memory.live({ project });
+  const waiting = open.next();
+  await memory.close();
+  assert.equal((await waiting).done, true);
 });
 
 test("refusals are errors of their own", async () => {
