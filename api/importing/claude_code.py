@@ -45,7 +45,7 @@ def rows(lines: Iterable[TranscriptLine]) -> Iterator[tuple[int, ImportRow]]:
                 row.value["first"] = True
             yield number, row
         if not completed:
-            yield number, ImportRow(LINE, f"line {number}", {"reason": _nothing(entry)})
+            yield number, ImportRow(LINE, f"line {number}", {"reason": reason_without_row(entry)})
     for name in waiting:
         yield 0, ImportRow(LINE, name, {"reason": "a tool call without a result"})
 
@@ -110,7 +110,7 @@ def _row(entry: Record, name: str, **fields: object) -> ImportRow:
     return ImportRow(OBSERVATION, name or text(entry, "timestamp"), {**common, **fields})
 
 
-def _nothing(entry: Record | None) -> str:
+def reason_without_row(entry: Record | None) -> str:
     """Why a line alone gives no row."""
     if entry is None:
         return "no JSON object"

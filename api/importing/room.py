@@ -49,7 +49,12 @@ def systems(importers: Mapping[str, str]) -> tuple[str, ...]:
 def open_source(system: str, request: ImportRequest, importers: Mapping[str, str]) -> Source:
     """The source of a system; `importers` name a function by system. Raises Unusable."""
     try:
-        opener: Opener = _open_lines if system == SYSTEM else resolve_name({**_OWN, **importers}[system])
+        if system == SYSTEM:
+            form = Format(request.form)
+            if not request.location and form not in USUAL:
+                raise Unusable("jsonl needs a location: a file, or a folder with .jsonl files")
+            return LinesSource(Path(request.location).expanduser() if request.location else USUAL[form](), form)
+        opener: Opener = resolve_name({**_OWN, **importers}[system])
         return opener(request)
     except CommandRejected as error:
         raise Unusable(str(error)) from None
@@ -59,12 +64,3 @@ def without_password(location: str) -> str:
     """A location without the password in it."""
     scheme, mark, rest_of_it = location.partition("://")
     return f"{scheme}{mark}{rest_of_it.rpartition('@')[2]}" if mark else location
-
-
-def _open_lines(request: ImportRequest) -> Source:
-    form = Format(request.form)
-    if request.location:
-        return LinesSource(Path(request.location).expanduser(), form)
-    if form in USUAL:
-        return LinesSource(USUAL[form](), form)
-    raise Unusable("jsonl needs a location: a file, or a folder with .jsonl files")
