@@ -134,8 +134,8 @@ clean:
 	rm -rf $(VENV) build *.egg-info $(patsubst %/.installed,%,$(NODE) $(FRAMEWORK_NODE)) clients/typescript/build clients/typescript/dist
 
 # Every wheel that `pip install mnemolog` or `uvx mnemolog` needs and no index has, in the folder WHEELS.
-wheels:
-	$(PYTHON) tools/wheels.py $(WHEELS)
+wheels: $(VENV)/.created
+	$(BIN)/python tools/wheels.py $(WHEELS)
 
 # The wheel of the embedding model, compared with sentence-transformers.
 model: $(DEV)
@@ -144,14 +144,18 @@ model: $(DEV)
 build/wheels/.hnswlib: tools/wheels.py
 build/wheels/.kernel: $(wildcard $(NATIVE)/*.* $(NATIVE)/src/* $(NATIVE)/snowball/*/*)
 build/wheels/.minilm: $(wildcard tools/minilm/*.* tools/minilm/package/*)
-$(BUILT):
+$(BUILT): | $(VENV)/.created
+	$(BIN)/python tools/wheels.py build/wheels $(subst .,,$(notdir $@))
+	touch $@
+
+# Its pip builds the wheels: a system's Python may have none.
+$(VENV)/.created:
 	@$(PYTHON) tools/prerequisites.py
-	$(PYTHON) tools/wheels.py build/wheels $(subst .,,$(notdir $@))
+	$(PYTHON) -m venv $(VENV)
 	touch $@
 
 # What the running processes need. The wheels that are built here have the same version when they change.
 $(BASE): pyproject.toml constraints.txt $(BUILT)
-	$(PYTHON) -m venv $(VENV)
 	$(PIP) --editable .
 	$(PIP) --force-reinstall --no-deps mnemolog-hnswlib mnemolog-kernel mnemolog-minilm
 	touch $@

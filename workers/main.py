@@ -46,7 +46,7 @@ from projections.search.waiting import work_folder
 from projections.search_engine.room import EngineNames, SearchEngineIndexes, Servers
 from projections.vectors.embedder import Embedder
 from workers.host import RunnerHost
-from workers.queue import Job, JobQueue, build_worker, run_worker
+from workers.queue import Job, JobQueue, arq_settings, build_worker, run_worker
 from workers.snapshotting import SubprocessSnapshotJob
 from workers.upkeep import Condense, Upkeep
 
@@ -69,6 +69,11 @@ LOCAL_TIMEOUT_S = 60.0
 EMBEDDING_WAITS = 20
 """Tenths of a second, before each batch of texts, while events wait to be projected."""
 SNAPSHOT_AT_SECONDS = frozenset({15, 45})
+JOBS = (
+    "archive", "backup", "condense", "embed", "enrich", "forget", "purge", "rebuild", "reconcile", "retire", "snapshot",
+    "summarise", "upkeep",
+)  # fmt: skip
+JOBS_AT_SECONDS = {"scheduled-snapshot": SNAPSHOT_AT_SECONDS}
 
 
 class WorkerProcess:
@@ -84,8 +89,11 @@ class WorkerProcess:
         # before an embedder may tell the library that both use to stay offline
         self._backups = target_of(settings.backup_target, settings.hf_token or "") if settings.backup_target else None
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop` is set; then finish the current batches and give the partitions up."""
+    async def run(self, stop: asyncio.Event, on_jobs: Callable[[list[Job]], object] | None = None) -> None:
+        """Work until `stop` is set; then finish the current batches and give the partitions up.
+
+        With `on_jobs`, the caller runs the jobs, which it gets once this is connected.
+        """
         settings = self._settings
         async with AsyncExitStack() as stack:
 
@@ -140,7 +148,7 @@ class WorkerProcess:
                 return build_worker(self._jobs_url, jobs)
 
             tasks = [
-                asyncio.create_task(run_worker(worker)),
+                asyncio.create_task(run_worker(worker) if on_jobs is None else stop.wait()),
                 asyncio.create_task(queue_when(self._documents_changed, embedding, LOOK_AGAIN_S)),
                 asyncio.create_task(queue_when(self._session_ended, summarising, UPKEEP_EVERY_S)),
                 asyncio.create_task(queue_rebuilding(queue, rebuilds, rebuilding, self._id)),
@@ -152,6 +160,8 @@ class WorkerProcess:
             ]
             tune_interpreter()
             host.start()
+            if on_jobs is not None:
+                on_jobs(jobs)
             if engine is not None:
                 # twice as many connections as it has partitions, because one index is filled to replace another
                 servers = Servers(redis, client(self._redis_url, connections=most_connections, repeat=False), engine)
@@ -377,6 +387,40 @@ async def main(settings: Settings) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     await WorkerProcess(settings).run(stop)
+
+
+def worker_settings(settings: Settings) -> dict[str, Any]:
+    """For arq's own command: what `mnemolog worker` runs. Raises InvalidSetting.
+
+    arq wants the name of each job before it connects. What the job does exists once it has connected.
+    """
+    stop, jobs = asyncio.Event(), dict[str, Job]()
+
+    async def start(context: dict[Any, Any]) -> None:
+        connected = asyncio.get_running_loop().create_future()
+        context["worker"] = worker = asyncio.create_task(WorkerProcess(settings).run(stop, connected.set_result))
+        await asyncio.wait([worker, connected], return_when=asyncio.FIRST_COMPLETED)
+        if worker.done():
+            worker.result()
+        # a process that runs jobs and projects nothing would look healthy
+        worker.add_done_callback(lambda _: stop.is_set() or signal.raise_signal(signal.SIGTERM))
+        jobs.update({job.name: job for job in connected.result()})
+        if unnamed := jobs.keys() - {*JOBS, *JOBS_AT_SECONDS}:
+            raise RuntimeError(f"JOBS lacks {', '.join(unnamed)}")
+
+    async def finish(context: dict[Any, Any]) -> None:
+        stop.set()
+        await context["worker"]
+
+    def named(name: str, at_seconds: frozenset[int] = frozenset()) -> Job:
+        async def run(*arguments: Any) -> None:
+            if name in jobs:  # with these settings there is such a job
+                await jobs[name].run(*arguments)
+
+        return Job(name, run, at_seconds=at_seconds)
+
+    every = [*map(named, JOBS), *starmap(named, JOBS_AT_SECONDS.items())]
+    return arq_settings(settings.jobs_url, every, start, finish)
 
 
 async def alive(settings: Settings) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 from arq import ArqRedis, Worker, create_pool, cron
 from arq.connections import RedisSettings
 from arq.worker import func
+from redis.asyncio import ConnectionPool
 from redis.exceptions import RedisError, ResponseError
 
 from ingest.errors import InvalidSetting
@@ -23,6 +24,7 @@ POLL_S = 0.05
 """arq asks for work this often: an enqueued job starts after about 30 ms."""
 JOB_TIMEOUT_S = 300
 """No job runs longer at a stretch. It is also how long arq waits before it repeats a job whose worker was killed."""
+_Hook = Callable[[dict[Any, Any]], Awaitable[None]]
 _encode = msgspec.msgpack.Encoder(enc_hook=repr).encode
 _decode = msgspec.msgpack.decode
 
@@ -106,15 +108,26 @@ def build_worker(redis_url: str, jobs: Sequence[Job]) -> Worker:
 
     It installs no signal handlers: the process that runs it decides when to stop.
     """
-    return _Worker(
-        redis_url,
-        functions=[
+    return _Worker(redis_url, handle_signals=False, **_options(jobs))
+
+
+def arq_settings(redis_url: str, jobs: Sequence[Job], start: _Hook, end: _Hook) -> dict[str, Any]:
+    """The settings of arq's own command for the jobs; it calls `start` before the first, and `end` after the last."""
+    settings = _redis_settings(redis_url)
+    pool: Any = cast(Any, ConnectionPool).from_url(redis_url, socket_connect_timeout=settings.conn_timeout)
+    queue = JobQueue(pool, _encode, _decode, QUEUE)
+    return {"redis_pool": queue, "on_startup": start, "on_shutdown": end, **_options(jobs)}
+
+
+def _options(jobs: Sequence[Job]) -> dict[str, Any]:
+    return {
+        "functions": [
             # no result is kept: while one exists, arq refuses another job with the same id
             func(_without_context(job), name=job.name, keep_result=0, timeout=JOB_TIMEOUT_S, max_tries=5)
             for job in jobs
             if not job.at_seconds
         ],
-        cron_jobs=[
+        "cron_jobs": [
             cron(
                 _without_context(job), name=job.name, second=set(job.at_seconds), unique=True, job_id=job.name,
                 timeout=JOB_TIMEOUT_S,
@@ -122,16 +135,15 @@ def build_worker(redis_url: str, jobs: Sequence[Job]) -> Worker:
             for job in jobs
             if job.at_seconds
         ],
-        queue_name=QUEUE,
-        poll_delay=POLL_S,
-        max_jobs=8,
-        keep_result=0,
-        handle_signals=False,
-        job_serializer=_encode,
-        job_deserializer=_decode,
-        health_check_interval=30,
-        log_results=False,
-    )  # fmt: skip
+        "queue_name": QUEUE,
+        "poll_delay": POLL_S,
+        "max_jobs": 8,
+        "keep_result": 0,
+        "job_serializer": _encode,
+        "job_deserializer": _decode,
+        "health_check_interval": 30,
+        "log_results": False,
+    }  # fmt: skip
 
 
 def _without_context(job: Job) -> Any:

@@ -74,6 +74,13 @@ def test_an_editable_install_runs_there_too(foreign: Path):
     assert (done.returncode, done.stdout.startswith("mnemolog ")) == (0, True), done.stderr
 
 
+def test_the_command_of_arq_finds_its_settings(foreign: Path):
+    code = "import mnemolog; print(len(mnemolog.WorkerSettings['functions']))"
+    environment = {**os.environ, "REDIS_URL": "redis://127.0.0.1:1"}
+    command = [sys.executable, "-P", "-c", code]
+    assert subprocess.run(command, cwd=foreign, env=environment, capture_output=True, check=True).stdout == b"13\n"
+
+
 @pytest.fixture
 def wheels(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with every wheel that no index has: those that this environment was installed from, and ours."""

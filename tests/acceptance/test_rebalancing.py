@@ -7,9 +7,10 @@ documents are what the log says, so none was applied twice or passed over.
 import asyncio
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, aclosing
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from ingest.log.lag import entries_behind
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from tests.acceptance.running import settings
+from workers.queue import JobQueue
 
 PARTITIONS = 8
 WITHIN_S = 15.0
@@ -50,14 +52,18 @@ async def redis(valkey: EmbeddedValkey) -> AsyncGenerator[Client]:
     await client.aclose()
 
 
+Start = Callable[..., Child]
+
+
 @pytest.fixture
-def worker(valkey: EmbeddedValkey, short_path: Path, cache_dir: Path) -> Iterator[Callable[[str], Child]]:
-    """`worker(host)`: a started worker process; all are ended."""
+def worker(valkey: EmbeddedValkey, short_path: Path, cache_dir: Path) -> Iterator[Start]:
+    """`worker(host)`: a started worker process, by another command if one is given; all are ended."""
     given = settings(short_path / "data", cache_dir, redis_url=valkey.url, embedder="none", partitions=PARTITIONS)
     with ExitStack() as stack:
 
-        def start(host: str) -> Child:
-            child = Child("worker", replace(given, cache_dir=short_path / host, data_dir=short_path / host))
+        def start(host: str, command: list[str] | None = None) -> Child:
+            own = replace(given, cache_dir=short_path / host, data_dir=short_path / host)
+            child = Child("worker", own, command=None if command is None else lambda: command)
             stack.callback(child.stop)
             child.start()
             return child
@@ -92,9 +98,7 @@ async def keep_writing(log: RedisLog, stop: asyncio.Event) -> int:
 
 
 @pytest.mark.nightly
-async def test_partitions_are_shared_again_whenever_a_worker_comes_or_goes(
-    redis: Client, worker: Callable[[str], Child]
-):
+async def test_partitions_are_shared_again_whenever_a_worker_comes_or_goes(redis: Client, worker: Start):
     log, stop = RedisLog(redis, PARTITIONS), asyncio.Event()
     await log.create_or_check()
     writing = asyncio.create_task(keep_writing(log, stop))
@@ -127,4 +131,29 @@ async def test_partitions_are_shared_again_whenever_a_worker_comes_or_goes(
         return not await entries_behind(redis, PARTITIONS)
 
     await wait_until(projected)
+    await assert_equals_replay(redis, log, PARTITIONS)
+
+
+async def test_the_command_of_arq_starts_the_same_worker(redis: Client, worker: Start, valkey: EmbeddedValkey):
+    """It shares the partitions with another worker, projects events and runs jobs; SIGTERM gives its share back."""
+    log = RedisLog(redis, PARTITIONS)
+    await log.create_or_check()
+    by_arq = worker("arq", [sys.executable, "-P", "-m", "arq", "workers.WorkerSettings"])
+    await shared_as(redis, [PARTITIONS], START_WITHIN_S)
+    handler = CommandHandler(GroupCommit(log), PARTITIONS)
+    for n in range(20):
+        await handler.handle(Observe(content=f"{n}", session_id=f"s{n}", project="atlas"), Caller("default"))
+
+    async def projected() -> bool:
+        return not await entries_behind(redis, PARTITIONS)
+
+    await wait_until(projected)
+    async with aclosing(await JobQueue.connect(valkey.url)) as jobs:
+        assert await jobs.enqueue("snapshot", job_id="snapshot")
+        await wait_until(lambda: jobs.enqueue("snapshot", job_id="snapshot"))  # accepted once the first has ended
+
+    worker("ours")
+    await shared_as(redis, [4, 4], START_WITHIN_S)
+    await asyncio.to_thread(by_arq.stop)
+    await shared_as(redis, [PARTITIONS])
     await assert_equals_replay(redis, log, PARTITIONS)

@@ -16,6 +16,16 @@ def use_own_packages() -> None:
     os.environ["PYTHONSAFEPATH"] = "1"
 
 
+def __getattr__(name: str) -> object:
+    """`WorkerSettings`, for `arq mnemolog.WorkerSettings`."""
+    if name != "WorkerSettings":
+        raise AttributeError(name)
+    use_own_packages()
+    import workers
+
+    return workers.WorkerSettings
+
+
 def main() -> None:
     """The command line."""
     use_own_packages()
