@@ -9,13 +9,15 @@ PACKAGES = ("ingest", "projections", "workers", "api", "mcp_gateway")
 
 
 def test_an_init_lists_public_names_and_does_nothing_else():
-    """A docstring, imports, `__all__`, and at most a NamedTuple that holds what it lists."""
+    """A docstring, imports, `__all__`, a NamedTuple that holds what it lists, a name that is made on access."""
     others = {
         str(path.relative_to(ROOT)): ast.unparse(node).splitlines()[0]
         for package in PACKAGES
         for path in (ROOT / package).rglob("__init__.py")
         for node in ast.parse(path.read_text()).body
-        if not (_is_import(node) or _is_docstring(node) or _is_all(node) or _is_facade(node))
+        if not (
+            _is_import(node) or _is_docstring(node) or _is_all(node) or _is_facade(node) or _is_made_on_access(node)
+        )
     }
     assert others == {}
 
@@ -50,6 +52,11 @@ def _is_docstring(node: ast.stmt) -> bool:
 
 def _is_all(node: ast.stmt) -> bool:
     return isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["__all__"]
+
+
+def _is_made_on_access(node: ast.stmt) -> bool:
+    """As arq's command needs `workers.WorkerSettings`: to import the package must load nothing."""
+    return isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
 
 
 def _is_facade(node: ast.stmt) -> bool:
