@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import urlsplit
 
 from redis.asyncio import BlockingConnectionPool
-from redis.asyncio.cluster import ClusterParser
 from redis.asyncio.connection import DefaultParser, parse_url  # pyright: ignore[reportAttributeAccessIssue]
 from redis.backoff import NoBackoff
-from redis.exceptions import MovedError, RedisError
+from redis.exceptions import (
+    AskError,
+    ClusterCrossSlotError,
+    ClusterDownError,
+    MasterDownError,
+    MovedError,
+    RedisError,
+    TryAgainError,
+)
 from redis.retry import Retry
 
 from ingest.errors import InvalidSetting
@@ -213,7 +220,12 @@ class _Moved(ClusterChanged):
     """The slot is on another node, and nothing was carried out."""
 
 
-_PARSER: Any = type("_Parser", (DefaultParser,), {"EXCEPTION_CLASSES": cast(Any, ClusterParser).EXCEPTION_CLASSES})
+_ERRORS = {
+    **cast(Any, DefaultParser).EXCEPTION_CLASSES,  # before redis-py 6 without those of a cluster
+    "ASK": AskError, "CLUSTERDOWN": ClusterDownError, "CROSSSLOT": ClusterCrossSlotError,
+    "MASTERDOWN": MasterDownError, "MOVED": MovedError, "TRYAGAIN": TryAgainError,
+}  # fmt: skip
+_PARSER: Any = type("_Parser", (DefaultParser,), {"EXCEPTION_CLASSES": _ERRORS})
 """The fast parser, which also knows a cluster's errors."""
 
 SPLIT = {"MGET", "UNLINK", "DEL"}
