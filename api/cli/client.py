@@ -191,8 +191,13 @@ class ApiClient:
         try:
             yield
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            plain = f"no TLS at {self.url} ({error}); did you mean http://{self.url.partition('://')[2]}?"
-            raise ServerUnreachable(self.url, plain if "SSL" in str(error) else "") from None
+            message = ""
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                reason = str(error).rpartition(": ")[2].partition(" (")[0]
+                message = f"the certificate of {self.url} is not trusted: {reason}"
+            elif "SSL" in str(error):
+                message = f"no TLS at {self.url} ({error}); did you mean http://{self.url.partition('://')[2]}?"
+            raise ServerUnreachable(self.url, message) from None
         except httpx.RemoteProtocolError as error:
             if "illegal" in str(error):  # not even HTTP; a server that ends says something else
                 raise NotMnemolog(self.url, "does not answer in HTTP") from None

@@ -71,6 +71,10 @@ def install(
     url: ForServer = None,
 ) -> None:
     """Configure a coding agent to use mnemolog (MCP server, rules, hooks). Shows a diff, and asks before writing."""
+    if Path(sys.prefix).parent.name.startswith(("archive-v", "environments-v")):  # of uv; the files name this path
+        raise WrongCommand(
+            f"uvx runs this from a cache; first: uv tool install mnemolog, then: mnemolog install {host}"
+        )
     settings = from_environment(os.environ)
     settings = replace(settings, url=url or settings.url)
     host_of(settings.url)

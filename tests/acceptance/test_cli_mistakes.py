@@ -1,10 +1,13 @@
 """Mistakes of a command line's user, against a real server: one line of error with the right advice and exit code."""
 
 import socketserver
+import ssl
+import subprocess
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import which
 from typing import NamedTuple
 
 import pytest
@@ -122,8 +125,8 @@ def test_at_least_twenty_seven_mistakes_are_tried():
 
 
 @contextmanager
-def answering(answer: bytes) -> Generator[str]:
-    """The URL of another program."""
+def answering(answer: bytes, context: ssl.SSLContext | None = None) -> Generator[str]:
+    """The URL of another program, with TLS if there is a context for it."""
 
     class Other(socketserver.StreamRequestHandler):
         def handle(self) -> None:
@@ -132,6 +135,8 @@ def answering(answer: bytes) -> Generator[str]:
             self.wfile.write(answer)
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Other) as other:
+        if context is not None:
+            other.socket = context.wrap_socket(other.socket, server_side=True)
         threading.Thread(target=other.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{other.server_address[1]}"
         other.shutdown()
@@ -149,6 +154,21 @@ def test_another_program_at_the_port_is_recognized_at_once(answer: bytes):
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
     assert "is it a mnemolog server?" in done.stderr
     assert "needs https:// instead of http://" in done.stderr
+
+
+@pytest.mark.skipif(which("openssl") is None, reason="openssl is not installed")
+def test_a_certificate_that_is_not_trusted_is_reported_with_the_reason(tmp_path: Path):
+    """No advice to use plain HTTP: the key would be sent unencrypted."""
+    files = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    options = ["-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "1"]
+    subprocess.run(["openssl", "req", *options, "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*files)
+    with answering(b"", context) as url:
+        done = run({"MNEMOLOG_URL": url.replace("http:", "https:")}, "memories")
+    assert (done.returncode, len(done.stderr.splitlines())) == (3, 1), done.stderr
+    assert "is not trusted: self-signed certificate" in done.stderr
+    assert "http://" not in done.stderr
 
 
 def test_scripts_get_a_usage_error_as_json():

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ports import free_port
 
 from ingest.platform.settings import VARIABLES
 from tests.docs.test_compose import commands
@@ -36,7 +37,8 @@ def installed(folder: Path, units: dict[str, str]) -> list[Path]:
 
 
 def test_systemd_finds_nothing_in_the_units_but_a_setting_that_it_does_not_know(tmp_path: Path):
-    assert run("systemd-analyze", "verify", *installed(tmp_path, UNITS)).stdout == ""
+    verified = run("systemd-analyze", "verify", *installed(tmp_path, UNITS)).stdout
+    assert [line for line in verified.splitlines() if "mnemolog" in line] == []  # it also checks units of this system
     units = {name: text.replace("ProtectHome=", "ProtectHomes=") for name, text in UNITS.items()}
     assert "ProtectHomes" in run("systemd-analyze", "verify", *installed(tmp_path, units)).stdout
 
@@ -44,7 +46,10 @@ def test_systemd_finds_nothing_in_the_units_but_a_setting_that_it_does_not_know(
 def test_systemd_rates_the_exposure_of_the_server_at_most_2_of_10(tmp_path: Path):
     def exposed(text: str) -> bool:
         units = installed(tmp_path, {"mnemolog.service": text})
-        return run("systemd-analyze", "security", "--offline=true", "--threshold=20", *units).returncode != 0
+        done = run("systemd-analyze", "security", "--offline=true", "--threshold=20", *units)
+        if "unrecognized option" in done.stdout:
+            pytest.skip("this systemd is older than 250")
+        return done.returncode != 0
 
     assert not exposed(UNITS["mnemolog.service"])
     assert exposed(re.sub(r"^(Protect|Private|Restrict).*\n", "", UNITS["mnemolog.service"], flags=re.MULTILINE))
@@ -86,6 +91,7 @@ def test_nginx_accepts_its_configuration(tmp_path: Path):
     for path, file in (("/etc/ssl/memory.example.pem", public), ("/etc/ssl/memory.example.key", private)):
         assert path in server
         server = server.replace(path, str(file))
+    server = re.sub(r"(listen .*?)\b(?:80|443)\b", lambda port: f"{port[1]}{free_port()}", server)  # others need root
     logs = f"pid {tmp_path}/pid; error_log {tmp_path}/errors;"
     (tmp_path / "nginx.conf").write_text(f"{logs} events {{}} http {{ access_log off; {server} }}")
     tested = run("nginx", "-t", "-c", tmp_path / "nginx.conf")

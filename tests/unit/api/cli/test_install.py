@@ -1,6 +1,7 @@
 """`mnemolog install` and `uninstall`: what they show, ask, write and answer."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,6 +59,13 @@ def test_a_dry_run_shows_and_writes_nothing(run: Run, home: Path):
     assert '+    "mnemolog": {' in done.stdout
     assert "\x1b" not in done.stdout
     assert files(home) == []
+
+
+def test_nothing_is_written_that_names_a_path_in_the_cache_of_uv(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "prefix", str(home / ".cache/uv/archive-v0/aB3"))
+    done = run("install", "cursor", "--yes")
+    assert (done.exit_code, "uv tool install mnemolog" in done.output) == (2, True), done.output
+    assert list(home.iterdir()) == []
 
 
 def test_where_nobody_can_be_asked_nothing_is_written(run: Run, home: Path):
