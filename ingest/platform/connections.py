@@ -132,6 +132,7 @@ def connect(url: str, *, connections: int = 64, read_timeout_s: float = 5.0, rep
         pool = cast(Any, BlockingConnectionPool).from_url(
             url,
             max_connections=connections,
+            protocol=2,  # since redis-py 8 the default is 3, whose answers have other shapes
             timeout=read_timeout_s,
             socket_timeout=read_timeout_s,
             health_check_interval=15,  # seconds idle, after which a connection is checked with a PING

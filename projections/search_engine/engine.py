@@ -55,6 +55,7 @@ class Engine:
         pool = cast(Any, BlockingConnectionPool).from_url(
             url,
             max_connections=connections,
+            protocol=2,  # since redis-py 8 the default is 3, whose answers have other shapes
             timeout=ANSWER_WITHIN_S,
             socket_timeout=ANSWER_WITHIN_S,
             socket_connect_timeout=2.0,
