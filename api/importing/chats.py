@@ -34,7 +34,8 @@ def mapped(row: ImportRow, project: str) -> Mapped:
     if row.kind == CONVERSATION:
         return Mapped([sessions.started(project, row.name, at, title=text(record, "title"))], lost)
     if row.kind == END:
-        return Mapped([sessions.ended(project, row.name, at)])
+        end = sessions.ended(project, row.name, at)
+        return Mapped([end._replace(key=f"{end.key}\0{at.isoformat()}")])  # it can go on, and end again
     if row.kind == MEMORY:
         content, title = needed(record, "text"), text(record, "title")[:NAME_CHARS]
         command = Remember(project=project, content=content, title=title, tags=record["tags"], keep_duplicates=True)

@@ -8,6 +8,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import cast
 
@@ -23,10 +24,12 @@ from api.importing.mapping import (
     related,
     text,
     when,
+    when_given,
 )
 from api.importing.source import ImportRequest, Source, Unusable, modified, of_rows
 from ingest.commands.decide import Remember
 from ingest.errors import CommandRejected
+from ingest.secrets.scrub import repair_text
 
 SYSTEM = "markdown"
 SECTION, OBSERVATION, RELATION, FILE = "section", "observation", "relation", "file"
@@ -53,7 +56,7 @@ def mapped(row: ImportRow, project: str) -> Mapped:
     record, lost = row.value, list[str]()
     if reason := text(record, "unreadable"):
         raise CommandRejected(reason)
-    at, title = when(record, "modified", "created", "changed"), needed(record, "title")
+    at, title = _time(record, lost), needed(record, "title")
     if row.kind == RELATION:
         ends = title, needed(record, "relation"), needed(record, "target")
         steps = related(project, *ends, at, lost, context=text(record, "context"))
@@ -67,9 +70,21 @@ def mapped(row: ImportRow, project: str) -> Mapped:
         concepts=[title[:NAME_CHARS]],
         files=[record["path"][:NAME_CHARS]],
         metadata=metadata_of(noted, lost),
+        keep_duplicates=True,
     )
     key = "\0".join((row.kind, project, record["path"], command.title, command.content))
     return Mapped([Step(command, key, at)], lost)
+
+
+def _time(record: Record, lost: list[str]) -> datetime:
+    """When a row was written, as its front matter says, else its file."""
+    for field in ("modified", "created"):
+        try:
+            if at := when_given(record, field):
+                return at
+        except CommandRejected as error:
+            lost.append(f"`{field}` of the front matter {error}")
+    return when(record, "changed")
 
 
 def rows_of(path: str, content: str, changed: object) -> Iterator[ImportRow]:
@@ -129,18 +144,21 @@ def sections(body: str) -> Iterator[tuple[list[str], list[tuple[str, bool]]]]:
 def front_matter(content: str) -> tuple[Record, str]:
     """The fields above a text, and the text: texts, lists of texts, and of what is nested its lines."""
     front, fields, name = _FRONT.match(content), Record(), ""
-    for line in front[1].splitlines() if front else ():
+    stated = [line for line in front[1].splitlines() if line.strip() and line[0] != "#"] if front else []
+    if not front or not stated or not _FIELD.fullmatch(stated[0]):  # such as a text between two rules
+        return {}, content
+    for line in stated:
         if field := _FIELD.fullmatch(line):
             name, value = field[1], field[2].strip()
             listed = value.startswith("[") and value.endswith("]")
             items = [_unquoted(item) for item in value[1:-1].split(",")] if listed else []
             fields[name] = [item for item in items if item] if listed else _unquoted(value)
-        elif name and line.strip().startswith("- ") and not (isinstance(fields[name], str) and fields[name]):
+        elif line.strip().startswith("- ") and not (isinstance(fields[name], str) and fields[name]):
             fields[name] = [*(fields[name] or []), _unquoted(line.strip()[2:])]
-        elif name and line.strip():
+        else:
             above = cast("list[str] | str", fields[name])
             fields[name] = "\n".join([*(above if isinstance(above, list) else filter(None, [above])), line])
-    return fields, content[front.end() :] if front else content
+    return fields, content[front.end() :]
 
 
 def _unquoted(value: str) -> str:
@@ -170,30 +188,34 @@ def open_source(request: ImportRequest) -> Source:
     if not (location.is_dir() or (location.is_file() and location.suffix.lower() in SUFFIXES)):
         raise Unusable(f"{location} is neither a folder nor a file {' or '.join(SUFFIXES)}")
     root = location if location.is_dir() else location.parent
-    others = Counter[str]()
-    rows: list[ImportRow] = []
-    for file in _files(location, others) if location.is_dir() else [location]:
-        name, changed = file.relative_to(root).as_posix(), modified(file)
+    others, errors, rows = Counter[str](), list[OSError](), list[ImportRow]()
+    for file in _files(location, others, errors) if location.is_dir() else [location]:
+        name, content, changed = repair_text(file.relative_to(root).as_posix()), "", None
         try:
-            content = file.read_text("utf-8-sig", "replace") if file.stat().st_size <= MAX_FILE_BYTES else ""
-            reason = "the file has no text, or over 8 MiB"
-        except OSError as error:
-            content, reason = "", f"the file cannot be read: {error.strerror}"
+            fits, reason = file.stat().st_size <= MAX_FILE_BYTES, "the file has no text, or over 8 MiB"
+            content = file.read_text("utf-8-sig", "replace") if fits and file.is_file() else ""
+            changed = modified(file)
+        except (OSError, Unusable) as error:  # such as a link to nothing
+            reason = repair_text(f"the file cannot be read: {getattr(error, 'strerror', error)}")
         rows += list(rows_of(name, content, changed)) or [ImportRow(FILE, name, {"unreadable": reason})]
+    for error in errors:
+        unreadable = {"unreadable": f"the folder cannot be read: {error.strerror}"}
+        rows.append(ImportRow(FILE, repair_text(str(error.filename)), unreadable))
     if not rows:
-        raise Unusable(f"there is no text in any Markdown file ({', '.join(SUFFIXES)}) of {location}")
+        raise Unusable(f"there is no Markdown file ({', '.join(SUFFIXES)}) in {location} that can be read")
     rows.sort(key=lambda row: (SECTION, OBSERVATION, RELATION, FILE).index(row.kind))
-    project = root.name if request.project is None else request.project
+    folder = (root.resolve() if root.name == ".." else root).name
+    project = repair_text(folder) if request.project is None else request.project
     source = of_rows(SYSTEM, rows, lambda row: mapped(row, project), project)
     if others:
         listed = ", ".join(f"{count:,} {kind}" for kind, count in others.most_common(10))
-        source.notes.append(f"left out because it is not Markdown: {listed}")
+        source.notes.append(f"left out because it is not Markdown: {repair_text(listed)}")
     return source
 
 
-def _files(folder: Path, others: Counter[str]) -> Iterator[Path]:
-    """The Markdown files below a folder, by path; `others` counts what else there is."""
-    for parent, folders, files in os.walk(folder):
+def _files(folder: Path, others: Counter[str], errors: list[OSError]) -> Iterator[Path]:
+    """The Markdown files below a folder, by path; `others` counts what else there is, `errors` are of its folders."""
+    for parent, folders, files in os.walk(folder, onerror=errors.append):
         hidden = [name for name in folders if name == "node_modules" or (name.startswith(".") and name != ".claude")]
         others.update(f"folder {name}" for name in hidden)
         folders[:] = sorted(name for name in folders if name not in hidden)

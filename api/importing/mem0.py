@@ -6,7 +6,7 @@ Qdrant's store on disk is pickled. What is read of it is only ever made into ine
 import pickle
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import timedelta
+from datetime import date, datetime, timedelta, timezone, tzinfo
 from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
@@ -29,6 +29,7 @@ from api.importing.source import (
     Source,
     Unusable,
     document,
+    fingerprint_of,
     is_sqlite,
     list_in,
     listed,
@@ -42,6 +43,7 @@ from ingest.commands.decide import Remember, ReviseMemory
 from ingest.errors import CommandRejected
 from ingest.ids import MEMORY, EventId, document_id
 from ingest.log.position import project_route
+from ingest.secrets.scrub import repair_text
 
 SYSTEM = PROJECT = "mem0"
 """Also the project of its memories, which have none."""
@@ -51,7 +53,14 @@ ID = "mem0_id"
 _FIELDS = ("memory", "user_id", "agent_id", "run_id", "created_at", "updated_at", "categories", "expiration_date")
 _PROMOTED = (*_FIELDS[1:], "role", "actor_id", "attributed_to")
 """What `get_all` answers beside the metadata, and a store has among it."""
-_DERIVED = frozenset(("hash", "text_lemmatized", "data", "id", "metadata", "score"))
+_OWN = frozenset(("data", "hash", "text_lemmatized"))
+"""What mem0 adds to the metadata in a store, beside what `get_all` answers."""
+_LOST, _CHANGED = "\0lost", "\0changed"
+"""Fields of a record for what its point has that JSON has not, and for when its file was changed."""
+_DERIVED = frozenset((*_OWN, "id", "metadata", "score", _LOST, _CHANGED))
+_TIMES = (datetime, date, timedelta, timezone)
+MAX_PAYLOAD_CHARS, MAX_DEPTH = 4 << 20, 50
+"""Of a point, with each reference to a value counted as a copy of it."""
 _CHROMA = ("string_value", "int_value", "float_value")
 CHROMA_VERSION = "6"
 """The newest version of the tables with chroma's metadata that is known."""
@@ -59,27 +68,28 @@ CHROMA_VERSION = "6"
 
 def mapped(row: ImportRow, tenant: str, project: str) -> Mapped:
     """The memory of a row, with the version that an update made; raises CommandRejected if it cannot be imported."""
-    record, lost = row.value, list[str]()
+    record, lost = row.value, list[str](dict.fromkeys(row.value.get(_LOST, ())))
     if row.kind == ENTITY:
         raise CommandRejected("belongs to mem0's entity index; mnemolog builds its own")
     if reason := text(record, "unreadable"):
         raise CommandRejected(reason)
-    created = when(record, "created_at", "updated_at")
+    created = when(record, "created_at", "updated_at", _CHANGED)
     if row.kind == RELATION:
         ends = needed(record, "source"), needed(record, "relationship"), text(record, "target", "destination")
         return Mapped(related(project, *ends, created, lost), lost)
     expires = when_given(record, "expiration_date")
     noted: Any = record.get("metadata")
-    stated: Record = {**(cast(Record, noted) if isinstance(noted, dict) else {}), **record}
-    others = {name: value for name, value in stated.items() if name not in _FIELDS and name not in _DERIVED}
-    metadata = metadata_of({ID: row.name, **others}, lost)
+    own: Record = cast(Record, noted) if isinstance(noted, dict) else {}
+    others = {name: value for name, value in record.items() if name not in _FIELDS and name not in _DERIVED}
+    lost += [f"metadata: {name}, because mem0 has a field of that name" for name in own if name in {ID, *others}]
+    metadata = metadata_of({ID: "", **own, **others} | {ID: row.name}, lost)
     fields: dict[str, Any] = {
         "project": project,
         "content": needed(record, "memory"),
         "user_id": text(record, "user_id"),
         "agent_id": text(record, "agent_id"),
         "session_id": text(record, "run_id"),
-        "tags": names(stated, "categories", lost),
+        "tags": names({**own, **record}, "categories", lost),
         "metadata": metadata,
         "memory_type": "procedural" if metadata.get("memory_type") == "procedural_memory" else "semantic",
         "valid_until": None if expires is None else expires + timedelta(days=1),
@@ -106,7 +116,7 @@ def open_source(request: ImportRequest) -> Source:
     elif files := _sqlite_files(Path(location)):
         for file in files:
             with closing(Sqlite(file)) as database:
-                memories += _of_file(database, file, notes)
+                memories += [{**record, _CHANGED: modified(file)} for record in _of_file(database, file, notes)]
     else:
         memories, relations = _answer(Path(location))
     rows = rows_by_time([record for record in memories if "linked_memory_ids" not in record], MEMORY_ROW, "created_at")
@@ -124,7 +134,9 @@ def _answer(file: Path) -> tuple[list[Record], list[Record]]:
     has_graph = isinstance(answer, dict) and listed(cast(Record, answer).get("relations"))
     relations = list_in(file, "relations") if has_graph else []
     for record in (*memories, *relations):
-        record.setdefault("created_at", changed)
+        record[_CHANGED] = changed
+        if not text(record, "id") and (memory := text(record, "memory")):  # numbers are the same in another file
+            record["id"] = f"text-{fingerprint_of([text(record, 'user_id'), memory])}"
     return memories, relations
 
 
@@ -157,18 +169,23 @@ def qdrant_records(database: Database) -> Iterator[Record]:
         try:
             point = _Pickled(BytesIO(cast(bytes, row["point"]))).load()
             fields: Record = point.state["__dict__"]
-            points[str(fields["id"])] = _record(str(fields["id"]), fields["payload"] or {})
+            payload = _Payload()
+            identity = str(payload.json(fields["id"]) or row["id"])
+            points[identity] = _record(identity, payload.json(fields["payload"] or {})) | {_LOST: payload.lost}
         except Exception as error:  # whatever a broken pickle makes of itself
             points[row["id"]] = {"id": row["id"], "unreadable": f"the point cannot be read: {type(error).__name__}"}
     yield from points.values()
 
 
-class _Inert:
+class _Inert(tzinfo):
     """What every class in a pickle is read as: its state, and nothing that runs."""
 
     state: Any = None
 
     def __init__(self, *parts: object) -> None: ...
+
+    def __call__(self, *parts: object) -> "_Inert":
+        return self
 
     def __setstate__(self, state: object) -> None:
         self.state = state
@@ -176,7 +193,35 @@ class _Inert:
 
 class _Pickled(pickle.Unpickler):
     def find_class(self, module: str, name: str, /) -> Any:
-        return _Inert
+        return {each.__name__: each for each in _TIMES}.get(name, _Inert) if module == "datetime" else _Inert
+
+
+class _Payload:
+    """One payload as JSON. References within it can make a small pickle endless, so its size and depth are limited."""
+
+    def __init__(self) -> None:
+        self.lost, self._left = list[str](), MAX_PAYLOAD_CHARS
+
+    def json(self, value: Any, name: str = "", depth: int = 0) -> Any:
+        """A value as JSON; `lost` names what is of another type. Raises ValueError for one that is too large."""
+        self._left -= 1 + (len(value) if isinstance(value, str) else 0)
+        if self._left < 0 or depth > MAX_DEPTH:
+            raise ValueError("too large")
+        match value:
+            case str():
+                return repair_text(value)
+            case None | bool() | float() | int() if not isinstance(value, int) or -(1 << 63) <= value < 1 << 64:
+                return value
+            case date() if not isinstance(getattr(value, "tzinfo", None), _Inert):
+                return value.isoformat()
+            case list() | tuple():
+                return [self.json(item, name, depth + 1) for item in cast("list[Any]", value)]
+            case dict():
+                items = [(str(self.json(key)), item) for key, item in cast(Record, value).items()]
+                return {key: self.json(item, name or key, depth + 1) for key, item in items}
+            case _:
+                self.lost.append(f"metadata that is no JSON: {name[:64]}")
+                return None
 
 
 def chroma_records(database: Database) -> Iterator[Record]:
@@ -209,5 +254,6 @@ def _record(identity: str, payload: Record) -> Record:
     """A payload as `get_all` answers it."""
     record: Record = {"id": identity, "memory": payload.get("data")}
     record |= {name: payload[name] for name in (*_PROMOTED, "linked_memory_ids") if name in payload}
-    others = {name: value for name, value in payload.items() if name not in record and name not in _DERIVED}
+    own = (*_PROMOTED, *_OWN, "linked_memory_ids")
+    others = {name: value for name, value in payload.items() if name not in own}
     return record | ({"metadata": others} if others else {})

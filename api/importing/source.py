@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from io import BufferedReader, TextIOWrapper
 from itertools import filterfalse, islice
+from lzma import LZMAError
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -133,6 +134,8 @@ def fingerprint_of(value: Any) -> str:
 
 # Of a JSON document, which is read whole and then takes some ten times as much memory.
 MAX_DOCUMENT_BYTES = 512 << 20
+# Of the documents in a zip archive in all.
+MAX_UNPACKED_BYTES = 2 << 30
 # A longer line is skipped: nothing of it would fit into an event.
 MAX_LINE_BYTES = 32 << 20
 _SQLITE = b"SQLite format 3\0"
@@ -167,7 +170,9 @@ def exported(path: Path, is_read: Callable[[str], object]) -> tuple[dict[str, An
     `path` is a zip archive, the folder it was unpacked to, or one of the documents; `is_read` chooses by name.
     """
     if path.is_dir():
-        files = {file.relative_to(path).as_posix(): file for file in sorted(path.rglob("*")) if file.is_file()}
+        files = {
+            repair_text(file.relative_to(path).as_posix()): file for file in sorted(path.rglob("*")) if file.is_file()
+        }
         return {name: document(file) for name, file in files.items() if is_read(name)}, [*filterfalse(is_read, files)]
     if not is_zipfile(path):
         return {path.name: document(path)}, []
@@ -179,10 +184,12 @@ def exported(path: Path, is_read: Callable[[str], object]) -> tuple[dict[str, An
                 raise Unusable(
                     f"{path} has a document of over {MAX_DOCUMENT_BYTES >> 20} MiB; documents are read whole"
                 )
+            if sum(entry.file_size for entry in chosen.values()) > MAX_UNPACKED_BYTES:
+                raise Unusable(f"{path} has over {MAX_UNPACKED_BYTES >> 20:,} MiB of documents; export it in parts")
             documents = {name: decoded(archive.read(entry), f"{name} in {path}") for name, entry in chosen.items()}
             return documents, [*filterfalse(is_read, entries)]
-    except (BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError) as error:
-        raise Unusable(f"{path} cannot be read as a zip archive: {error}") from None
+    except (BadZipFile, zlib.error, LZMAError, EOFError, NotImplementedError, RuntimeError, OSError) as error:
+        raise Unusable(f"{path} cannot be read as a zip archive: {str(error) or 'it is cut off'}") from None
 
 
 def modified(path: Path) -> datetime:

@@ -1,9 +1,11 @@
 """The data exports of ChatGPT and Claude, as sessions and memories."""
 
 import json
+import os
+import struct
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
+from zipfile import ZIP_LZMA, ZIP_STORED, ZipFile
 
 import pytest
 from factories import TENANT
@@ -145,7 +147,10 @@ def test_importing_again_makes_the_same_events_and_a_longer_conversation_only_ad
     (tmp_path / "conversations.json").write_text(json.dumps([longer]))
     again, _, _ = imported(claude(tmp_path / "conversations.json"))
     known = {event.envelope.event_id for event in once}
-    assert [event.data.data for event in again if event.envelope.event_id not in known] == [{"prompt": "And now?"}]  # type: ignore[union-attr]
+    prompt, end = [event for event in again if event.envelope.event_id not in known]
+    assert prompt.data.data == {"prompt": "And now?"}  # type: ignore[union-attr]
+    (session,) = documents([*once, prompt, end], Session)
+    assert session.status == "ended"
 
 
 def test_an_entry_that_is_no_conversation_is_skipped_with_a_reason(tmp_path: Path):
@@ -161,7 +166,34 @@ def test_another_file_is_no_export(tmp_path: Path, content: bytes):
             opened(tmp_path / "export.zip")
 
 
+@pytest.mark.parametrize("compression", [ZIP_STORED, ZIP_LZMA])
+def test_a_damaged_archive_is_refused(tmp_path: Path, compression: int):
+    path = tmp_path / "export.zip"
+    with ZipFile(path, "w", compression) as archive:
+        archive.writestr("conversations.json", json.dumps([CLAUDE]))
+    content = bytearray(path.read_bytes())
+    end = content.index(b"PK\x01\x02")
+    content[70:end] = b"\xff" * (end - 70)
+    content[end + 20 : end + 28] = struct.pack("<II", len(content), len(content))  # more than there is
+    path.write_bytes(content)
+    with pytest.raises(Unusable, match=r"cannot be read as a zip archive: ."):
+        claude(path)
+
+
+def test_a_file_whose_name_is_not_utf_8_is_left_out(tmp_path: Path):
+    (tmp_path / "conversations.json").write_text(json.dumps([CLAUDE]))
+    try:
+        (tmp_path / os.fsdecode(b"caf\xe9.png")).touch()
+    except OSError:
+        pytest.skip("the file system has names in UTF-8 only")
+    assert claude(tmp_path).notes == ["left out, 1 of the files in the export: caf\ufffd.png"]
+
+
 def test_a_document_that_is_too_large_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("api.importing.source.MAX_DOCUMENT_BYTES", 100)
     with pytest.raises(Unusable, match="documents are read whole"):
+        chatgpt(zipped(tmp_path, conversations=[CHATGPT]))
+    monkeypatch.undo()
+    monkeypatch.setattr("api.importing.source.MAX_UNPACKED_BYTES", 100)
+    with pytest.raises(Unusable, match="export it in parts"):
         chatgpt(zipped(tmp_path, conversations=[CHATGPT]))

@@ -158,8 +158,68 @@ def test_a_long_section_is_several_memories_that_end_with_a_paragraph(tmp_path: 
         ("---\na: 'x'\nb: []\n---\nbody", {"a": "x", "b": []}),
         ("---\ntags:\n- one\n- \"two\"\n---\nbody", {"tags": ["one", "two"]}),
         ("---\nschema:\n  name: string\n---\nbody", {"schema": "  name: string"}),
-        ("---\nbroken\n---\nbody", {}),
+        ("---\n\n# a comment\na: x\n---\nbody", {"a": "x"}),
     ],
 )  # fmt: skip
 def test_front_matter_is_read_as_far_as_it_is_simple(content: str, fields: dict[str, Any]):
     assert front_matter(content) == (fields, "body")
+
+
+@pytest.mark.parametrize("text", ["---\nbroken\n---\nbody", "---\nTwo rules.\nnote: x\n---\nbody", "---\n\n---\n"])
+def test_text_between_two_rules_is_no_front_matter(text: str):
+    assert front_matter(text) == ({}, text)
+
+
+def test_files_with_the_same_text_are_memories_of_their_own(tmp_path: Path):
+    for name in ("may", "june", "july"):
+        (tmp_path / f"{name}.md").write_text("# Status\n\nNothing to report this week.\n")
+    assert [memory.is_latest for memory in found(opened(tmp_path), Memory)] == [True] * 3
+
+
+def test_a_time_that_is_none_is_reported_and_another_one_is_used(tmp_path: Path):
+    for name, front in (("a", "created: 2025-10-24\nmodified: last May"), ("b", "created: soon")):
+        (tmp_path / f"{name}.md").write_text(f"---\n{front}\n---\nText {name}")
+    os.utime(tmp_path / "b.md", (1_700_000_000, 1_700_000_000))
+    source = opened(tmp_path)
+    times = {memory.content: memory.occurred_at for memory in found(source, Memory)}
+    assert times == {
+        "Text a": datetime(2025, 10, 24, tzinfo=UTC), "Text b": datetime.fromtimestamp(1_700_000_000, UTC),
+    }  # fmt: skip
+    lost = [source.mapped(placed.row).lost for placed in source.rows([])]
+    assert lost == [["`modified` of the front matter is no time"], ["`created` of the front matter is no time"]]
+
+
+def test_files_and_folders_that_cannot_be_read_are_reported(notes: Path, monkeypatch: pytest.MonkeyPatch):
+    (notes / "gone.md").symlink_to("nothing.md")
+    (notes / "locked").mkdir()
+    listed = os.scandir
+
+    def scandir(path: Any) -> Any:  # for root, every folder can be read
+        return listed(path if Path(path).name != "locked" else notes / "coffee.md")
+
+    monkeypatch.setattr("os.scandir", scandir)
+    rows = [placed.row for placed in opened(notes).rows([]) if placed.row.kind == "file"]
+    reasons = [row.value["unreadable"].partition(" cannot be read: ") for row in rows]
+    assert sorted((what, why[:14]) for what, _, why in reasons) == [
+        ("the file", "No such file o"), ("the folder", "Not a director"),
+    ]  # fmt: skip
+
+
+def test_a_name_that_is_not_utf_8_is_read(tmp_path: Path):
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("the file system has names in UTF-8 only")
+    for name in (b"th\xe9.md", b"photo.\xe9"):
+        (folder / os.fsdecode(name)).write_text("Green")
+    source = opened(folder)
+    (memory,) = found(source, Memory)
+    assert (memory.files, memory.project) == (["th\ufffd.md"], "caf\ufffd")
+    assert source.notes == ["left out because it is not Markdown: 1 .\ufffd file"]
+
+
+def test_the_folder_above_gives_its_own_name(notes: Path, monkeypatch: pytest.MonkeyPatch):
+    (notes / "sub").mkdir()
+    monkeypatch.chdir(notes / "sub")
+    assert {memory.project for memory in found(opened(Path("..")), Memory)} == {"kitchen"}

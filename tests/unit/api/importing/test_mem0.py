@@ -6,9 +6,12 @@ import pickle
 import shutil
 import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from factories import TENANT
@@ -34,6 +37,16 @@ def answer(folder: Path, *memories: Any, **more: Any) -> Source:
     file = folder / "answer.json"
     file.write_text(json.dumps({"results": list(memories), **more}))
     return opened(file)
+
+
+def qdrant(folder: Path, *payloads: object) -> Source:
+    """The source of a store of qdrant with points p0, p1, and so on."""
+    points = [{"id": f"p{number}", "payload": payload} for number, payload in enumerate(payloads)]
+    rows = [(point["id"], pickle.dumps(SimpleNamespace(**{"__dict__": point}))) for point in points]
+    with closing(sqlite3.connect(folder / "storage.sqlite")) as database, database:
+        database.execute("CREATE TABLE points (id TEXT PRIMARY KEY, point BLOB)")
+        database.executemany("INSERT INTO points VALUES (?, ?)", rows)
+    return opened(folder)
 
 
 def memories_of(source: Source) -> list[Memory]:
@@ -104,9 +117,12 @@ def test_what_the_hosted_service_adds_stays_in_the_metadata(tmp_path: Path):
 def test_what_has_no_time_is_of_when_the_file_was_changed(tmp_path: Path):
     source = answer(tmp_path, {"id": "a1", "memory": "Likes tea"})
     os.utime(tmp_path / "answer.json", (1_700_000_000, 1_700_000_000))
+    changed = datetime.fromtimestamp(1_700_000_000, UTC)
     (memory,) = memories_of(opened(tmp_path / "answer.json", "kitchen"))
-    assert (memory.occurred_at, memory.project) == (datetime.fromtimestamp(1_700_000_000, UTC), "kitchen")
-    assert source.total() == 1
+    assert (memory.occurred_at, memory.project, source.total()) == (changed, "kitchen", 1)
+    for without in (answer(tmp_path, {**MEMORY, "created_at": None}), qdrant(tmp_path, {"data": "Likes tea"})):
+        (memory,) = memories_of(without)
+        assert memory.occurred_at > changed
 
 
 def test_relations_of_its_graph_are_found_and_drawn(tmp_path: Path):
@@ -156,6 +172,49 @@ def test_a_store_runs_no_code_and_what_cannot_be_read_is_reported(
     assert set(reasons) == {"evil", "torn", "text"}
     assert all(reason.startswith("the point cannot be read") for reason in reasons.values())
     assert not Path("planted.txt").exists()
+
+
+def test_values_that_json_lacks_are_text_or_reported(tmp_path: Path):
+    moment = datetime(2025, 3, 4, 9, 30, tzinfo=UTC)
+    noted = {"met": moment, "day": date(2025, 3, 4), "half": "a\ud83d", "list": (1, [True])}
+    lost = {"price": Decimal(1), "zoned": moment.astimezone(ZoneInfo("Asia/Tokyo")), "many": {1}, "huge": 1 << 70}
+    source = qdrant(tmp_path, {"data": "Likes tea", "created_at": AT, **noted, **lost})
+    (memory,) = memories_of(source)
+    assert memory.metadata == {
+        "mem0_id": "p0", "met": moment.isoformat(), "day": "2025-03-04", "half": "a\ufffd", "list": "[1,[true]]",
+    }  # fmt: skip
+    assert list(source.mapped(next(source.rows([])).row).lost) == [f"metadata that is no JSON: {name}" for name in lost]
+
+
+def test_a_point_that_is_endless_is_skipped_alone(tmp_path: Path):
+    cycle, doubled = list[Any](), ["x" * 1_000]
+    cycle.append(cycle)
+    for _ in range(40):
+        doubled = [doubled, doubled]
+    source = qdrant(tmp_path, {"data": "x", "note": cycle}, {"data": "x", "note": doubled}, {"data": "Likes tea"})
+    rows = {placed.row.name: placed.row for placed in source.rows([])}
+    (memory,) = documents(events("mem0", source.mapped, [rows.pop("p2")]), Memory)
+    assert (memory.content, set(rows)) == ("Likes tea", {"p0", "p1"})
+    for row in rows.values():
+        with pytest.raises(CommandRejected, match="the point cannot be read: ValueError"):
+            source.mapped(row)
+
+
+def test_metadata_of_the_user_keeps_names_that_mem0_uses(tmp_path: Path):
+    own = {name: f"my {name}" for name in ("score", "id", "metadata", "memory")}
+    noted = {**own, "hash": "my hash", "data": "my data", "user_id": "my user"}
+    (memory,) = memories_of(answer(tmp_path, {**MEMORY, "score": 0.5, "hash": "x", "metadata": noted}))
+    assert (memory.user_id, memory.metadata) == ("alice", {**noted, "mem0_id": "a1"})
+    (memory,) = memories_of(qdrant(tmp_path, {"data": "Likes tea", "hash": "x", "created_at": AT, **own}))
+    assert memory.metadata == {**own, "mem0_id": "p0"}
+    source = answer(tmp_path, {**MEMORY, "role": "user", "metadata": {"role": "cook"}})
+    assert "metadata: role" in source.mapped(next(source.rows([])).row).lost[0]
+
+
+def test_memories_without_an_id_are_told_apart_by_user_and_text(tmp_path: Path):
+    texts = [("alice", "Likes tea"), ("alice", "Likes tea"), ("bob", "Likes tea"), ("bob", "Likes rye")]
+    sources = [answer(tmp_path, {"memory": memory, "user_id": user}) for user, memory in texts]
+    assert len({next(source.rows([])).row.name for source in sources}) == 3
 
 
 def test_a_newer_chroma_is_reported(stores: Path, tmp_path: Path):
