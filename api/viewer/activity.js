@@ -8,6 +8,8 @@ const [PAGE, PAGES] = [1000, 20];
 const minutes = new Map();
 let begun = 0;
 let counting = null;
+/** Changes when the counts are forgotten: a reading that began before it adds nothing more. */
+let run = 0;
 /** Before this time nothing was counted: there are more events than are read. */
 let since = 0;
 
@@ -25,18 +27,20 @@ function add(at, project) {
 /** Forgets the counts, as some events were not seen: the next `history` reads them again. */
 export function missed() {
   [begun, counting] = [0, null];
+  run += 1;
 }
 
 /** Reads the last day's events, at most PAGE * PAGES of them, the newest first; answers when it has. */
 export function history() {
-  counting ??= count().catch((error) => {
-    missed();
+  const mine = run;
+  counting ??= count(mine).catch((error) => {
+    if (mine === run) missed();
     throw error;
   });
   return counting;
 }
 
-async function count() {
+async function count(mine) {
   minutes.clear();
   begun = Date.now();
   since = begun;
@@ -44,6 +48,7 @@ async function count() {
   let cursor;
   for (let page = 0; page < PAGES; page += 1) {
     const { entries, next } = await get("/v1/audit", { operation: "*", limit: PAGE, cursor, ...bounds });
+    if (mine !== run) return history();
     for (const { at, project } of entries) add(Date.parse(at), project);
     cursor = next;
     if (!cursor || !entries.length) {

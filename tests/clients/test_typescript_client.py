@@ -16,6 +16,7 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -354,9 +355,14 @@ def test_a_model_calls_the_tools_through_the_ai_sdk(tests: Path, server: Server)
 
 @needs_node
 def test_the_memory_tool_answers_and_stores_as_that_of_the_python_client(tests: Path, server: Server, project: str):
-    commands = (FRAMEWORKS / "commands.json").read_text()
+    others = [{"command": "create", "path": f"/memories/2/{name}", "file_text": name} for name in ("x" * 200, "y")]
+    others += [{"command": "rename", "old_path": "/memories/2", "new_path": f"/memories/{'3' * n}"} for n in (400, 1)]
+    commands = json.dumps(others + json.loads((FRAMEWORKS / "commands.json").read_text()))
     deleted: list[str] = []
     with mnemolog_client.Mnemolog(server.url, SECRET, agent="ada") as client:
+        for name, text in product(("python", "typescript"), ("older", "newer")):  # two memories of one path
+            client.memories.create(text, project=f"{project}-{name[0]}", tags=["file:/memories/2/two", name])
+        assert all([*client.memories.list(f"{project}-{name}")] for name in "pt")  # waits for what the other reads
         fields: OfMemory = {"tags": ["python"]}
         files = MemoryFiles(f"{project}-p", fields=fields, on_deleted=lambda path, receipt: deleted.append(path))
         expected = [answer_of(client, files, **command) for command in json.loads(commands)]

@@ -74,6 +74,7 @@ def test_the_lock_of_the_typescript_client_agrees_with_its_package_and_names_no_
         assert packages[f"node_modules/{name}"]["version"] == version
     assert [name for name, one in packages.items() if name and not one.get("integrity")] == []
     assert [name for name, one in packages.items() if "resolved" in one] == []
+    assert [name for name in packages if name and not name.startswith("node_modules/")] == []  # of another checkout
 
 
 def test_the_notice_names_the_license_of_hnswlib():

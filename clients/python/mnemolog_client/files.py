@@ -158,19 +158,19 @@ class MemoryFiles:
         return f"Successfully deleted {path}"
 
     def rename(self, old_path: str, new_path: str) -> Steps[str]:
-        """Give a file, or a directory with all its files, another path."""
+        """Give a file, or a directory with all its files, another path. Nothing is changed if a new path is refused."""
         old, new = _checked(old_path), _checked(new_path)
         if old == ROOT:
             raise FileError("Error: Cannot rename the /memories directory itself")
         files = yield from self._files()
-        moved = [(name, found[0]) for name, found in files.items() if _is_at(name, old)]
+        moved = [(name, memory) for name, found in files.items() if _is_at(name, old) for memory in found]
         if not moved:
             raise FileError(f"Error: The path {old_path} does not exist")
         _check_free(new, files, f"Error: The destination {new_path} already exists")
         if _is_in(new, old):
             raise FileError(f"Error: Cannot rename {old_path} to a path inside itself")
-        for name, memory in moved:
-            at = _checked(new + name[len(old) :])
+        paths = [_checked(new + name[len(old) :]) for name, _ in moved]
+        for at, (_, memory) in reversed([*zip(paths, moved, strict=True)]):  # the newest of a path stays the newest
             yield methodcaller("revise", memory.id, **_fields(at, _text(memory), memory.tags))
         return f"Successfully renamed {old_path} to {new_path}"
 

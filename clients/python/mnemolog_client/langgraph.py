@@ -13,8 +13,7 @@ from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, ListNamespacesOp, MatchCondition, Op, PutOp, SearchItem, SearchOp
 
-from mnemolog_client.answers import Memory
-from mnemolog_client.client import Mnemolog
+from mnemolog_client import Mnemolog, answers
 
 COMPARE: dict[str, Any] = {"$eq": eq, "$ne": ne, "$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 
@@ -35,7 +34,7 @@ class MnemologStore(BaseStore):
         match op:
             case SearchOp():
                 tags = [f"ns:{json.dumps(op.namespace_prefix)}"] if op.namespace_prefix else []
-                found = self._recalled(op.query, tags, 200) if op.query else self._listed(tags)
+                found = self._recalled(op.query, tags) if op.query else self._listed(tags)
                 chosen = (item for item in found if _fits(item.value, op.filter or {}))
                 return list(islice(chosen, op.offset, op.offset + op.limit))
             case ListNamespacesOp():
@@ -44,25 +43,26 @@ class MnemologStore(BaseStore):
                 return sorted({one[: op.max_depth] for one in matching})[op.offset : op.offset + op.limit]
             case GetOp() | PutOp():
                 tags = [f"key:{json.dumps((*op.namespace, op.key))}"]
-                item = next(self._recalled(op.key, tags, 1), None)  # one memory has this tag
+                item = max(self._recalled(op.key, tags, True), key=lambda one: (one.updated_at, one.id), default=None)
                 return self._put(op, tags, item) if isinstance(op, PutOp) else item
 
     def _put(self, op: PutOp, tags: list[str], item: "_Item | None") -> None:
-        content = json.dumps(op.value, ensure_ascii=False)
+        fields: Any = {"title": op.key, "content": json.dumps(op.value, ensure_ascii=False)}
         if item is not None and op.value is None:
             self._client.memories.delete(item.id)
+            self._done(op)  # a version by another agent, or a second item with the key, may be left
         elif item is not None:
-            self._client.memories.revise(item.id, content=content, title=op.key)
+            self._client.memories.revise(item.id, **fields)
         elif op.value is not None:
             tags += [f"ns:{json.dumps(op.namespace[: depth + 1])}" for depth in range(len(op.namespace))]
-            fields: Any = {"project": self._project, "title": op.key, "tags": tags, "keep_duplicates": True}
-            metadata = {"key": op.key, "namespace": json.dumps(op.namespace)}
-            self._client.memories.create(content, metadata=metadata, **fields)
+            fields |= {"metadata": {"key": op.key, "namespace": json.dumps(op.namespace)}, "tags": tags}
+            self._client.memories.create(project=self._project, keep_duplicates=True, **fields)
 
-    def _recalled(self, query: str, tags: list[str], limit: int) -> "Iterator[_Item]":
+    def _recalled(self, query: str, tags: list[str], or_listed: bool = False) -> "Iterator[_Item]":
         fields: Any = {"project": self._project, "kinds": ["memory"], "min_confidence": 0.0, "fold": False}
-        for result in self._client.search(query, tags=tags, limit=limit, **fields):
-            yield _Item(self._client.memories.get(result.id), result.score)
+        answer = self._client.recall(query, tags=tags, limit=200, **fields)
+        found = (_Item(self._client.memories.get(result.id), result.score) for result in answer.results)
+        return self._listed(tags) if or_listed and answer.degraded else found  # a partial index lacks items
 
     def _listed(self, tags: list[str]) -> "Iterator[_Item]":
         memories = self._client.memories.list(self._project, latest=True, page_size=1_000)
@@ -70,7 +70,7 @@ class MnemologStore(BaseStore):
 
 
 class _Item(SearchItem):
-    def __init__(self, memory: Memory, score: float | None = None) -> None:
+    def __init__(self, memory: answers.Memory, score: float | None = None) -> None:
         namespace, key = tuple(json.loads(memory.metadata["namespace"])), memory.metadata["key"]
         super().__init__(namespace, key, json.loads(memory.content), memory.recorded_at, memory.updated_at, score)
         self.id = memory.id

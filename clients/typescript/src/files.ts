@@ -53,10 +53,10 @@ export class MemoryFiles {
     const files = await this.#files();
     const file = files.get(at)?.[0];
     if (file !== undefined) return linesOf(path, textOf(file), viewRange);
-    const below = [...files].filter(([name]) => isIn(name, at));
-    if (below.length === 0 && at !== ROOT) fail(`The path ${path} does not exist. Please provide a valid path.`);
+    const inside = [...files].filter(([name]) => isIn(name, at));
+    if (inside.length === 0 && at !== ROOT) fail(`The path ${path} does not exist. Please provide a valid path.`);
     const size = ([found]: Memory[]): number => new TextEncoder().encode(textOf(found!)).length;
-    return treeOf(at, below.map(([name, found]) => [name.slice(at.length), size(found)]));
+    return treeOf(at, inside.map(([name, found]) => [name.slice(at.length), size(found)]));
   }
 
   /** Write a new file. */
@@ -120,40 +120,37 @@ export class MemoryFiles {
   async delete(path: string): Promise<string> {
     const at = checked(path);
     if (at === ROOT) fail("Error: Cannot delete the /memories directory itself");
-    let gone = await this.#below(at);
+    let gone = below(await this.#files(), at);
     if (gone.length === 0) fail(`Error: The path ${path} does not exist`);
     while (gone.length > 0) { // deleting a version by one agent makes that of another current
       for (const [name, { id }] of gone) {
         const receipt = await this.#memories.delete(id, { reason: `the memory tool deleted ${name}`.slice(0, 500) });
         this.#options.onDeleted?.(name, receipt);
       }
-      gone = await this.#below(at);
+      gone = below(await this.#files(), at);
     }
     return `Successfully deleted ${path}`;
   }
 
-  /** Give a file, or a directory with all its files, another path. */
+  /** Give a file, or a directory with all its files, another path. Nothing is changed if a new path is refused. */
   async rename(oldPath: string, newPath: string): Promise<string> {
     const [from, to] = [checked(oldPath), checked(newPath)];
     if (from === ROOT) fail("Error: Cannot rename the /memories directory itself");
     const files = await this.#files();
-    const moved = [...files].filter(([name]) => isAt(name, from));
+    const moved = below(files, from);
     if (moved.length === 0) fail(`Error: The path ${oldPath} does not exist`);
     if (to === ROOT || [...files.keys()].some((name) => isAt(name, to))) {
       fail(`Error: The destination ${newPath} already exists`);
     }
     if (isIn(to, from)) fail(`Error: Cannot rename ${oldPath} to a path inside itself`);
     checkParents(to, files);
-    for (const [name, [memory]] of moved) {
-      const at = checked(to + name.slice(from.length));
-      await this.#memories.revise(memory!.id, fieldsOf(at, textOf(memory!), memory!.tags));
+    const changes = moved.map(([name, memory]) => {
+      return { id: memory.id, fields: fieldsOf(checked(to + name.slice(from.length)), textOf(memory), memory.tags) };
+    });
+    for (const { id, fields } of changes.reverse()) { // the newest of a path stays the newest
+      await this.#memories.revise(id, fields);
     }
     return `Successfully renamed ${oldPath} to ${newPath}`;
-  }
-
-  async #below(path: string): Promise<[string, Memory][]> {
-    const found = [...(await this.#files())].filter(([name]) => isAt(name, path));
-    return found.flatMap(([name, memories]) => memories.map((memory): [string, Memory] => [name, memory]));
   }
 
   /** The files by path; of two that were created at the same moment, the newest is first. */
@@ -180,6 +177,12 @@ function checked(path: string): string {
 function checkParents(path: string, files: Stored): void {
   const parent = [...files.keys()].find((name) => isIn(path, name));
   if (parent !== undefined) fail(`Error: ${parent} is a file, not a directory`);
+}
+
+/** The file of a path, and those of a directory, with their paths. */
+function below(files: Stored, path: string): [string, Memory][] {
+  const found = [...files].filter(([name]) => isAt(name, path));
+  return found.flatMap(([name, memories]) => memories.map((memory): [string, Memory] => [name, memory]));
 }
 
 function isIn(path: string, directory: string): boolean {

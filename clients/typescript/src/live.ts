@@ -6,14 +6,16 @@ export const STREAM = "text/event-stream";
 /** The server sends a comment every 15 s: after this long the connection is lost. */
 export const SILENCE_S = 45;
 
-/** The fields of each block that is complete; `came` is called for each part of the stream. */
+/** The fields of each block that is complete; `waits` is called before each part of the stream, `came` after it. */
 export async function* blocksOf(
   body: ReadableStream<Uint8Array>,
+  waits: () => void,
   came: () => void,
 ): AsyncGenerator<Map<string, string>, void, undefined> {
   const decoder = new TextDecoder();
   const reader = body.getReader();
   for (let rest = ""; ; ) {
+    waits();
     const { done, value } = await reader.read();
     if (done) return;
     came();

@@ -101,9 +101,9 @@ export class Transport {
         const body = await this.#opened({ ...query, after }, ending.signal);
         const came = (): void => {
           [failures, waitedS] = [0, 0];
-          listen();
+          clearTimeout(timer); // what is done with an event may take longer than a silence
         };
-        for await (const fields of blocksOf(body, came)) {
+        for await (const fields of blocksOf(body, listen, came)) {
           after = fields.get("id") ?? after;
           const data = fields.get("data");
           if (data !== undefined) yield eventOf<T>(data, String(after));

@@ -466,3 +466,23 @@ for (const [name, answer, kind, requests] of [
     assert.equal(stub.received.length, requests);
   });
 }
+
+test("a program may handle an event for longer than a stream may be silent", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  let asked = 0;
+  const streaming = async (_: unknown, options?: RequestInit): Promise<Response> => {
+    asked += 1;
+    const start = (body: ReadableStreamDefaultController): void => {
+      options?.signal?.addEventListener("abort", () => body.error(options.signal?.reason));
+      for (const number of [1, 2]) body.enqueue(Buffer.from(`${block(number)}\n\n`));
+    };
+    return new Response(new ReadableStream({ start }), { headers: { "Content-Type": "text/event-stream" } });
+  };
+  const events = new Mnemolog({ url: "http://127.0.0.1:1", fetch: streaming }).live()[Symbol.asyncIterator]();
+  await events.next();
+  context.mock.timers.tick(60_000);
+  assert.deepEqual([(await events.next()).value?.position, asked], ["0:2-0", 1]);
+  const third = events.next();
+  for (; asked === 1; context.mock.timers.tick(60_000)) await new Promise(setImmediate); // silent: it is opened again
+  assert.equal((await third).value?.position, "0:1-0");
+});

@@ -1,9 +1,11 @@
 """The modules for agent frameworks, driven through the real frameworks. `test_frameworks.py` runs this file."""
 
+import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
 from agents import TResponseInputItem
 from google.adk.events import Event
@@ -80,6 +82,28 @@ def test_a_store_forgets_what_was_deleted(store: MnemologStore):
     store.delete(ADA, "nothing")
     assert store.get(ADA, "food") is None
     assert store.get(BOB, "food") is not None
+
+
+class Loading(httpx.HTTPTransport):
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        answer = super().handle_request(request)  # without what was found, as while the index is loading
+        if request.url.path == "/v1/recall":
+            answer = httpx.Response(200, json=json.loads(answer.read()) | {"results": [], "degraded": ["loading"]})
+        return answer
+
+
+@pytest.mark.parametrize("transport", [httpx.HTTPTransport, Loading])
+def test_a_key_is_of_one_item_although_two_were_put_at_the_same_moment(project: str, transport: Any):
+    with Mnemolog(agent="ada", transport=transport()) as client:
+        store = MnemologStore(client, project)
+        for likes in ("tea", "milk"):
+            store.put(ADA, "food", {"likes": likes})
+        (memory,) = client.memories.list(project, latest=True)
+        fields: Any = {"project": project, "tags": memory.tags, "metadata": memory.metadata}
+        client.memories.create('{"likes": "wine"}', **fields)
+        assert [item.value for item in [store.get(ADA, "food")] if item] == [{"likes": "wine"}]
+        store.delete(ADA, "food")
+        assert list(client.memories.list(project)) == []
 
 
 async def test_a_store_searches_below_a_namespace(store: MnemologStore):

@@ -171,6 +171,18 @@ def test_every_change_is_a_version(do: Do, client: Mnemolog, project: str):
     ]
 
 
+def test_a_directory_is_renamed_as_a_whole_or_not_at_all(do: Do, client: Mnemolog, project: str):
+    for text in ("older", "newer"):
+        client.memories.create(text, project=project, tags=["file:/memories/a/two.md"])
+    do("create", path=f"/memories/a/{'x' * 200}", file_text="x")
+    do("create", path="/memories/a/one.md", file_text="x")
+    assert "at most 500" in do("rename", old_path="/memories/a", new_path=f"/memories/{'b' * 400}")
+    assert {one.version for one in client.memories.list(project, latest=True)} == {1}
+    assert do("rename", old_path="/memories/a", new_path="/memories/b").startswith("Successfully")
+    assert "does not exist" in do("view", path="/memories/a")
+    assert "newer" in do("view", path="/memories/b/two.md")
+
+
 def test_deleting_forgets_every_version_and_hands_over_a_receipt(do: Do, client: Mnemolog, project: str):
     DELETED.clear()
     do("create", path="/memories/a/x.md", file_text="the vault is behind the painting")

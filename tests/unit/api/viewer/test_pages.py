@@ -1,6 +1,9 @@
 """The viewer's files: what they load, and what a browser may do with them."""
 
 import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -48,3 +51,17 @@ def test_the_policy_allows_this_server_and_nothing_else():
     assert HEADERS["X-Frame-Options"] == "DENY"
     assert HEADERS["X-Content-Type-Options"] == "nosniff"
     assert "Set-Cookie" not in HEADERS
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+def test_events_are_counted_once_although_some_were_missed_while_they_were_read(tmp_path: Path):
+    program = (
+        'import { history, missed, series } from "./activity.js";'
+        "const first = history(); missed(); await Promise.all([first, history()]); console.log(series(3600e3, 1)[0]);"
+    )
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "activity.js").write_text(MODULES["activity.js"])
+    (tmp_path / "api.js").write_text(
+        "export const get = async (path, { cursor }) => ({ entries: [{ at: new Date() }], next: !cursor });"
+    )
+    assert subprocess.check_output(["node", "--input-type=module", "--eval", program], cwd=tmp_path) == b"2\n"
