@@ -58,7 +58,7 @@ from projections.search.ranking import (
     stretched,
 )
 from projections.search.similarity import Distinct, distinct
-from projections.search.terms import required_terms, says_english, terms, wholes
+from projections.search.terms import STOP_WORDS, required_terms, says_english, terms, wholes
 
 Floats = NDArray[np.float64]
 DAY_MS = 86_400_000
@@ -130,6 +130,7 @@ SUMMARY_WEIGHT = 0.5
 FIRST, READ_FOR_LANGUAGE, KNOWN_FROM = 10, 200, 0.53
 """If the static table has less than this share of the first results' first terms, they are in another language, so
 confidence is unknown: it has 0.58 to 0.9 of English work and code, 0.41 to 0.51 of German and Spanish."""
+_STOP_HASHES = hashed(word.encode() for word in STOP_WORDS)
 KNOWN_TERMS = 0.5
 """Share of the terms of a question that have a static vector; of fewer, and without an English stop word, it is in
 another language, so confidence is unknown."""
@@ -384,8 +385,11 @@ def _confidences(
         return Confidence(by_words, by_words)
     first = pool.terms.beginnings(order[:FIRST], DATE_TERMS, READ_FOR_LANGUAGE)
     if lengths := [len(hashes) for hashes in first if len(hashes)]:
-        in_table = np.add.reduceat(table.knows(np.concatenate(first)).astype(np.int64), np.cumsum([0, *lengths[:-1]]))
-        if np.mean(in_table / lengths) < KNOWN_FROM:
+        every = np.concatenate(first)
+        known = table.knows(every) | np.isin(
+            every, _STOP_HASHES
+        )  # short texts have their stop words, which are English
+        if np.mean(np.add.reduceat(known.astype(np.int64), np.cumsum([0, *lengths[:-1]])) / lengths) < KNOWN_FROM:
             return None
     # not with the lifts of a named time and of identifiers: what they pass would seem impossible
     return confidence(measured.evidence, final)

@@ -152,7 +152,7 @@ async def tenants(two_servers: tuple[Server, Server], project: str) -> tuple[Ten
 @pytest.fixture(scope="session")
 def rebuildable(cache_dir: Path, together: Together) -> Server:
     """A server whose documents are rebuilt, and which has no embedder and may be given some."""
-    embedders = ("default", "crystal-ball", "onnx:/nowhere")
+    embedders = ("default", "onnx:/nowhere")
     return together(running(cache_dir, partitions=4, embedder="none", embedders=embedders))
 
 
