@@ -386,10 +386,10 @@ def _confidences(
     first = pool.terms.beginnings(order[:FIRST], DATE_TERMS, READ_FOR_LANGUAGE)
     if lengths := [len(hashes) for hashes in first if len(hashes)]:
         every = np.concatenate(first)
-        known = table.knows(every) | np.isin(
+        familiar = table.knows(every) | np.isin(
             every, _STOP_HASHES
         )  # short texts have their stop words, which are English
-        if np.mean(np.add.reduceat(known.astype(np.int64), np.cumsum([0, *lengths[:-1]])) / lengths) < KNOWN_FROM:
+        if np.mean(np.add.reduceat(familiar.astype(np.int64), np.cumsum([0, *lengths[:-1]])) / lengths) < KNOWN_FROM:
             return None
     # not with the lifts of a named time and of identifiers: what they pass would seem impossible
     return confidence(measured.evidence, final)
