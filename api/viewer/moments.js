@@ -54,7 +54,8 @@ export class Moments {
 /** An observation, a memory's version or a lesson as a line; `from` and `until` say when recall knew it. */
 export function event(kind, one) {
   const [ms, sequence] = one.position.split("-").map(Number);
-  const ends = [one.superseded_at || one.valid_until, one.forget_after, one.retired_at].filter(Boolean).map(Date.parse);
+  // `valid_until` is when the next version happened, `superseded_at` when that was recorded, some milliseconds later
+  const ends = [one.valid_until, one.superseded_at, one.forget_after, one.retired_at].filter(Boolean).map(Date.parse);
   return {
     kind,
     id: one.id,

@@ -255,7 +255,8 @@ MOMENTS = """(async () => {
   told.push(moments.current.id, moments.window(2).map((one) => one.id));
   moments.seek(1);
   told.push(moments.place);
-  const versions = [made(10, { superseded_at: new Date(20).toISOString() }), made(20), made(30)];
+  const [next, recorded] = [20, 22].map((at) => new Date(at).toISOString());
+  const versions = [made(10, { valid_until: next, superseded_at: recorded }), made(20), made(30)];
   told.push([9, 10, 19, 20, 30].map((at) => knownAt(versions, at).length));
   const imported = new Moments();  // in another order than they happened
   imported.add([[90, 2], [80, 3]].map(([at, before]) => made(at, { occurred_at: new Date(before).toISOString() })));
