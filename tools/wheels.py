@@ -17,9 +17,9 @@ release builds wheels for every platform.
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import venv
 from collections.abc import Callable, Mapping
@@ -61,8 +61,7 @@ def hnswlib_source(folder: Path) -> Path:
     """The published source below `folder`, under the name of our wheel. Its module, license and code are unchanged."""
     _pip("download", "--no-deps", "--no-binary", "hnswlib", "--dest", folder, f"hnswlib=={HNSWLIB}")
     archive = folder / f"hnswlib-{HNSWLIB}.tar.gz"
-    with tarfile.open(archive) as packed:
-        packed.extractall(folder, filter="data")
+    shutil.unpack_archive(archive, folder)  # tarfile's filters came with 3.11.4, and its setup.py runs here anyway
     archive.unlink()
     source = folder / f"hnswlib-{HNSWLIB}"
     setup = source / "setup.py"
