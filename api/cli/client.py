@@ -68,8 +68,8 @@ class InvalidUrl(ClientError):
     exit_code = 2
 
     def __init__(self, url: str) -> None:
-        meant = f"; did you mean http://{url}?" if re.fullmatch(r"[\w.-]+(:\d+)?(/.*)?", url) else ""
-        super().__init__("invalid_url", f"{url!r} is not an http:// or https:// address{meant}", field="url")
+        suggestion = f"; did you mean http://{url}?" if re.fullmatch(r"[\w.-]+(:\d+)?(/.*)?", url) else ""
+        super().__init__("invalid_url", f"{url!r} is not an http:// or https:// address{suggestion}", field="url")
 
 
 class UnexpectedAnswer(MnemologError):
@@ -126,8 +126,8 @@ class ApiClient:
 
     def get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
         """The decoded answer; parameters that are None or empty are left out."""
-        given = {name: value for name, value in (params or {}).items() if value is not None and value != ""}
-        return self._send("GET", path, params=given)
+        filled = {name: value for name, value in (params or {}).items() if value is not None and value != ""}
+        return self._send("GET", path, params=filled)
 
     def find(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
         """Like `get`; None if it does not exist."""
