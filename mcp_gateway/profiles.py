@@ -1,13 +1,12 @@
 """Profiles: the tools, resources and prompts that a kind of client is offered, and how they are declared.
 
-Nothing here loads the index, because the stdio bridge needs a profile without it.
+Nothing here loads the index, because the stdio bridge needs a profile without it while the server is down.
 """
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from itertools import combinations
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import mcp.types as types
 from mcp.server import Server, ServerRequestContext
@@ -21,24 +20,8 @@ from mcp_gateway.tools.reading import CONTEXT, RECALL
 from mcp_gateway.tools.tool import Call, Tool
 from mcp_gateway.tools.writing import CONFIRM, FORGET, LESSON, OBSERVE, REMEMBER, REVISE, SLOTS
 
-R = TypeVar("R", bound=BaseModel)
-
 Context = ServerRequestContext[Any]
 Handler = Callable[[Context, Any], Awaitable[BaseModel]]
-
-logger = logging.getLogger(__name__)
-
-
-class Unreachable(Exception):
-    """The server behind a bridge does not answer; the message is for the agent."""
-
-
-class Ask(Protocol):
-    """Sends a request to the server behind a bridge."""
-
-    async def __call__(self, request: types.Request[Any, Any], result: type[R]) -> R:
-        """The answer; raises Unreachable, or the server's MCPError."""
-        ...
 
 
 async def _no_text(call: Call, name: str, arguments: Mapping[str, str] | None = None) -> str:
@@ -99,30 +82,6 @@ class Attachments(NamedTuple):
 
         own = {method: _answering(answer) for method, answer in self.lists().items()}
         self._serve(server, {**own, "resources/list": resources, "resources/read": read, "prompts/get": prompt})
-
-    def forward(self, server: Server[Any], ask: Ask) -> None:
-        """Forward everything with `ask`; while the server does not answer, list what this release has."""
-        lists = self.lists()
-
-        def forwarding(method: str) -> Handler:
-            async def forwarded(context: Context, params: types.RequestParams) -> BaseModel:
-                request, _, result = _METHODS[method]
-                try:
-                    return await ask(request(params=params.model_copy(update={"meta": None})), result)
-                except Unreachable as error:
-                    if method not in lists:
-                        raise MCPError(types.INTERNAL_ERROR, str(error)) from None
-                    logger.warning("%s lists what this release has: %s", method, error)
-                    return lists[method]
-                except MCPError as error:
-                    # without a profile of this bridge, that of the server may have none of these
-                    if error.error.code != types.METHOD_NOT_FOUND or method not in lists:
-                        raise
-                    return NO_ATTACHMENTS.lists()[method]
-
-            return forwarded
-
-        self._serve(server, {method: forwarding(method) for method in _METHODS})
 
     def lists(self) -> dict[str, BaseModel]:
         """The fixed lists, by the method that returns them."""

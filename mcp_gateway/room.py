@@ -1,6 +1,6 @@
 """The MCP gateway: tools, resources and prompts for agents over streamable HTTP, in the profiles of native and imitated
 clients. The application mounts a `Gateway` and gives every process one `LastWrites`; the stdio bridge is a separate
-process (`mcp_gateway.stdio`). Without this room, agents only have the HTTP APIs.
+process (`mcp_gateway.bridge`). Without this room, agents only have the HTTP APIs.
 """
 
 from mcp_gateway.server import Gateway

@@ -8,8 +8,6 @@ from importlib import import_module
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from api.cli.usage import usage_error
 from ingest.errors import MnemologError
@@ -67,7 +65,7 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
         "archive": Listed("archive", "Show, verify or fill the log's archive."),
         "api": Listed("processes", "Serve the HTTP API and MCP (needs REDIS_URL)."),
         "worker": Listed("processes", "Project the log into documents, and run the background jobs (needs REDIS_URL)."),
-        "mcp": Listed("processes", "Serve MCP on stdin and stdout, for clients that start a process."),
+        "mcp": Listed("bridge", "Serve MCP on stdin and stdout, for clients that start a process."),
         "uninstall": Listed("install", "Remove exactly what `mnemolog install` added to a coding agent's files."),
     },
     "Repair": {
@@ -153,6 +151,9 @@ def _run(app: typer.Typer) -> NoReturn:
 
 
 def _print_error(message: str) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
     line = Text("error: ", style="red").append(message, style="not red")
     Console(stderr=True).print(line, soft_wrap=True, highlight=False)
 

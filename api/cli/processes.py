@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from api.cli.output import waiting
-from ingest.errors import InvalidSetting, LogUnavailable
+from ingest.errors import LogUnavailable
 from ingest.platform.addresses import client_key, place_of
 from ingest.platform.exporting import exporting
 from ingest.platform.processes import load_without_collecting, wait_for_parent
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands to an application."""
-    for command in (up, api, worker, mcp):
+    for command in (up, api, worker):
         app.command()(command)
 
 
@@ -141,34 +141,6 @@ def worker(
         wait_for_parent()
         with exporting(os.environ, "worker"):
             uvloop.run(run(settings))
-
-
-def mcp(
-    profile: Annotated[
-        str,
-        typer.Option(
-            envvar="MNEMOLOG_MCP_PROFILE",
-            help="Tools to offer: native, agentmemory, memex, agent-memory (comma-separated), or all.",
-            show_default="the server's setting",
-        ),
-    ] = "",
-    url: Annotated[
-        str | None,
-        typer.Option("--url", envvar="MNEMOLOG_URL", help="Server to talk to.", show_default="http://127.0.0.1:3111"),
-    ] = None,
-) -> None:
-    """Serve MCP on stdin and stdout, for clients that start a process; forwards to a server."""
-    from api.cli.client import InvalidUrl, host_of
-    from api.dialects.profiles import PROFILES
-    from mcp_gateway.stdio import bridge
-
-    settings = _logged_settings()
-    server = url or settings.url
-    try:
-        host_of(server)
-    except InvalidUrl as error:
-        raise InvalidSetting(str(error)) from None
-    asyncio.run(bridge(server, client_key(server, os.environ), PROFILES, profile))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import logging
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
@@ -102,31 +102,47 @@ def search_engine_of(index: str, log: str | None) -> str | None:
     return url
 
 
-def proxy_options(url: str) -> dict[str, Any]:
-    """Keyword arguments for an httpx (or httpx2) client of the server at `url`.
+HTTP_PROXIES = ("http", "https")
 
-    A server on this machine is reached directly: no proxy can reach it. For others the environment decides (HTTP_PROXY,
-    HTTPS_PROXY, ALL_PROXY, NO_PROXY). httpx refuses to start with a kind of proxy that it does not support, so such a
-    proxy is left out, with a warning.
+
+def proxies_of(url: str, kinds: Collection[str] = HTTP_PROXIES) -> dict[str, str]:
+    """The proxies of the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) to the server at `url`, by its scheme.
+
+    None for a server on this machine, which no proxy can reach. Proxies that are not of these `kinds` are left out,
+    with a warning.
     """
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if is_loopback(host):
-        return {"trust_env": False}
-    supported = ("http", "https", *(("socks5", "socks5h") if find_spec("socksio") is not None else ()))
-    proxies = {scheme: proxy for scheme, proxy in getproxies().items() if scheme in ("http", "https", "all")}
+    if is_loopback(urlsplit(url).hostname or ""):
+        return {}
+    proxies = _all_proxies()
     usable = {
         scheme: proxy
         for scheme, proxy in proxies.items()
-        if "://" not in proxy or proxy.partition("://")[0].lower() in supported
+        if "://" not in proxy or proxy.partition("://")[0].lower() in kinds
     }
-    if usable == proxies:
-        return {"trust_env": True}
     for name in sorted(proxies.keys() - usable.keys()):  # without the value: it may hold a password
         logger.warning("%s_PROXY is ignored: it is not an HTTP proxy (for SOCKS, install httpx[socks])", name.upper())
+    return usable
+
+
+def _all_proxies() -> dict[str, str]:
+    return {scheme: proxy for scheme, proxy in getproxies().items() if scheme in ("http", "https", "all")}
+
+
+def proxy_options(url: str) -> dict[str, Any]:
+    """Keyword arguments for an httpx (or httpx2) client of the server at `url`: its proxy.
+
+    NO_PROXY names servers without one. httpx refuses to start with a kind of proxy that it does not support.
+    """
+    parts = urlsplit(url)
+    if is_loopback(parts.hostname or ""):
+        return {"trust_env": False}
+    socks = ("socks5", "socks5h") if find_spec("socksio") is not None else ()
+    usable = proxies_of(url, (*HTTP_PROXIES, *socks))
+    if usable == _all_proxies():
+        return {"trust_env": True}
     from httpx import create_ssl_context  # with the certificates that SSL_CERT_FILE names
 
-    proxy = None if proxy_bypass(host) else usable.get(parts.scheme) or usable.get("all")
+    proxy = None if proxy_bypass(parts.hostname or "") else usable.get(parts.scheme) or usable.get("all")
     return {"trust_env": False, "proxy": proxy, "verify": create_ssl_context()}
 
 

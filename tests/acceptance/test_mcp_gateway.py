@@ -56,7 +56,7 @@ async def over_http(
 def bridge_command(url: str, secret: str | None) -> StdioServerParameters:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MNEMOLOG_")}
     environment |= {"MNEMOLOG_URL": url} | ({} if secret is None else {"MNEMOLOG_SECRET": secret})
-    return StdioServerParameters(command=sys.executable, args=["-m", "mcp_gateway"], env=environment, cwd=ROOT)
+    return StdioServerParameters(command=sys.executable, args=["-m", "api.cli.main", "mcp"], env=environment, cwd=ROOT)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from inspect import iscoroutinefunction
 from itertools import combinations
 from pkgutil import resolve_name
@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 
 from api.dialects.profiles import PROFILES
 from ingest.errors import AccessDenied, TooManyRequests
-from mcp_gateway.profiles import NO_ATTACHMENTS, Attachments, UnknownProfile, Unreachable, together
+from mcp_gateway.profiles import NO_ATTACHMENTS, Attachments, UnknownProfile, together
 from mcp_gateway.tools.tool import Call, Deferred, Tool
 
 AGENTMEMORY = [
@@ -169,15 +169,6 @@ def serving(offered: Attachments, call: Call) -> Server[Any]:
     return server
 
 
-def bridging(offered: Attachments, fault: Exception) -> Server[Any]:
-    async def ask(request: Any, result: Any) -> Any:
-        raise fault
-
-    server: Server[Any] = Server("test")
-    offered.forward(server, ask)
-    return server
-
-
 def text_of(read: types.ReadResourceResult) -> tuple[str | None, str]:
     (contents,) = read.contents
     assert isinstance(contents, types.TextResourceContents)
@@ -226,21 +217,3 @@ async def test_who_asks_too_often_is_told_so_by_the_list(call: Call):
     async with Client(serving(attachments("a", ["a://lately"]), call._replace(admit=admit))) as client:
         with pytest.raises(MCPError, match="may send 10 calls a minute"):
             await client.list_resources()
-
-
-async def test_a_bridge_lists_its_release_while_the_server_is_down_and_says_so_when_read():
-    async with Client(bridging(attachments("a"), Unreachable("start the server"))) as client:
-        assert [resource.uri for resource in (await client.list_resources()).resources] == ["a://all"]
-        assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["a-prompt"]
-        reads: list[Callable[[], Any]] = [lambda: client.read_resource("a://1"), lambda: client.get_prompt("a-prompt")]
-        for read in reads:
-            with pytest.raises(MCPError, match="start the server"):
-                await read()
-
-
-async def test_a_bridge_to_a_server_that_has_neither_lists_nothing():
-    async with Client(bridging(attachments("a"), MCPError(types.METHOD_NOT_FOUND, "no such method"))) as client:
-        assert (await client.list_resources()).resources == []
-        assert (await client.list_prompts()).prompts == []
-        with pytest.raises(MCPError, match="no such method"):
-            await client.read_resource("a://1")
