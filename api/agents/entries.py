@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import PurePath
 from typing import Any, NamedTuple, TypeGuard
+from urllib.parse import urlsplit
 
 from api.agents.json_text import is_array, is_object
 from api.agents.payloads import CLAUDE_CODE, GEMINI_CLI, HOSTS, SERVER, HookHost
@@ -21,6 +22,7 @@ _VERSION = {"version": 1}
 """Of the hooks file of a host with flat lists."""
 _INSTRUCTIONS = "instructions"
 _MODULE = ("-P", "-m", SERVER)
+_ADDRESS_KEYS = ("url", "httpUrl", "serverUrl")
 
 Value = dict[str, Any]
 
@@ -94,27 +96,56 @@ def without_instruction(settings: Value, path: str) -> Value:
     return {**settings, _INSTRUCTIONS: others} if others else _without(settings, _INSTRUCTIONS)
 
 
+class Remote(NamedTuple):
+    """The form in which a host names an MCP server by its address."""
+
+    key: str = "url"
+    type: str = ""
+
+
 def with_server(
     settings: Value, section: str, command: ShellCommand, extra: Mapping[str, Any], *, one_list: bool = False
 ) -> Value:
-    """The settings with our MCP server below `section`. Raises ForeignFile if another server has our name.
+    """The settings with our MCP server below `section`, as a command. Raises ForeignFile if another has our name.
 
     `one_list` is for a host with program and arguments in one list, and another key for the environment.
     """
     servers = _object(settings, section)
-    current = servers.get(SERVER)
-    if current is not None and not _is_our_server(current):
-        raise ForeignFile(f"{section}.{SERVER} already exists in another form; it is left unchanged")
+    current = _our_server(servers, section)
     _, *args = _words(current) or [""]
     # arguments that a user added after ours, such as `--profile memex`
     args = [*command.args, *args[len(_MODULE) + 1 if tuple(args[: len(_MODULE)]) == _MODULE else 1 :]]
     env = "environment" if one_list else "env"
-    entry: Value = {**(current or extra), "command": [command.program, *args] if one_list else command.program}
+    entry: Value = {**(current if _words(current) else extra)}
+    entry["command"] = [command.program, *args] if one_list else command.program
     if not one_list:
         entry["args"] = args
     if command.env:
         entry[env] = {**_object(entry, env), **command.env}
     return {**settings, section: {**servers, SERVER: entry}}
+
+
+def with_address(settings: Value, section: str, address: str, remote: Remote) -> Value:
+    """The settings with our MCP server below `section`, by its address. Raises like `with_server`."""
+    servers = _object(settings, section)
+    current = _our_server(servers, section)
+    if _words(current):
+        current = {}
+    if str(current.get(remote.key)).partition("?")[0] == address:
+        address = current[remote.key]  # with a user's `?profile=memex`
+    entry = {**({"type": remote.type} if remote.type else {}), **current, remote.key: address}
+    return {**settings, section: {**servers, SERVER: entry}}
+
+
+def changed_form(settings: Value, section: str) -> type[ShellCommand] | type[Remote] | None:
+    """The form of our MCP server's entry if a user added something to it, such as an argument or a header."""
+    entry = _object(settings, section).get(SERVER)
+    if not _is_our_server(entry):
+        return None
+    if words := _words(entry):
+        variables = _object(entry, "env").keys() | _object(entry, "environment").keys()
+        return ShellCommand if words[-1] != "mcp" or variables - {"MNEMOLOG_URL"} else None
+    return Remote if entry.keys() - {"type", *_ADDRESS_KEYS} else None
 
 
 def without_server(settings: Value, section: str) -> Value:
@@ -185,11 +216,21 @@ def _list(parent: Value, key: str) -> list[Any]:
 
 
 def _is_our_server(entry: Any) -> TypeGuard[Value]:
-    """Our server is started as `mnemolog mcp`, or as `python -P -m mnemolog mcp`."""
+    """Our server is started as `mnemolog mcp`, or as `python -P -m mnemolog mcp`, or has an address that ends so."""
+    if is_object(entry) and any(urlsplit(str(entry.get(key, ""))).path == "/mcp" for key in _ADDRESS_KEYS):
+        return True
     program, *args = _words(entry) or [""]
     if not isinstance(program, str):
         return False
     return (PurePath(program).stem == SERVER and args[:1] == ["mcp"]) or args[: len(_MODULE) + 1] == [*_MODULE, "mcp"]
+
+
+def _our_server(servers: Value, section: str) -> Value:
+    """The entry of our server, or an empty one. Raises ForeignFile if another server has our name."""
+    current = servers.get(SERVER)
+    if current is not None and not _is_our_server(current):
+        raise ForeignFile(f"{section}.{SERVER} already exists in another form; it is left unchanged")
+    return current or {}
 
 
 def _words(entry: Any) -> list[Any]:

@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from api.agents import entries, hook, json_text, rules, toml_text
-from api.agents.entries import ForeignFile, ShellCommand, Value
+from api.agents.entries import ForeignFile, Remote, ShellCommand, Value
 from api.agents.json_text import Unreadable
 from api.agents.payloads import HOSTS
 from ingest.errors import MnemologError
 from ingest.platform.files import write_whole
+
+USUAL_URL = "http://127.0.0.1:3111"
+"""The default server of hooks and bridge."""
 
 
 class Host(StrEnum):
@@ -110,13 +113,16 @@ class System(NamedTuple):
         return Path(self.environ.get("XDG_CONFIG_HOME") or self.home / ".config")
 
 
-def setups(host: Host, scope: Scope, system: System, url: str, *, prompts: bool | None = None) -> list[Setup]:
+def setups(
+    host: Host, scope: Scope, system: System, url: str, *, prompts: bool | None = None, stdio: bool = False
+) -> list[Setup]:
     """The files to set up; none if the host does not have the scope. `url` is a server other than the default.
 
-    `prompts`: whether to recall on every prompt; None keeps the current setting.
+    `prompts`: whether to recall on every prompt; None keeps the current setting. `stdio`: the host starts the bridge
+    even if it can reach the server by its address.
     """
     form = JSON if host in (Host.CLAUDE_CODE, Host.CLAUDE_DESKTOP, Host.CODEX) else JSON_WITH_COMMENTS
-    files = _setups(host, scope, system, url, prompts)
+    files = _setups(host, scope, system, url, prompts, stdio)
     return _bounded(
         [setup._replace(format=TOML if setup.path.suffix == ".toml" else form) for setup in files], scope, system
     )
@@ -135,35 +141,39 @@ def _bounded(files: list[Setup], scope: Scope, system: System) -> list[Setup]:
     return [setup._replace(within=Path(os.path.realpath(checkout))) for setup in files]
 
 
-def _setups(host: Host, scope: Scope, system: System, url: str, prompts: bool | None) -> list[Setup]:
+def _setups(host: Host, scope: Scope, system: System, url: str, prompts: bool | None, stdio: bool) -> list[Setup]:
     user = scope is Scope.USER
     root = system.home if user else system.folder
 
-    hooks, servers = partial(_hooks, host, url, prompts), partial(_servers, bridge(url))
+    hooks, servers = partial(_hooks, host, url, prompts), partial(_servers, url, stdio)
     match host:
         case Host.CLAUDE_CODE:
             own = Path(system.environ.get("CLAUDE_CONFIG_DIR") or system.home)
             path = own / ".claude.json" if user else system.folder / ".mcp.json"
-            return [hooks(_claude(scope, system) / "settings.json"), servers(path, "mcpServers", type="stdio")]
+            return [
+                hooks(_claude(scope, system) / "settings.json"),
+                servers(path, "mcpServers", Remote(type="http"), type="stdio"),
+            ]
         case Host.CLAUDE_DESKTOP if user:
             return [servers(system.configuration() / "Claude/claude_desktop_config.json", "mcpServers")]
         case Host.CURSOR:
-            return [hooks(root / ".cursor/hooks.json"), servers(root / ".cursor/mcp.json", "mcpServers")]
+            return [hooks(root / ".cursor/hooks.json"), servers(root / ".cursor/mcp.json", "mcpServers", Remote())]
         case Host.CODEX:
             folder = _codex_home(system) if user else system.folder / ".codex"
-            return [hooks(folder / "hooks.json"), servers(folder / "config.toml", "mcp_servers")]
+            return [hooks(folder / "hooks.json"), servers(folder / "config.toml", "mcp_servers", Remote())]
         case Host.VSCODE:
             path = system.configuration() / "Code/User/mcp.json" if user else system.folder / ".vscode/mcp.json"
-            return [servers(path, "servers", type="stdio")]
+            return [servers(path, "servers", Remote(type="http"), type="stdio")]
         case Host.GEMINI_CLI:
             path = root / ".gemini/settings.json"
-            return [hooks(path), servers(path, "mcpServers")]
+            return [hooks(path), servers(path, "mcpServers", Remote("httpUrl"))]
         case Host.OPENCODE:
-            return [servers(_opencode(scope, system), "mcp", one_list=True, type="local")]
+            return [servers(_opencode(scope, system), "mcp", Remote(type="remote"), one_list=True, type="local")]
         case Host.WINDSURF if user:
-            return [servers(system.home / ".codeium/windsurf/mcp_config.json", "mcpServers")]
+            return [servers(system.home / ".codeium/windsurf/mcp_config.json", "mcpServers", Remote("serverUrl"))]
         case Host.ZED:
-            return [servers((_zed(system) if user else system.folder / ".zed") / "settings.json", "context_servers")]
+            path = (_zed(system) if user else system.folder / ".zed") / "settings.json"
+            return [servers(path, "context_servers", Remote())]
         case _:
             return []
 
@@ -173,8 +183,25 @@ def _hooks(host: Host, url: str, prompts: bool | None, path: Path) -> Setup:
     return Setup(path, install, entries.without_hooks)
 
 
-def _servers(command: ShellCommand, path: Path, section: str, *, one_list: bool = False, **extra: Any) -> Setup:
-    install = partial(entries.with_server, section=section, command=command, extra=extra, one_list=one_list)
+def _servers(
+    url: str,
+    stdio: bool,
+    path: Path,
+    section: str,
+    remote: Remote | None = None,
+    *,
+    one_list: bool = False,
+    **extra: Any,
+) -> Setup:
+    """`remote` is for a host that speaks streamable HTTP. An entry that a user changed keeps its form."""
+    command, address = bridge(url), f"{(url or USUAL_URL).rstrip('/')}/mcp"
+
+    def install(settings: Value) -> Value:
+        form = entries.changed_form(settings, section) or (ShellCommand if stdio else Remote)
+        if remote is None or form is ShellCommand:
+            return entries.with_server(settings, section, command, extra, one_list=one_list)
+        return entries.with_address(settings, section, address, remote)
+
     return Setup(path, install, partial(entries.without_server, section=section))
 
 

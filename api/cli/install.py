@@ -22,8 +22,6 @@ from ingest.platform.settings import Settings, from_environment
 S = TypeVar("S")
 R = TypeVar("R")
 
-USUAL_URL = "http://127.0.0.1:3111"
-"""The default server of hooks and bridge."""
 _NOTES = {
     (agents.Host.CURSOR, agents.Scope.USER):
         "no rules written: Cursor keeps user rules in its settings; use --scope project for a file",
@@ -47,6 +45,13 @@ Prompts = Annotated[
     ),
 ]
 NoRules = Annotated[bool, typer.Option("--no-rules", help="Do not add the rules on when to recall and remember.")]
+Stdio = Annotated[
+    bool,
+    typer.Option(
+        "--stdio",
+        help="Have the host start a bridge, which also works while the server is down, instead of connecting by HTTP.",
+    ),
+]
 ForServer = Annotated[
     str | None,
     typer.Option("--url", envvar="MNEMOLOG_URL", help="Server to set up.", show_default="http://127.0.0.1:3111"),
@@ -66,6 +71,7 @@ def install(
     scope: ForWhom = agents.Scope.USER,
     prompts: Prompts = None,
     no_rules: NoRules = False,
+    stdio: Stdio = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     url: ForServer = None,
@@ -80,7 +86,9 @@ def install(
     host_of(settings.url)
     if prompts is not None and (host not in HOSTS or recording.PROMPT_EVENT not in HOSTS[host].text_events):
         raise WrongCommand(f"{host.value} has no prompt hooks that add text; omit --prompts and --no-prompts")
-    files = agents.setups(host, scope, _system(), _url(settings), prompts=prompts)
+    # the bridge reads the stored key; an address would need the key in the host's file
+    stdio = stdio or client_key(settings.url, os.environ) is not None or _requires_key(settings.url)
+    files = agents.setups(host, scope, _system(), _url(settings), prompts=prompts, stdio=stdio)
     if not no_rules:
         files += agents.rule_files(host, scope, _system())
         if note := _NOTES.get((host, scope)):
@@ -104,9 +112,13 @@ def _system() -> agents.System:
     return agents.System(Path.home(), Path.cwd(), os.environ)
 
 
+def _requires_key(url: str) -> bool:
+    return probe(f"{url.rstrip('/')}/readyz", timeout_s=1).status_code == 401
+
+
 def _url(settings: Settings) -> str:
     """The URL for entries; empty for the default server."""
-    return "" if settings.url == USUAL_URL else settings.url
+    return "" if settings.url == agents.USUAL_URL else settings.url
 
 
 def _change(
@@ -177,10 +189,7 @@ def _advise(output: Output, host: agents.Host, settings: Settings) -> None:
     output.note("open sessions keep their old settings; start a new one")
     if name := next(filter(os.environ.get, KEY_VARIABLES), ""):
         output.note(f"{host.value} also needs {name} in its environment, or a key from `mnemolog keys store`")
-    elif (
-        client_key(settings.url, os.environ) is None
-        and probe(f"{settings.url.rstrip('/')}/readyz", timeout_s=1).status_code == 401
-    ):
+    elif client_key(settings.url, os.environ) is None and _requires_key(settings.url):
         output.note(
             "the server requires a key: store one with `mnemolog keys create hooks --role read,write --store`, or with "
             "`mnemolog keys store`"

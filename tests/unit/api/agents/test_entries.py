@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from api.agents import files
 from api.agents.entries import (
     ForeignFile,
+    Remote,
     ShellCommand,
+    changed_form,
+    with_address,
     with_hooks,
     with_instruction,
     with_server,
@@ -185,13 +188,59 @@ def test_what_a_user_added_to_our_server_stays_when_it_is_brought_up_to_date():
 
 
 @pytest.mark.parametrize(
-    "entry", [{"type": "http", "url": "http://127.0.0.1:3111/mcp"}, {"command": "npx", "args": ["mcp"]}, "x", {}]
+    "entry", [{"type": "http", "url": "http://127.0.0.1:8080/sse"}, {"command": "npx", "args": ["mcp"]}, "x", {}]
 )
 def test_a_server_of_our_name_that_somebody_else_wrote_is_not_touched(entry: Any):
     before = {"servers": {"mnemolog": entry}}
     with pytest.raises(ForeignFile, match=r"servers\.mnemolog already exists"):
         with_server(before, "servers", BRIDGE, {})
+    with pytest.raises(ForeignFile, match=r"servers\.mnemolog already exists"):
+        with_address(before, "servers", ADDRESS, Remote())
+    assert changed_form(before, "servers") is None
     assert without_server(before, "servers") == before
+
+
+ADDRESS = "http://127.0.0.1:3111/mcp"
+REMOTE = Remote(type="http")
+
+
+@given(st.dictionaries(st.text(max_size=6), VALUES.filter(lambda value: value is not None), max_size=3))
+def test_a_server_by_its_address_comes_and_goes_and_leaves_the_others(others: dict[str, Any]):
+    before = {"servers": {name: value for name, value in others.items() if name != "mnemolog"}, "x": 1}
+    installed = with_address(before, "servers", ADDRESS, REMOTE)
+    assert installed["servers"]["mnemolog"] == {"type": "http", "url": ADDRESS}
+    assert with_address(installed, "servers", ADDRESS, REMOTE) == installed
+    assert without_server(installed, "servers") == (before if before["servers"] else {"x": 1})
+
+
+def test_a_command_becomes_an_address_and_an_address_a_command():
+    by_command = with_server({}, "servers", BRIDGE, {"type": "stdio"})
+    by_address = with_address({}, "servers", ADDRESS, REMOTE)
+    assert with_address(by_command, "servers", ADDRESS, REMOTE) == by_address
+    assert with_server(by_address, "servers", BRIDGE, {"type": "stdio"}) == by_command
+
+
+def test_what_a_user_added_to_an_address_stays_when_it_is_brought_up_to_date():
+    query = {"type": "http", "url": f"{ADDRESS}?profile=memex", "headers": {"X-Agent-Id": "ada"}}
+    before = {"servers": {"mnemolog": query}}
+    assert with_address(before, "servers", ADDRESS, REMOTE) == before
+    moved = with_address(before, "servers", "http://127.0.0.1:4000/mcp", REMOTE)["servers"]["mnemolog"]
+    assert moved == {**query, "url": "http://127.0.0.1:4000/mcp"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "form"),
+    [
+        ({"command": "mnemolog", "args": ["mcp"], "env": {"MNEMOLOG_URL": "http://127.0.0.1:4000"}}, None),
+        ({"command": "mnemolog", "args": ["mcp", "--profile", "memex"]}, ShellCommand),
+        ({"command": "mnemolog", "args": ["mcp"], "env": {"MNEMOLOG_KEY": "k"}}, ShellCommand),
+        ({"command": ["mnemolog", "mcp"], "environment": {"MNEMOLOG_KEY": "k"}}, ShellCommand),
+        ({"type": "http", "url": ADDRESS}, None),
+        ({"httpUrl": ADDRESS, "headers": {"Authorization": "Bearer k"}}, Remote),
+    ],
+)
+def test_an_entry_with_additions_of_its_user_is_recognized(entry: dict[str, Any], form: Any):
+    assert changed_form({"servers": {"mnemolog": entry}}, "servers") is form
 
 
 def test_a_host_may_have_program_and_arguments_in_one_list():

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -20,7 +21,7 @@ Run = Callable[..., Result]
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "home"
     folder.mkdir()
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "MNEMOLOG_URL", "MNEMOLOG_PORT"):
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "MNEMOLOG_URL", "MNEMOLOG_PORT", "MNEMOLOG_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.chdir(tmp_path)
@@ -214,7 +215,7 @@ def test_settings_with_comments_keep_them_and_the_entries_of_others(run: Run, ho
 def test_an_entry_of_our_name_that_somebody_else_wrote_stays_and_the_rest_is_installed(run: Run, home: Path):
     file = home / ".config/opencode/opencode.json"
     file.parent.mkdir(parents=True)
-    theirs = '{"mcp": {"mnemolog": {"type": "remote", "url": "http://127.0.0.1:3111/mcp"}}}'
+    theirs = '{"mcp": {"mnemolog": {"type": "remote", "url": "http://127.0.0.1:8080/sse"}}}'
     file.write_text(theirs)
     done = run("install", "opencode", "--yes")
     assert done.exit_code == 1
@@ -222,6 +223,43 @@ def test_an_entry_of_our_name_that_somebody_else_wrote_stays_and_the_rest_is_ins
     assert file.read_text() == theirs
     assert run("uninstall", "opencode", "--yes").exit_code == 0
     assert (files(home), file.read_text()) == ([".config/opencode/opencode.json"], theirs)
+
+
+def entry_of(home: Path, name: str = ".claude.json", section: str = "mcpServers") -> dict[str, Any]:
+    return json.loads((home / name).read_text())[section]["mnemolog"]
+
+
+def test_a_host_that_speaks_http_gets_the_address_of_the_server(run: Run, home: Path):
+    run("install", "claude-code", "--yes", "--url", "http://127.0.0.1:4000")
+    assert entry_of(home) == {"type": "http", "url": "http://127.0.0.1:4000/mcp"}
+    run("install", "gemini-cli", "--yes")
+    assert entry_of(home, ".gemini/settings.json") == {"httpUrl": "http://127.0.0.1:3111/mcp"}
+
+
+def test_the_host_starts_the_bridge_if_the_user_says_so_or_a_key_is_stored(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    run("install", "claude-code", "--yes", "--stdio")
+    assert entry_of(home)["args"] == ["mcp"]
+    run("install", "claude-code", "--yes")
+    assert "url" in entry_of(home)
+    monkeypatch.setenv("MNEMOLOG_KEY", "k")
+    run("install", "claude-code", "--yes")
+    assert entry_of(home)["args"] == ["mcp"]
+    assert "k" not in entry_of(home).get("env", {}).values()
+
+
+def test_a_changed_entry_keeps_its_form(run: Run, home: Path):
+    file = home / ".claude.json"
+    for entry in (
+        {"type": "http", "url": "http://127.0.0.1:3111/mcp?profile=memex", "headers": {"X-Agent-Id": "ada"}},
+        {"type": "stdio", "command": "mnemolog", "args": ["mcp", "--profile", "memex"]},
+    ):
+        file.write_text(json.dumps({"mcpServers": {"mnemolog": entry}}))
+        for option in ([], ["--stdio"]):
+            run("install", "claude-code", "--yes", *option)
+            assert ("headers" in entry_of(home)) == ("headers" in entry)
+            assert entry_of(home).get("args", ["--profile", "memex"])[-2:] == ["--profile", "memex"]
 
 
 def test_one_block_serves_all_hosts_that_read_the_same_file(run: Run, home: Path):
