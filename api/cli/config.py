@@ -74,10 +74,10 @@ def settings_of(environ: Mapping[str, str]) -> dict[str, dict[str, str]]:
     for name, meaning in {**VARIABLES, **CLIENT_VARIABLES}.items():
         value, origin = values.get(name, ""), UNSET
         if value:
-            variable, given = stated(name, environ)
+            variable, raw = stated(name, environ)
             derived = _DERIVED.get(name, "")
             source = derived if environ.get(derived) else DEFAULT
-            origin = (ENVIRONMENT if variable == name else variable) if given else source
+            origin = (ENVIRONMENT if variable == name else variable) if raw else source
         masked = HIDDEN if name in SECRETS and value else redacted(value, secrets)
         rows[name] = {"value": masked, "from": origin, "meaning": meaning}
     return rows

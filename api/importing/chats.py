@@ -42,8 +42,8 @@ def mapped(row: ImportRow, project: str) -> Mapped:
         return Mapped([Step(command, f"{MEMORY}\0{project}\0{title}\0{content}", at)])
     session_id, content_text = needed(record, "session"), text(record, "text").strip()
     key, steps = f"{MESSAGE}\0{session_id}\0{row.name}", list[Step]()
-    for number, (tool, given, answered) in enumerate(record["tools"]):
-        values = cut(given, lost), cut(answered, lost)
+    for number, (tool, tool_input, tool_output) in enumerate(record["tools"]):
+        values = cut(tool_input, lost), cut(tool_output, lost)
         call = sessions.acted(project, session_id, tool[:NAME_CHARS], *values, failed=False)
         steps.append(Step(call, f"{key}\0{number}", at))
     if content_text and record["role"] == INSTRUCTIONS:  # the same in each conversation

@@ -74,9 +74,9 @@ def _session(record: Record) -> Mapped:
 def _tool_use(row: ImportRow) -> Mapped:
     record, lost = row.value, list[str]()
     project, session_id, tool = project_of(record), session_of(record), needed(record, "tool_name")[:NAME_CHARS]
-    given, answered = (cut(_decoded(record.get(field)), lost) for field in ("tool_input", "tool_response"))
+    values = (cut(_decoded(record.get(field)), lost) for field in ("tool_input", "tool_response"))
     command = sessions.acted(
-        project, session_id, tool, given, answered, failed=False, agent=text(record, "agent_id")[:NAME_CHARS]
+        project, session_id, tool, *values, failed=False, agent=text(record, "agent_id")[:NAME_CHARS]
     )
     return Mapped([Step(command, *agent_memory.key_and_time(row, "created_at_epoch", "created_at"))], lost)
 

@@ -83,10 +83,10 @@ class MemoryFiles:
         files = yield from self._files()
         if at in files:
             return _lines_of(path, _text(files[at][0]), view_range)
-        below = {name[len(at) :]: len(_text(found[0]).encode()) for name, found in files.items() if _is_in(name, at)}
-        if not below and at != ROOT:
+        sizes = {name[len(at) :]: len(_text(copies[0]).encode()) for name, copies in files.items() if _is_in(name, at)}
+        if not sizes and at != ROOT:
             raise FileError(f"The path {path} does not exist. Please provide a valid path.")
-        return _tree_of(at, below)
+        return _tree_of(at, sizes)
 
     def create(self, path: str, file_text: str) -> Steps[str]:
         """Write a new file."""
@@ -144,17 +144,17 @@ class MemoryFiles:
         at = _checked(path)
         if at == ROOT:
             raise FileError("Error: Cannot delete the /memories directory itself")
-        gone = yield from self._below(at)
-        if not gone:
+        below = yield from self._below(at)
+        if not below:
             raise FileError(f"Error: The path {path} does not exist")
-        while gone:  # deleting a version by one agent makes that of another current
-            for name, memory in gone:
+        while below:  # deleting a version by one agent makes that of another current
+            for name, memory in below:
                 receipt = yield methodcaller(
                     "delete", memory.id, reason=f"the memory tool deleted {name}"[:LONGEST_PATH]
                 )
                 if self._on_deleted is not None:
                     self._on_deleted(name, receipt)
-            gone = yield from self._below(at)
+            below = yield from self._below(at)
         return f"Successfully deleted {path}"
 
     def rename(self, old_path: str, new_path: str) -> Steps[str]:
@@ -163,7 +163,7 @@ class MemoryFiles:
         if old == ROOT:
             raise FileError("Error: Cannot rename the /memories directory itself")
         files = yield from self._files()
-        moved = [(name, memory) for name, found in files.items() if _is_at(name, old) for memory in found]
+        moved = [(name, memory) for name, copies in files.items() if _is_at(name, old) for memory in copies]
         if not moved:
             raise FileError(f"Error: The path {old_path} does not exist")
         _check_free(new, files, f"Error: The destination {new_path} already exists")
@@ -177,7 +177,7 @@ class MemoryFiles:
     def _below(self, path: str) -> Steps[list[tuple[str, Memory]]]:
         """The file of a path, and those of a directory, with their paths."""
         files = yield from self._files()
-        return [(name, memory) for name, found in files.items() if _is_at(name, path) for memory in found]
+        return [(name, memory) for name, copies in files.items() if _is_at(name, path) for memory in copies]
 
     def _files(self) -> Steps[Files]:
         """The files by path; of two that were created at the same moment, the newest is first."""
