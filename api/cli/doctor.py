@@ -16,7 +16,7 @@ from rich.text import Text
 from api.cli.client import ApiClient, ClientError, ServerUnreachable, probe
 from api.cli.output import FAILED, Output, plain
 from api.cli.rows import Url, on_machine
-from api.cli.server import status_of, troubles_in
+from api.cli.server import BACKLOGS, status_of, troubles_in
 from ingest.errors import InvalidSetting, MnemologError, ServerStartFailed
 from ingest.platform.addresses import client_key
 from ingest.platform.processes import release
@@ -225,9 +225,10 @@ def _server(settings: Settings, url: str, environ: Mapping[str, str], *, named: 
             if http_status != 200:
                 yield Finding("server", "problem", f"{url} is {status_of(state)}: {state['detail']}", "mnemolog logs")
                 return
-            yield Finding("server", "ok", f"{url} answers, {state['status']}")
+            yield Finding("server", "ok", f"{url} answers, {status_of(state)}")
             for condition in state["degraded"]:
-                yield Finding(condition["code"], "problem", condition["message"], "see docs/operations/monitoring.md")
+                status = "note" if condition["code"] in BACKLOGS else "problem"
+                yield Finding(condition["code"], status, condition["message"], "see docs/operations/monitoring.md")
             try:
                 checks = client.get("/v1/diagnose")["checks"]
             except ClientError as error:

@@ -22,7 +22,9 @@ PAGE = 500
 MOST_PARTITIONS = 1024
 FIRST_PAGE, HELD = 20, 10_000
 """Events of a partition that are read first; of all partitions that are held while they are put in order."""
-_COLORS = {"ready": "green", "degraded": "yellow"}
+BACKLOGS = frozenset({"late", "embedding"})
+"""Conditions of `/readyz` that only say that work is waiting; the viewer's dashboard has the same."""
+_COLORS = {"ready": "green", "catching up": "green", "degraded": "yellow"}
 
 
 def register(app: typer.Typer) -> None:
@@ -198,8 +200,11 @@ def troubles_in(checks: list[dict[str, Any]], state: Mapping[str, Any]) -> list[
 
 
 def status_of(state: Mapping[str, Any]) -> str:
-    """The server's state in one word, from what `/readyz` answers; if it is not ready, the code of the problem."""
-    return state["code"] if "code" in state else state["status"]
+    """The server's state, from what `/readyz` answers; if it is not ready, the code of the problem."""
+    if "code" in state:
+        return state["code"]
+    codes = {condition["code"] for condition in state.get("degraded", ())}
+    return "catching up" if codes and codes <= BACKLOGS else state["status"]
 
 
 def figures(vitals: Mapping[str, Any], lag: Mapping[str, int]) -> dict[str, str]:

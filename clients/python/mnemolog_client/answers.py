@@ -3,12 +3,14 @@
 Words from a list that may grow (`kind`, `status`, ...) are strings: a newer server does not break an older client.
 """
 
+import logging
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -380,6 +382,13 @@ class Recalled(Struct, frozen=True, kw_only=True):
     certainty: str | None = None
     notes: list[str] = []
     omitted: Omitted | None = None
+
+
+def results_of(answer: Recalled) -> list[RecallResult]:
+    """The results, for callers that do not get the whole answer: what these may lack is logged as a warning."""
+    if answer.degraded:
+        logger.warning("results of a recall may be incomplete: %s", "; ".join(answer.degraded))
+    return answer.results
 
 
 class Block(Struct, frozen=True, kw_only=True):

@@ -1,8 +1,7 @@
 """A store for LangGraph: `graph.compile(store=MnemologStore(Mnemolog()))`. Needs the package `langgraph`.
 
 An item is a memory whose content is the value as JSON; its tags are the prefixes of its namespace, and the namespace
-with the key. Putting a key again makes a new version. A search with a query is a recall; all others read the project.
-"""
+with the key. Putting a key again makes a new version. A search with a query is a recall; others read the project."""
 
 import asyncio
 import json
@@ -34,16 +33,16 @@ class MnemologStore(BaseStore):
         match op:
             case SearchOp():
                 tags = [f"ns:{json.dumps(op.namespace_prefix)}"] if op.namespace_prefix else []
-                found = self._recalled(op.query, tags) if op.query else self._listed(tags)
-                chosen = (item for item in found if _fits(item.value, op.filter or {}))
+                items = self._recalled(op.query, tags) if op.query else self._listed(tags)
+                chosen = (item for item in items if _fits(item.value, op.filter or {}))
                 return list(islice(chosen, op.offset, op.offset + op.limit))
             case ListNamespacesOp():
                 names = {item.namespace for item in self._listed([])}
-                matching = [one for one in names if all(_matches(one, rule) for rule in op.match_conditions or ())]
-                return sorted({one[: op.max_depth] for one in matching})[op.offset : op.offset + op.limit]
+                matching = [name for name in names if all(_matches(name, rule) for rule in op.match_conditions or ())]
+                return sorted({name[: op.max_depth] for name in matching})[op.offset : op.offset + op.limit]
             case GetOp() | PutOp():
                 tags = [f"key:{json.dumps((*op.namespace, op.key))}"]
-                item = max(self._recalled(op.key, tags, True), key=lambda one: (one.updated_at, one.id), default=None)
+                item = max(self._recalled(op.key, tags, True), key=lambda hit: (hit.updated_at, hit.id), default=None)
                 return self._put(op, tags, item) if isinstance(op, PutOp) else item
 
     def _put(self, op: PutOp, tags: list[str], item: "_Item | None") -> None:
@@ -61,8 +60,9 @@ class MnemologStore(BaseStore):
     def _recalled(self, query: str, tags: list[str], or_listed: bool = False) -> "Iterator[_Item]":
         fields: Any = {"project": self._project, "kinds": ["memory"], "min_confidence": 0.0, "fold": False}
         answer = self._client.recall(query, tags=tags, limit=200, **fields)
-        found = (_Item(self._client.memories.get(result.id), result.score) for result in answer.results)
-        return self._listed(tags) if or_listed and answer.degraded else found  # a partial index lacks items
+        if or_listed and answer.degraded:
+            return self._listed(tags)  # a partial index lacks items
+        return (_Item(self._client.memories.get(hit.id), hit.score) for hit in answers.results_of(answer))
 
     def _listed(self, tags: list[str]) -> "Iterator[_Item]":
         memories = self._client.memories.list(self._project, latest=True, page_size=1_000)
@@ -80,10 +80,10 @@ def _fits(value: Any, rule: Any) -> bool:
     if not hasattr(rule, "items"):
         return value == rule
     fields: Any = value if hasattr(value, "items") else {}
-    return all(COMPARE[key](value, one) if key in COMPARE else _fits(fields.get(key), one) for key, one in rule.items())
+    return all(COMPARE[key](value, arg) if key in COMPARE else _fits(fields.get(key), arg) for key, arg in rule.items())
 
 
 def _matches(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
     path = condition.path
     side = namespace[-len(path) :] if condition.match_type == "suffix" else namespace[: len(path)]
-    return len(side) == len(path) and all(wanted in ("*", label) for wanted, label in zip(path, side, strict=True))
+    return len(side) == len(path) and all(part in ("*", label) for part, label in zip(path, side, strict=True))

@@ -384,8 +384,8 @@ class Root(Noun[S]):
 
     @remote
     def search(self, query: str, **options: Unpack[RecallOptions]) -> Call[list[answers.RecallResult]]:
-        """What is found for a query, best first; `recall` without what it says about the answer as a whole."""
-        return taking(_recall(query, options), lambda answer: answer.results)
+        """The results of `recall` alone, best first. Logs a warning if they may be incomplete."""
+        return taking(_recall(query, options), answers.results_of)
 
     @remote
     def recall(self, query: str, **options: Unpack[RecallOptions]) -> Call[answers.Recalled]:

@@ -106,6 +106,16 @@ def test_a_key_is_of_one_item_although_two_were_put_at_the_same_moment(project: 
         assert list(client.memories.list(project)) == []
 
 
+def test_a_search_of_a_store_warns_that_items_may_be_missing(project: str, caplog: pytest.LogCaptureFixture):
+    with Mnemolog(agent="ada", transport=Loading()) as client:
+        store = MnemologStore(client, project)
+        store.put(ADA, "food", {"likes": "tea"})
+        assert store.get(ADA, "food") is not None
+        assert caplog.messages == []
+        assert store.search(("users",), query="who drinks tea?") == []
+    assert caplog.messages == ["results of a recall may be incomplete: loading"]
+
+
 async def test_a_store_searches_below_a_namespace(store: MnemologStore):
     by_meaning = await store.asearch(("users",), query="who drinks coffee?")
     assert by_meaning[0].namespace == BOB

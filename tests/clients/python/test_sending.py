@@ -246,6 +246,15 @@ async def test_an_asyncio_client_tells_it_too(stub: Stub):
     assert told == [("POST /v1/recall", LEFT_OUT)]
 
 
+def test_a_search_warns_that_results_may_be_missing(stub: Stub, caplog: pytest.LogCaptureFixture):
+    stub.answers.extend([Reply(RECALLED.body), Reply(RECALLED.body | {"degraded": ["the index is loading"]})])
+    with client_of(stub) as client:
+        assert client.search("tea") == []
+        assert caplog.messages == []
+        assert client.search("tea") == []
+    assert caplog.messages == ["results of a recall may be incomplete: the index is loading"]
+
+
 def test_nobody_needs_to_hear_what_an_answer_lacks(stub: Stub):
     stub.answers.append(Reply(RECALLED.body, headers={"Mnemolog-Degraded": LEFT_OUT}))
     with client_of(stub) as client:

@@ -115,6 +115,12 @@ def test_a_server_of_another_version(environ: dict[str, str], fake_api: FakeServ
     assert (one.status, "0.0.9" in one.message, release() in one.message) == ("problem", True, True)
 
 
+def test_a_backlog_is_no_problem_of_the_server(environ: dict[str, str], fake_api: FakeServer):
+    serving(fake_api, status="degraded", degraded=[{"code": "late", "message": "900 events are not projected yet"}])
+    every = found(environ, fake_api.url)
+    assert (every["late"].status, every["server"].message) == ("note", f"{fake_api.url} answers, catching up")
+
+
 def test_what_the_server_finds_itself(environ: dict[str, str], fake_api: FakeServer):
     serving(fake_api, status="degraded", degraded=[{"code": "no_worker", "message": "no worker is alive"}])
     checks = [

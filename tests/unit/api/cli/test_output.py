@@ -4,6 +4,7 @@ import io
 import json
 import math
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -199,6 +200,29 @@ def test_health_tells_what_is_not_well_and_the_vital_signs(server: FakeServer):
     assert re.search(r"^pending +4 events, the oldest for 2\.5 s$", "\n".join(lines), re.MULTILINE)
     assert "disk" not in result.stdout
     assert json.loads(run("health", "--json").stdout) == {**told, "checks": checks}
+
+
+BACKLOG = {"code": "embedding", "message": "5,000 texts wait for a vector, for up to 20 s"}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "status"),
+    [([], "ready"), ([BACKLOG], "catching up"), ([BACKLOG, {"code": "memory", "message": "95 %"}], "degraded")],
+)
+def test_health_calls_a_backlog_catching_up(server: FakeServer, conditions: list[dict[str, str]], status: str):
+    state = {"status": "degraded" if conditions else "ready", "degraded": conditions, "documents": 5}
+    server.answers |= {"GET /readyz": (200, state), "GET /v1/diagnose": (200, {"checks": []})}
+    result = run("health")
+    shown = [f"{condition['code']}: {condition['message']}" for condition in conditions]
+    assert (result.exit_code, result.stdout.splitlines()) == (0, [status, *shown])
+    assert json.loads(run("health", "--json").stdout)["status"] == state["status"]
+
+
+def test_health_and_the_viewer_have_the_same_backlogs():
+    script = Path(server_commands.__file__).parents[1] / "viewer/dashboard.js"
+    listed = re.search(r"BACKLOGS = new Set\(\[(.*)\]\)", script.read_text())
+    assert listed
+    assert set(re.findall(r'"(\w+)"', listed[1])) == server_commands.BACKLOGS
 
 
 def test_health_of_a_server_that_is_not_ready_is_asked_once_and_fails(server: FakeServer):
