@@ -33,12 +33,20 @@ ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run cluster install wheels model test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs image types format clean
+.PHONY: run cluster install wheels model test test-redis8 inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs image types format clean
 
 install: $(BASE)
 
 run: $(BASE)
 	$(BIN)/mnemolog up --demo
+
+# All tests with redis-py 8 and redis-om 1.2, in an environment of their own: arq works with them, but its metadata says
+# redis<6, so they are installed over the versions that pip chooses.
+REDIS8 := build/redis8
+test-redis8:
+	$(MAKE) VENV=$(REDIS8) $(REDIS8)/.installed-dev
+	$(REDIS8)/bin/python -m pip --quiet --disable-pip-version-check install --no-deps --requirement tools/redis8.txt
+	$(MAKE) VENV=$(REDIS8) test
 
 # What several machines would run, on this one: see docs/howto/run-a-cluster.md. ARGS="--port 4111" and others.
 cluster: $(DEV)

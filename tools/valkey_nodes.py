@@ -81,7 +81,7 @@ class Process:
 
     def ask(self, *command: Any) -> Any:
         """One command's answer."""
-        with Redis(port=self.port, socket_timeout=5) as redis:
+        with Redis(port=self.port, socket_timeout=5, protocol=2) as redis:
             return cast(Any, redis).execute_command(*command)
 
     def _answers(self) -> bool:

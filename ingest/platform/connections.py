@@ -18,7 +18,7 @@ from redis.retry import Retry
 from ingest.errors import InvalidSetting, LogUnavailable
 from ingest.platform.addresses import FORMS, is_cluster
 from ingest.platform.cluster import ClusterClient, SpreadPipeline
-from ingest.platform.redis_client import Command, Expected, SharedConnectionClient, packed_by_hiredis
+from ingest.platform.redis_client import PROTOCOL, Command, Expected, SharedConnectionClient, packed_by_hiredis
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -132,13 +132,13 @@ def connect(url: str, *, connections: int = 64, read_timeout_s: float = 5.0, rep
         pool = cast(Any, BlockingConnectionPool).from_url(
             url,
             max_connections=connections,
-            protocol=2,  # since redis-py 8 the default is 3, whose answers have other shapes
             timeout=read_timeout_s,
             socket_timeout=read_timeout_s,
             health_check_interval=15,  # seconds idle, after which a connection is checked with a PING
             retry=Retry(ExponentialBackoff(cap=0.2, base=0.02), 1) if repeat else Retry(NoBackoff(), 0),
             **tcp,
         )
+        pool.connection_kwargs["protocol"] = PROTOCOL
         pool.connection_class = packed_by_hiredis(pool.connection_class)
         pool.make_connection()  # does not connect, and raises for invalid options of the URL
     except (ValueError, TypeError) as error:

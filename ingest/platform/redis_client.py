@@ -57,6 +57,8 @@ Words: TypeAlias = Sequence[Any]
 Expected: TypeAlias = Mapping[str, str | bytes | None]
 """What keys must hold, None for nothing, for a transaction to be carried out."""
 
+PROTOCOL = 2
+"""Of every connection, whatever its URL says: answers of version 3, the default since redis-py 8, have other shapes."""
 SCRIPT = (files("ingest.log") / "lua" / "past_limit.lua").read_text()
 MOST_WORDS = 7_000
 """Of one command: Lua hands at most about 8,000 values to a call."""

@@ -15,6 +15,7 @@ from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.retry import Retry
 
 from ingest.errors import IndexUnavailable
+from ingest.platform.redis_client import PROTOCOL
 from projections.search.index import DocumentLocation
 from projections.search.question import Filter
 from projections.search_engine.layout import NO, TERMS, VECTOR, YES, PartitionIndex, encoded, encoded_term, place_of
@@ -55,13 +56,13 @@ class Engine:
         pool = cast(Any, BlockingConnectionPool).from_url(
             url,
             max_connections=connections,
-            protocol=2,  # since redis-py 8 the default is 3, whose answers have other shapes
             timeout=ANSWER_WITHIN_S,
             socket_timeout=ANSWER_WITHIN_S,
             socket_connect_timeout=2.0,
             health_check_interval=15,
             retry=Retry(ExponentialBackoff(cap=0.2, base=0.02), 1),
         )
+        pool.connection_kwargs["protocol"] = PROTOCOL
         self._client: Any = Redis(connection_pool=pool)
         self._read = (files("projections.search_engine") / "lua" / "read.lua").read_text()
         self._sha = ""

@@ -38,7 +38,7 @@ from ingest.platform.cluster.routing import (
     slot_of_all,
 )
 from ingest.platform.cluster.topology import Address, ClusterChanged, NodeClient, NodePlace, Topology
-from ingest.platform.redis_client import Expected, RedisServer, packed_by_hiredis
+from ingest.platform.redis_client import PROTOCOL, Expected, RedisServer, packed_by_hiredis
 
 if TYPE_CHECKING:  # redis-py's commands as methods that call execute_command; the stubs are of another version
 
@@ -242,19 +242,19 @@ class ClusterClient(AsyncCoreCommands):
         seeds, options = parse_cluster_url(url)
 
         def open_client(address: Address) -> NodeClient:
-            pool = cast(Any, BlockingConnectionPool)(
-                host=address.host,
-                port=address.port,
-                max_connections=connections,
-                timeout=read_timeout_s,
-                socket_timeout=read_timeout_s,
-                socket_keepalive=True,
-                socket_connect_timeout=2.0,
-                health_check_interval=15,
-                retry=Retry(NoBackoff(), 0),  # the router repeats, perhaps elsewhere
-                parser_class=_PARSER,
+            settings = {
+                "max_connections": connections,
+                "timeout": read_timeout_s,
+                "socket_timeout": read_timeout_s,
+                "socket_keepalive": True,
+                "socket_connect_timeout": 2.0,
+                "health_check_interval": 15,
+                "retry": Retry(NoBackoff(), 0),  # the router repeats, perhaps elsewhere
+                "parser_class": _PARSER,
                 **options,
-            )
+                "protocol": PROTOCOL,
+            }
+            pool = cast(Any, BlockingConnectionPool)(host=address.host, port=address.port, **settings)
             pool.connection_class = packed_by_hiredis(pool.connection_class)
             return cast(Any, RedisServer).from_pool(pool)
 

@@ -11,7 +11,7 @@ from redis.exceptions import ConnectionError, TimeoutError
 from ingest.errors import InvalidSetting
 from ingest.log.keys import PartitionKeys
 from ingest.platform.addresses import is_cluster
-from ingest.platform.cluster import parse_cluster_url, topology
+from ingest.platform.cluster import ClusterClient, parse_cluster_url, topology
 from ingest.platform.cluster.routing import (
     KeysInDifferentSlots,
     Router,
@@ -22,6 +22,7 @@ from ingest.platform.cluster.routing import (
     slot_of_all,
 )
 from ingest.platform.cluster.topology import Address, ClusterChanged, NodePlace, Topology
+from ingest.platform.connections import connect
 from ingest.platform.tasks import waiting_at_most
 
 NODE = Address("127.0.0.1", 7001)
@@ -210,9 +211,19 @@ def test_several_nodes_are_named_by_comma():
 
 
 def test_a_login_and_options_hold_for_every_node():
-    nodes, options = parse_cluster_url("redis+cluster://ada:s%40crt@a,b:7001?protocol=3")
+    nodes, options = parse_cluster_url("redis+cluster://ada:s%40crt@a,b:7001?client_name=shop")
     assert nodes == [Address("a", 6379), Address("b", 7001)]
-    assert options == {"username": "ada", "password": "s@crt", "protocol": "3"}
+    assert options == {"username": "ada", "password": "s@crt", "client_name": "shop"}
+
+
+async def test_options_of_the_url_replace_all_defaults_but_the_protocol():
+    """Answers of version 3, the default of redis-py 8, have other shapes."""
+    options: Any = {"connections": 4, "read_timeout_s": 5.0, "repeat": True}
+    cluster: Any = ClusterClient("redis+cluster://a?socket_timeout=9&protocol=3", **options)
+    server: Any = connect("redis://a?socket_timeout=9&protocol=3")
+    for client in (cluster._router.topology.client_at(Address("a", 6379)), server):
+        settings = client.connection_pool.connection_kwargs
+        assert (settings["socket_timeout"], settings["protocol"]) == (9.0, 2)
 
 
 def test_tls_is_for_every_node():
