@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from benchmarks.driving import Pool
-from ingest.platform.connections import Client
+from ingest.platform.connections import Client, connect
 from ingest.platform.processes import prepare_child
 from ingest.platform.settings import VARIABLES
 
@@ -118,9 +118,25 @@ class Stack(Server):
         """Seconds of processor time that these have used, including children that have ended."""
         return sum(map(_processor_s, self._pids(name)))
 
+    async def pid(self, name: str) -> int:
+        """The process id of `valkey`, or of the `api` or `worker` that serves: a spare is started after it."""
+        if name != "valkey":
+            return self._processes(name)[0]
+        redis = connect(self.redis_url)
+        info = await redis.info("server")
+        await redis.aclose()
+        return info["process_id"]
+
     def _pids(self, name: str) -> list[int]:
+        return list(_with_descendants(self._processes(name)))
+
+    def _processes(self, name: str) -> list[int]:
+        """Of one kind, the oldest first. Raises RuntimeError if there is none, so that nothing is measured as zero."""
         assert self._process is not None
-        return list(_with_descendants(pid for pid in _children(self._process.pid) if _arguments(pid)[3:4] == [name]))
+        pids = [pid for pid in _children(self._process.pid) if _arguments(pid)[-2:-1] == [name]]
+        if not pids:
+            raise RuntimeError(f"no {name} is running")
+        return pids
 
     def _ready(self) -> bool:
         connection = HTTPConnection(self.url.removeprefix("http://"), timeout=5)
