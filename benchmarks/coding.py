@@ -98,12 +98,15 @@ def events(run: str) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
-async def _tokens(pool: Pool, query: str, project: str) -> tuple[float, float]:
-    """Tokens of the MCP tool's answer with ten results: its text, and its structured content."""
-    arguments = {"query": query, "project": project, "limit": 10, "min_confidence": 0}
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "recall", "arguments": arguments}}
+async def _call(pool: Pool, tool: str, **arguments: Any) -> tuple[str, str]:
+    """An MCP tool's answer: its text, and its structured content."""
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
     result = (await pool.post("/mcp", call))["result"]
-    return len(result["content"][0]["text"]) / 4, len(json.dumps(result["structuredContent"], ensure_ascii=False)) / 4
+    return result["content"][0]["text"], json.dumps(result["structuredContent"], ensure_ascii=False)
+
+
+def _tokens(*texts: str) -> float:
+    return sum(map(len, texts)) / 4
 
 
 @benchmark(
@@ -113,16 +116,25 @@ async def _tokens(pool: Pool, query: str, project: str) -> tuple[float, float]:
     Row("a record with the exact string is among the first 3", "exact@3"),
     Row("tokens of ten results over MCP, text", "tokens_text"),
     Row("tokens of ten results over MCP, structured content", "tokens_structured"),
+    Row("tokens to read without memory: the transcripts of all sessions", "tokens_transcripts"),
+    Row("tokens to read without memory: only prompts and answers", "tokens_statements"),
+    Row("tokens to read with memory: a context and a recall", "tokens_context_and_recall"),
+    Row("tokens to read with memory: a further recall", "tokens_recall"),
+    Row("questions whose answer is in the context or the recall", "answered"),
 )
 async def coding(server: Server) -> Figures:
     """Does recall answer with statements rather than with tool output, and how many tokens are ten results over MCP?
 
     31 sessions, two questions about each, and two with an exact string (a file, a function). A token is four
-    characters.
+    characters. To answer a question without memory, an agent reads what the sessions left behind: their transcripts
+    (prompts, tool calls with output, answers), or notes with each prompt and answer, if they were made. With memory it
+    reads what the MCP tools `context` and `recall` return with default arguments.
     """
     run, pool = f"coding-{datetime.now(UTC):%Y%m%d%H%M%S}", server.pool()
     await fill_in_order(pool, events(run), embedded=True)
     found_at, titles, exact, tokens = list[int](), list[str](), list[bool](), list[tuple[float, float]]()
+    context, _ = await _call(pool, "context", project=run)
+    recalled, answered = list[float](), list[bool]()
     for it in sessions():
         for query, answer in ((it.asks_finding, it.finding), (it.asks_decision, it.decision)):
             body = {"query": query, "project": run, "limit": 5, "kinds": ["observation"]}
@@ -130,12 +142,18 @@ async def coding(server: Server) -> Figures:
             contents = [result["content"] for result in results]
             found_at.append(contents.index(answer) if answer in contents else UNFOUND)
             titles += (result["title"] for result in results)
-            tokens.append(await _tokens(pool, query, run))
+            ten, structured = await _call(pool, "recall", query=query, project=run, limit=10, min_confidence=0)
+            tokens.append((_tokens(ten), _tokens(structured)))
+            default, _ = await _call(pool, "recall", query=query, project=run)
+            recalled.append(_tokens(default))
+            answered.append(answer in context or answer in default)
         for name in (it.function, it.file):
             body = {"query": f"where is {name} used?", "project": run, "limit": 3}
             results = (await pool.post("/v1/recall", body))["results"]
             exact.append(any(name in json.dumps(result) for result in results))
     text, structured = (round(fmean(column)) for column in zip(*tokens, strict=True))
+    turns = [(turn.get("content"), turn.get("data", {})) for turn in events(run)]
+    statements = [content or data["prompt"] for content, data in turns if "tool_name" not in data]
     return {
         "questions": len(found_at),
         **{f"r@{k}": round(fmean(at < k for at in found_at), 3) for k in (1, 3, 5)},
@@ -143,6 +161,13 @@ async def coding(server: Server) -> Figures:
         "exact@3": round(fmean(exact), 3),
         "tokens_text": text,
         "tokens_structured": structured,
+        "tokens_transcripts": round(
+            _tokens(*statements, *(json.dumps(data) for _, data in turns if "tool_name" in data))
+        ),
+        "tokens_statements": round(_tokens(*statements)),
+        "tokens_context_and_recall": round(_tokens(context) + fmean(recalled)),
+        "tokens_recall": round(fmean(recalled)),
+        "answered": round(fmean(answered), 3),
     }
 
 

@@ -1,7 +1,6 @@
 """How fast workers project, embed, rebuild and replay."""
 
 import asyncio
-import os
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Sequence
@@ -49,7 +48,6 @@ PAGE = 1_000
 COMPARED = " was compared with "
 OVER = ("switched", "failed", "cancelled", "rolled_back")
 LOOK_EVERY_S = 0.05
-CORES = len(os.sched_getaffinity(0))
 TENANT = "default"
 LATE = Position(10**14 - 1, 0)
 FORGET_EVERY = 1_000
