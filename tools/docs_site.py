@@ -26,6 +26,7 @@ OUTSIDE = {
     "changelog.md": "CHANGELOG.md",
     "contributing.md": "CONTRIBUTING.md",
     "security.md": "SECURITY.md",
+    "skill.md": "skills/mnemolog/SKILL.md",
 }
 """Pages of the site, and the files they are made of."""
 LINK = re.compile(r"(?<=\]\()([^)\s:#]+)(?=[)#])")
@@ -57,13 +58,16 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """The page with its links led to where the site has what they lead to."""
+    """The page with its links led to where the site has what they lead to. The site also has it as Markdown."""
     here = PurePosixPath(page.file.src_uri).parent
 
     def led(found: re.Match[str]) -> str:
         target = _target(page.file, found[1])
         return os.path.relpath(_uri(target) or _copied(target), here)
 
+    copy = Path(config.site_dir, page.file.src_uri)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.write_text(LINK.sub(led, page.file.content_string))
     return LINK.sub(led, markdown)
 
 

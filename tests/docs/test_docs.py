@@ -32,11 +32,10 @@ from projections.health.watch import unavailable
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted(
-    path
-    for pattern in ("*.md", "docs/**/*.md", "benchmarks/*.md", "clients/*/*.md", "examples/*.md", "deploy/*.md")
-    for path in ROOT.glob(pattern)
-)
+PATTERNS = (
+    "*.md", "docs/**/*.md", "skills/*/*.md", "benchmarks/*.md", "clients/*/*.md", "examples/*.md", "deploy/*.md",
+)  # fmt: skip
+PAGES = sorted(path for pattern in PATTERNS for path in ROOT.glob(pattern))
 FOLDERS = "ingest|workers|projections|api|mcp_gateway|tests|docs|examples|deploy|benchmarks|clients"
 
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)

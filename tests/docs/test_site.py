@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LOADED = {"src", "srcset", "poster", "data"}
+DECISIONS = {path.name[:4] for path in (ROOT / "docs/decisions").glob("*.md")}
 LINKS_TO_READ = {"canonical", "next", "prev"}
 """Kinds of `<link>` that a browser does not follow by itself."""
 ELSEWHERE = re.compile(r"(?:[a-z]+:)?//", re.IGNORECASE)
@@ -62,6 +63,28 @@ def test_the_site_has_the_openapi_document_of_this_source_tree(site: Path):
     page = (site / "openapi.html").read_text()
     assert "/v1/recall" in paths
     assert [path for path in paths if path not in page] == []
+
+
+def test_llms_txt_lists_every_page_once_by_its_heading(site: Path):
+    """Except the decisions, which have a page of their own. The form is that of llmstxt.org."""
+    text = (site / "llms.txt").read_text()
+    links = re.findall(r"^- \[([^\]]+)\]\((\S+)\): \S", text, re.MULTILINE)
+    pages = {str(path.relative_to(site)): path for path in site.rglob("*.md") if path.name[:4] not in DECISIONS}
+    headings = {name: re.search(r"^# (.+)$", path.read_text(), re.MULTILINE) for name, path in pages.items()}
+    assert sorted(links) == sorted((heading[1] if heading else "", name) for name, heading in headings.items())
+    assert re.match(r"# mnemolog\n\n> .+\n\n", text)
+    assert set(re.findall(r"^(#+) ", text, re.MULTILINE)) == {"#", "##"}
+
+
+def test_pages_are_also_there_as_markdown_whose_links_lead_somewhere(site: Path):
+    assert (site / "skill.md").read_text().startswith("---\nname: mnemolog\ndescription: ")
+    missing = [
+        (path.relative_to(site), link)
+        for path in site.rglob("*.md")
+        for link in re.findall(r"\]\(([^)\s:#]+)[)#]", path.read_text())
+        if not (path.parent / link).exists()
+    ]
+    assert missing == []
 
 
 def test_pages_load_nothing_from_elsewhere(site: Path):

@@ -21,7 +21,10 @@ from typing import Any, NamedTuple, cast
 import httpx
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "clients/python/README.md"]
+PAGES = [
+    ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "clients/python/README.md",
+    ROOT / "skills/mnemolog/SKILL.md",
+]  # fmt: skip
 WITHOUT_SERVER = {"not run", "written"}
 """Kinds of blocks that no server is needed for."""
 FENCE = re.compile(
