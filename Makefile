@@ -163,8 +163,8 @@ $(VENV)/.created:
 	touch $@
 
 # What the running processes need. The wheels that are built here have the same version when they change.
-$(BASE): pyproject.toml constraints.txt $(BUILT)
-	$(PIP) --editable .
+$(BASE): pyproject.toml constraints.txt clients/python/pyproject.toml $(BUILT)
+	$(PIP) --editable . --editable clients/python
 	$(PIP) --force-reinstall --no-deps mnemolog-hnswlib mnemolog-kernel mnemolog-minilm
 	touch $@
 
@@ -174,9 +174,9 @@ $(DOCS): $(BASE)
 
 # What the tests need besides. torch comes first and by its exact version, so that pip can take a CPU build where one is
 # offered.
-$(DEV): $(BASE) clients/python/pyproject.toml
+$(DEV): $(BASE)
 	$(PIP) torch
-	$(PIP) --editable '.[dev]' --editable clients/python
+	$(PIP) --editable '.[dev]'
 	$(PIP) --no-deps $(HELM)
 	touch $@
 

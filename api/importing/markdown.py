@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import cast
 
 from api.importing.mapping import (
     NAME_CHARS,
@@ -30,6 +29,7 @@ from api.importing.source import ImportRequest, Source, Unusable, modified, of_r
 from ingest.commands.decide import Remember
 from ingest.errors import CommandRejected
 from ingest.secrets.scrub import repair_text
+from mnemolog_client.front_matter import front_matter
 
 SYSTEM = "markdown"
 SECTION, OBSERVATION, RELATION, FILE = "section", "observation", "relation", "file"
@@ -39,8 +39,6 @@ INSTRUCTIONS = ("CLAUDE", "CLAUDE.local", "AGENTS", "GEMINI")
 SECTION_CHARS = 4_000
 """A longer section is several memories, which end where its paragraphs do."""
 MAX_FILE_BYTES = 8 << 20
-_FRONT = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
-_FIELD = re.compile(r"([A-Za-z_][\w -]*?):[ \t]*(.*)")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*)")
 _FENCE = re.compile(r"[ ]{0,3}(```+|~~~+)")
 _OBSERVATION = re.compile(r"\s*[-*+] \[([^\[\]()]+)\][ \t]+(.+)")
@@ -139,31 +137,6 @@ def sections(body: str) -> Iterator[tuple[list[str], list[tuple[str, bool]]]]:
         else:
             section.append((line, True))
     yield [name for _, name in headings], section
-
-
-def front_matter(content: str) -> tuple[Record, str]:
-    """The fields above a text, and the text: texts, lists of texts, and of what is nested its lines."""
-    front, fields, name = _FRONT.match(content), Record(), ""
-    stated = [line for line in front[1].splitlines() if line.strip() and line[0] != "#"] if front else []
-    if not front or not stated or not _FIELD.fullmatch(stated[0]):  # such as a text between two rules
-        return {}, content
-    for line in stated:
-        if field := _FIELD.fullmatch(line):
-            name, value = field[1], field[2].strip()
-            listed = value.startswith("[") and value.endswith("]")
-            items = [_unquoted(item) for item in value[1:-1].split(",")] if listed else []
-            fields[name] = [item for item in items if item] if listed else _unquoted(value)
-        elif line.strip().startswith("- ") and not (isinstance(fields[name], str) and fields[name]):
-            fields[name] = [*(fields[name] or []), _unquoted(line.strip()[2:])]
-        else:
-            above = cast("list[str] | str", fields[name])
-            fields[name] = "\n".join([*(above if isinstance(above, list) else filter(None, [above])), line])
-    return fields, content[front.end() :]
-
-
-def _unquoted(value: str) -> str:
-    value = value.strip()
-    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
 
 
 def _target(link: str) -> str:

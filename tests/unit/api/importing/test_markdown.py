@@ -9,7 +9,7 @@ import pytest
 from factories import TENANT
 from imported import documents, events
 
-from api.importing.markdown import SECTION_CHARS, front_matter, open_source
+from api.importing.markdown import SECTION_CHARS, open_source
 from api.importing.source import ImportRequest, Source
 from ingest.errors import CommandRejected
 from projections.documents.memories import Memory
@@ -149,25 +149,6 @@ def test_a_long_section_is_several_memories_that_end_with_a_paragraph(tmp_path: 
     memories = [memory.content for memory in found(opened(tmp_path), Memory)]
     assert [memory.count("\n\n") for memory in sorted(memories)] == [1, 1, 0]
     assert "\n\n".join(sorted(memories)) == "\n\n".join(paragraphs)
-
-
-@pytest.mark.parametrize(
-    ("content", "fields"),
-    [
-        ("body", {}),
-        ("---\na: 'x'\nb: []\n---\nbody", {"a": "x", "b": []}),
-        ("---\ntags:\n- one\n- \"two\"\n---\nbody", {"tags": ["one", "two"]}),
-        ("---\nschema:\n  name: string\n---\nbody", {"schema": "  name: string"}),
-        ("---\n\n# a comment\na: x\n---\nbody", {"a": "x"}),
-    ],
-)  # fmt: skip
-def test_front_matter_is_read_as_far_as_it_is_simple(content: str, fields: dict[str, Any]):
-    assert front_matter(content) == (fields, "body")
-
-
-@pytest.mark.parametrize("text", ["---\nbroken\n---\nbody", "---\nTwo rules.\nnote: x\n---\nbody", "---\n\n---\n"])
-def test_text_between_two_rules_is_no_front_matter(text: str):
-    assert front_matter(text) == ({}, text)
 
 
 def test_files_with_the_same_text_are_memories_of_their_own(tmp_path: Path):
