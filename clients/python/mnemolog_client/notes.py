@@ -150,6 +150,25 @@ REASONS: Mapping[Step | None, str] = {
 }
 
 
+class Base(Struct, forbid_unknown_fields=True):
+    """A file as the last run left it: the digest of its note and of the document."""
+
+    file: str
+    digest: str
+
+
+class State(Struct, forbid_unknown_fields=True):
+    """What a folder mirrors, and its files by the ids of their documents.
+
+    `run` is part of the event ids of what is created: repeating a run that was killed creates nothing twice.
+    """
+
+    project: str
+    agent: str
+    run: str
+    files: dict[str, Base] = {}
+
+
 class Done(Struct, frozen=True, omit_defaults=True):
     """A step for a file. `step` is a `Step`, or `error`; `receipts` acknowledge deletions."""
 

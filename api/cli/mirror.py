@@ -1,0 +1,64 @@
+"""`mnemolog mirror`: a project's memories and lessons as Markdown files, and what was edited in them as revisions."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from msgspec import to_builtins
+from rich.text import Text
+
+from api.cli.client import ApiClient, ClientError
+from api.cli.output import FAILED, Output, WrongCommand, plain
+from api.cli.rows import Reader, on_server
+from ingest.platform.addresses import client_key
+from ingest.platform.files import write_whole
+from mnemolog_client import Mnemolog, MnemologError
+from mnemolog_client.mirror import Mirror, WrongFolder
+
+FAILURES = frozenset(("error", "conflict", "unknown"))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to an application."""
+    app.command("mirror", epilog="Example: mnemolog mirror notes --project shop")(mirror)
+
+
+@on_server
+def mirror(
+    output: Output,
+    client: ApiClient,
+    folder: Annotated[Path, typer.Argument(help="Folder of the files; it is created if needed.")],
+    project: Annotated[
+        str | None, typer.Option("--project", "-p", help="Project to mirror.", show_default="the folder's")
+    ] = None,
+    agent: Reader = "",
+    delete: Annotated[bool, typer.Option("--delete", help="Delete documents whose files were removed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
+) -> None:
+    """Mirror a project's memories and lessons as Markdown files, and send back what was edited in them.
+
+    A file without an id becomes a memory. If a file and its document were both changed, the file stays as it is, and
+    the server's text is written beside it. Exits 1 then, and if a file was unreadable or refused.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise WrongCommand(f"{folder} is not a folder")
+    client.get("/v1/projects", {"limit": 1})  # explains a missing key or server as other commands do
+    steps = list[object]()
+    failed = False
+    with Mnemolog(client.url, client_key(client.url, os.environ) or "", agent=agent) as connection:
+        try:
+            for done in Mirror(connection, folder, write_whole, project).run(delete=delete, dry_run=dry_run):
+                failed = failed or done.step in FAILURES
+                steps.append(to_builtins(done))
+                reason = f": {done.reason}" if done.reason else ""
+                output.line(Text(plain(f"{done.step:9}{done.file}{reason}")))
+        except WrongFolder as error:
+            raise WrongCommand(str(error)) from None
+        except MnemologError as error:
+            raise ClientError(error.code, error.message, field=error.field, status=error.status) from None
+    output.document({"steps": steps, "dry_run": dry_run})
+    if not steps:
+        output.note("nothing to do")
+    if failed:
+        raise typer.Exit(FAILED)

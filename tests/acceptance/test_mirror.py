@@ -1,0 +1,249 @@
+"""`mnemolog mirror`: memories and lessons as files that a person edits, with a real server."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mnemolog_client import Mnemolog, NotFound
+from tests.acceptance.running import SECRET, Server
+from tests.acceptance.test_cli_documents import Cli
+
+Sync = Callable[..., list[tuple[str, str]]]
+
+
+@pytest.fixture
+def cli(server: Server, project: str) -> Cli:
+    return Cli(server, project)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "notes"
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[Mnemolog]:
+    with Mnemolog(server.url, SECRET, agent="ada") as opened:
+        yield opened
+
+
+@pytest.fixture
+def sync(cli: Cli, folder: Path, client: Mnemolog, project: str) -> Sync:
+    """A run of the command, after the client's writes are readable; returns its steps and the files they are about."""
+
+    def sync(*options: str, code: int = 0) -> list[tuple[str, str]]:
+        list(client.memories.list(project))
+        report = cli.json("mirror", str(folder), "-p", project, "-a", "ada", *options, code=code)
+        return [(step["step"], step["file"]) for step in report["steps"]]
+
+    return sync
+
+
+def only(folder: Path, pattern: str = "*.md") -> Path:
+    (path,) = folder.glob(pattern)
+    return path
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_documents_become_files_and_edits_become_revisions(sync: Sync, folder: Path, client: Mnemolog, project: str):
+    memory = client.memories.create("We deploy on Tuesdays.\n\nNever on Fridays.", project=project, tags=["deploy"])
+    lesson = client.lessons.create("Sum first, round last.", project=project, title="Rounding")
+    assert sorted(sync()) == [
+        ("write", f"rounding-{lesson.id[4:10]}.md"),
+        ("write", f"we-deploy-on-tuesdays-{memory.id[4:10]}.md"),
+    ]
+    assert sync() == []
+    path, other = only(folder, "we-*"), only(folder, "rounding-*")
+    assert path.read_text().startswith(f"---\nid: {memory.id}\nversion: 1\nkind: memory\n")
+    edit(path, "Tuesdays.\n", "Mondays.\n")
+    edit(path, "  - deploy\n", "  - deploy\n  - ops\naliases: [Deploys]\n")
+    edit(other, "Sum first", "Add first")
+    assert sync("--dry-run") == [("send", other.name), ("send", path.name)]
+    assert sync() == [("send", other.name), ("send", path.name)]
+    versions = client.memories.history(memory.id)
+    assert [(version.content[:20], version.title, version.tags, version.agent_id) for version in versions] == [
+        ("We deploy on Tuesday", "We deploy on Tuesdays.", ["deploy"], "ada"),
+        ("We deploy on Mondays", "We deploy on Mondays.", ["deploy", "ops"], "ada"),
+    ]
+    assert client.lessons.get(lesson.id).content == "Add first, round last."
+    assert f"id: {versions[1].id}\nversion: 2\n" in path.read_text()
+    assert "\naliases: [Deploys]\n" in path.read_text()
+    assert sync() == []
+
+
+def test_what_changed_on_the_server_is_written_to_the_same_file(
+    sync: Sync, folder: Path, client: Mnemolog, project: str
+):
+    memory = client.memories.create("We deploy on Tuesdays.", project=project)
+    sync()
+    path = only(folder).rename(folder / "deploys.md")
+    client.memories.revise(client.memories.revise(memory.id, content="We deploy on Mondays.").id, tags=["x"])
+    assert sync() == [("write", "deploys.md")]
+    assert path.read_text().endswith("version: 3\nkind: memory\ntitle: We deploy on Mondays.\ntags:\n  - x\n"
+                                     + path.read_text().partition("  - x\n")[2])  # fmt: skip
+    assert "\nWe deploy on Mondays.\n" in path.read_text()
+
+
+def test_a_new_file_becomes_a_memory_once(sync: Sync, folder: Path, client: Mnemolog, project: str):
+    (folder / "people").mkdir(parents=True)
+    (folder / "people" / "Bob.md").write_bytes("\ufeff---\r\ntags: [a]\r\n---\r\nDrinks tea.\r\n".encode())
+    (folder / "rule.md").write_text("---\nkind: lesson\n---\nMilk first.\n")
+    (folder / ".hidden.md").write_text("no note")
+    assert sync() == [("create", "rule.md"), ("create", "people/Bob.md")]
+    (memory,) = client.memories.list(project)
+    (lesson,) = client.lessons.list(project)
+    assert (memory.title, memory.tags, memory.content, memory.agent_id) == ("Bob", ["a"], "Drinks tea.", "ada")
+    assert f"id: {memory.id}\n" in (folder / "people" / "Bob.md").read_text()
+    assert f"id: {lesson.id}\n" in (folder / "rule.md").read_text()
+    assert sync() == []
+
+
+def test_a_run_that_was_killed_creates_nothing_twice(sync: Sync, folder: Path, client: Mnemolog, project: str):
+    folder.mkdir()
+    before = {
+        folder / "tea.md": "Milk first.\n",
+        folder / ".mnemolog-mirror.json": json.dumps({"project": project, "agent": "ada", "run": "r1", "files": {}}),
+    }
+    for _ in range(2):
+        for path, text in before.items():
+            path.write_text(text)
+        assert sync() == [("create", "tea.md")]
+    (memory,) = client.memories.list(project)
+    assert f"id: {memory.id}\n" in (folder / "tea.md").read_text()
+    assert sync() == []
+
+
+def test_a_removed_file_deletes_its_memory_only_on_request(
+    server: Server, sync: Sync, folder: Path, cli: Cli, client: Mnemolog, project: str
+):
+    client.memories.create("It stays.", project=project, title="stays")
+    memory = client.memories.create("The vault is behind the painting.", project=project, title="vault")
+    with Mnemolog(server.url, SECRET, agent="bob", position=client.position) as bob:
+        newest = bob.memories.revise(memory.id, content="The vault is behind the mirror.", title="vault")
+        client.advance(bob.position)
+    sync()
+    name = only(folder, "vault*").name
+    only(folder, "vault*").unlink()
+    assert sync() == [("missing", name)]
+    report = cli.json("mirror", str(folder), "-p", project, "-a", "ada", "--delete")
+    (step,) = report["steps"]
+    assert (step["step"], step["file"]) == ("forget", name)
+    assert [receipt["id"] for receipt in step["receipts"]] == [newest.id, memory.id]
+    assert all(receipt["position"] and receipt["event_id"] for receipt in step["receipts"])
+    for receipt in step["receipts"]:
+        client.advance(receipt["position"])
+    for version in (memory.id, newest.id):
+        with pytest.raises(NotFound):
+            client.memories.get(version)
+    assert sync("--delete") == []
+
+
+def test_a_memory_that_was_deleted_on_the_server_takes_its_file_along(
+    sync: Sync, folder: Path, client: Mnemolog, project: str
+):
+    client.memories.create("It stays.", project=project, title="stays")
+    plain, edited = (client.memories.create(f"{name} goes.", project=project, title=name) for name in ("Ann", "Ed"))
+    sync()
+    edit(only(folder, "ed-*"), "goes", "comes")
+    for memory in (plain, edited):
+        client.memories.delete(memory.id)
+    assert sync(code=1) == [("remove", f"ann-{plain.id[4:10]}.md"), ("conflict", f"ed-{edited.id[4:10]}.md")]
+    edit(only(folder, "ed-*"), f"id: {edited.id}\n", "")
+    assert sync() == [("create", f"ed-{edited.id[4:10]}.md")]
+    assert {memory.content for memory in client.memories.list(project)} == {"It stays.", "Ed comes."}
+
+
+def test_a_conflict_leaves_the_file_and_ends_when_the_other_text_is_deleted(
+    sync: Sync, folder: Path, cli: Cli, client: Mnemolog, project: str
+):
+    memory = client.memories.create("We deploy on Tuesdays.", project=project, title="deploys")
+    sync()
+    path = only(folder)
+    edit(path, "Tuesdays", "Mondays")
+    client.memories.revise(memory.id, content="We deploy on Fridays.", title="deploys")
+    list(client.memories.list(project))
+    printed = cli("mirror", str(folder), "-a", "ada", code=1)
+    assert f"conflict {path.name}: changed here and on the server" in printed
+    beside = path.with_name(f"{path.stem}.server.md")
+    assert "Mondays" in path.read_text()
+    assert "Fridays" in beside.read_text()
+    assert sync(code=1) == [("conflict", path.name)]
+    edit(path, "Mondays", "Mondays and Fridays")
+    beside.unlink()
+    assert sync() == [("send", path.name)]
+    assert [version.content for version in client.memories.history(memory.id)] == [
+        "We deploy on Tuesdays.", "We deploy on Fridays.", "We deploy on Mondays and Fridays.",
+    ]  # fmt: skip
+    assert sync() == []
+
+
+def test_a_file_that_cannot_be_read_or_is_refused_is_an_error_of_its_own(
+    server: Server, sync: Sync, folder: Path, tmp_path: Path, client: Mnemolog, project: str
+):
+    private = client.memories.create("Ada's.", project=project, visibility="shared", shared_with=["ada"], title="mine")
+    with Mnemolog(server.url, SECRET, agent="bob", position=client.position) as bob:
+        bob.memories.create("Bob's.", project=project, visibility="shared", shared_with=["ada"], title="his")
+        client.advance(bob.position)
+    sync()
+    mine, his = only(folder, "mine*"), only(folder, "his*")
+    his.write_text(his.read_text().replace("Bob's.", "Not Bob's."))
+    (folder / "broken.md").write_text("---\nid: mem_1\n")
+    (folder / "latin.md").write_bytes(b"caf\xe9")
+    (folder / "other.md").write_text("---\nid: mem_0000\n---\nOf another server.")
+    (tmp_path / "secret.md").write_text("not for the server")
+    (folder / "link.md").symlink_to(tmp_path / "secret.md")
+    (folder / "copy.md").write_text(mine.read_text())
+    mine.unlink()
+    (folder / "x.md").write_text((folder / "copy.md").read_text())
+    steps = {name: step for step, name in sync("--delete", code=1)}
+    assert steps == dict.fromkeys(("broken.md", "latin.md", "link.md", "x.md", his.name), "error") | {
+        "other.md": "unknown"
+    }
+    assert client.memories.get(private.id).content == "Ada's."
+    assert {memory.title for memory in client.memories.list(project)} == {"mine", "his"}
+
+
+def test_a_title_leads_to_no_file_outside_of_the_folder(
+    sync: Sync, folder: Path, tmp_path: Path, client: Mnemolog, project: str
+):
+    client.memories.create("x", project=project, title="../../escaped")
+    sync()
+    state = folder / ".mnemolog-mirror.json"
+    state.write_text(state.read_text().replace('"escaped-', '"../escaped-'))
+    only(folder).unlink()
+    (memory,) = client.memories.list(project)
+    client.memories.revise(memory.id, content="y")
+    sync()
+    assert [path.parent for path in tmp_path.rglob("*.md")] == [folder]
+
+
+def test_a_secret_that_the_server_removed_leaves_the_file_too(sync: Sync, folder: Path, client: Mnemolog, project: str):
+    folder.mkdir()
+    (folder / "key.md").write_text("The key is ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dE3fG6.\n")
+    assert sync() == [("create", "key.md")]
+    assert "ghp_" not in (folder / "key.md").read_text()
+    assert sync() == []
+
+
+def test_a_folder_stays_with_its_project_agent_and_server(
+    sync: Sync, folder: Path, cli: Cli, client: Mnemolog, project: str
+):
+    client.memories.create("x", project=project)
+    sync()
+    assert f"is a mirror of project '{project}'" in cli("mirror", str(folder), "-p", "other", "-a", "ada", code=2)
+    assert "as agent 'ada'" in cli("mirror", str(folder), code=2)
+    state = folder / ".mnemolog-mirror.json"
+    state.write_text(state.read_text().replace("mem_", "mem_f"))
+    assert "is it the right server?" in cli("mirror", str(folder), "-a", "ada", code=2)
+    state.write_text("<<<<<<< HEAD")
+    assert "is damaged" in cli("mirror", str(folder), "-a", "ada", code=2)
+    state.unlink()
+    assert sync() == []
+    assert "is not a folder" in cli("mirror", str(only(folder)), code=2)
