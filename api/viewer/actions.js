@@ -1,4 +1,4 @@
-// Actions: a board by what their status means, each with what it waits for.
+// Actions: a board with a column for each kind of status; each action lists its blockers.
 
 import { found, read, write } from "./api.js";
 import { el } from "./dom.js";
@@ -47,7 +47,7 @@ const EDGES = {
 const meaning = (one) => MEANINGS[one.status.toLowerCase().replaceAll("-", "_").replaceAll(" ", "_")] ?? "waiting";
 
 const WAITS = new Set(["requires", "gated_by"]);
-/** A finished action waits for nothing. */
+/** A finished action has no blockers. */
 const isFinished = (one) => ["done", "dropped"].includes(meaning(one));
 
 export async function show(route) {

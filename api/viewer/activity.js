@@ -1,4 +1,4 @@
-// How many events were recorded in each minute of the last day, by project: read once from the log, then counted live.
+// Event counts per minute for the last day, by project: read once from the log, then updated live.
 
 import { get } from "./api.js";
 
@@ -8,12 +8,12 @@ const [PAGE, PAGES] = [1000, 20];
 const minutes = new Map();
 let begun = 0;
 let counting = null;
-/** Changes when the counts are forgotten: a reading that began before it adds nothing more. */
+/** Incremented when the counts are reset, so that a read that began earlier adds nothing. */
 let run = 0;
-/** Before this time nothing was counted: there are more events than are read. */
+/** Events before this time are not counted, because there are more than PAGE * PAGES. */
 let since = 0;
 
-/** Counts an event that the log reports as it is projected. */
+/** Counts an event from the live stream. */
 export function seen({ recorded_at: recorded, project }) {
   if (begun && Date.parse(recorded) >= begun) add(Date.parse(recorded), project);
 }
@@ -24,13 +24,13 @@ function add(at, project) {
   projects.set(project, (projects.get(project) ?? 0) + 1);
 }
 
-/** Forgets the counts, as some events were not seen: the next `history` reads them again. */
+/** Resets the counts because some events were missed; the next `history` reads them again. */
 export function missed() {
   [begun, counting] = [0, null];
   run += 1;
 }
 
-/** Reads the last day's events, at most PAGE * PAGES of them, the newest first; answers when it has. */
+/** Reads the last day's events, newest first, at most PAGE * PAGES; resolves when done. */
 export function history() {
   const mine = run;
   counting ??= count(mine).catch((error) => {
@@ -59,10 +59,10 @@ async function count(mine) {
   }
 }
 
-/** From when on everything is counted. */
+/** The time since which all events are counted. */
 export const countedSince = () => Math.max(since, Date.now() - DAY_MS);
 
-/** Events of `parts` equal parts of the time until now, the oldest first. */
+/** Event counts for `parts` equal intervals up to now, oldest first. */
 export function series(spanMs, parts, project = null) {
   const first = Math.floor((Date.now() - spanMs) / MINUTE_MS) + 1;
   const counts = new Array(parts).fill(0);
@@ -75,7 +75,7 @@ export function series(spanMs, parts, project = null) {
 
 const total = (projects) => [...projects.values()].reduce((sum, some) => sum + some, 0);
 
-/** Events of each project in the last hour, those with more first. */
+/** Event counts by project for the last hour, largest first. */
 export function byProject() {
   const first = Math.floor(Date.now() / MINUTE_MS) - 59;
   const counts = new Map();

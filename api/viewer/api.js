@@ -1,4 +1,4 @@
-// Requests to the native API, with the key and in the name of the agent that the page reads as; and refusals in words.
+// Requests to the native API, with the key and as the agent that "Read as" selects; and error messages.
 
 import { askForKey, key } from "./key.js";
 import { current } from "./route.js";
@@ -7,17 +7,17 @@ const WORDS = {
   forbidden: "This key does not have access.",
   not_found: "Not found, or you don't have access.",
   overloaded: "The server is overloaded, or this key sent too many requests. Nothing was changed.",
-  log_unavailable: "Redis does not answer.",
+  log_unavailable: "Redis is not responding.",
   projection_behind: "The latest writes are not applied yet.",
   durability_not_reached: "Written, but not yet as durable as requested.",
   already_there: "Already exists.",
   internal: "Server error; see its log.",
-  unreachable: "The server does not answer. Is it running?",
+  unreachable: "The server is not responding. Is it running?",
 };
 const AGAIN = new Set(["overloaded", "log_unavailable", "projection_behind", "unreachable"]);
 let written = "";
 
-/** A request that was refused, or never answered. */
+/** A request that failed or got no response. */
 export class Refused extends Error {
   constructor(status, code, message, field = "") {
     super([WORDS[code], message, field && `(field: ${field})`].filter(Boolean).join(" "));
@@ -25,7 +25,7 @@ export class Refused extends Error {
   }
 }
 
-/** Sends a request and answers the response, asking for a key as often as the server does. Raises
+/** Sends a request and returns the response; prompts for a key whenever the server requires one. Raises
  * Refused, but for the statuses in `accept`; `asks` false asks for no key. */
 export async function send(method, path, { params = {}, body, headers = {}, signal, accept = [], asks = true } = {}) {
   const given = Object.entries(params).filter(([, value]) => value !== undefined && value !== null);
@@ -69,7 +69,7 @@ async function refusal(response) {
   try {
     problem = await response.json();
   } catch {
-    // a refusal of what stands before the API has no words of ours
+    // an error from a proxy in front of the API has no `detail`
   }
   return new Refused(
     response.status,
@@ -84,20 +84,20 @@ const json = async (...request) => (await send(...request)).json();
 export const get = (path, params, options) => json("GET", path, { params, ...options });
 export const post = (path, body, options) => json("POST", path, { body, ...options });
 
-/** The same of reads that can wait: it sees what this page wrote last. */
+/** A read that waits until this page's last write is visible. */
 export const read = (path, params, options) => get(path, { ...params, after: written || undefined }, options);
 
-/** A write; what is read afterwards sees it. */
+/** A write; later reads see it. */
 export async function write(method, path, options = {}) {
   const answer = await json(method, path, options);
   written = answer.position || written;
   return answer;
 }
 
-/** The place of this page's last write, for a recall that has to see it. */
+/** The position of this page's last write, for a recall that must see it. */
 export const lastWrite = () => written;
 
-/** The document, or null where this reader has no access to it or it does not exist. */
+/** The document, or null if it does not exist or this reader has no access to it. */
 export async function found(path, params) {
   try {
     return await read(path, params);

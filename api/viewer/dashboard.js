@@ -1,4 +1,4 @@
-// How the server is and what happens on it, as it happens; of the server as a whole only to keys that may know.
+// Server health and live activity; server-wide metrics only for keys with access to them.
 
 import { byProject, countedSince, history, series } from "./activity.js";
 import { get } from "./api.js";
@@ -15,7 +15,7 @@ const RECENT = 20;
 const NAMED = 8;
 const BACKLOGS = new Set(["late", "embedding"]);
 const [MINUTE_MS, HOUR_MS] = [60e3, 3600e3];
-/** A long history is shown as far as it has been read; figures are drawn again every few seconds. */
+/** A long history is shown as far as it has been loaded; metrics are redrawn every few seconds. */
 const HISTORY_MS = 100;
 const MARKS = { pass: "ok", warn: "warning", fail: "failure" };
 
@@ -46,7 +46,7 @@ export async function show(route) {
   );
 }
 
-/** What `mnemolog health` finds, in its words. A backlog alone is no problem: it says that the server is catching up. */
+/** The results of `mnemolog health`. A backlog alone is not a problem: the server is catching up. */
 function health(ready, diagnosis) {
   const checks = diagnosis ? diagnosis.checks : [];
   const degraded = ready.degraded ?? [];
@@ -57,7 +57,7 @@ function health(ready, diagnosis) {
     ...degraded.map((one) =>
       BACKLOGS.has(one.code) ? ["quiet", `Catching up: ${one.message}`] : ["warning", `${one.code}: ${one.message}`],
     ),
-    // a condition is in both answers, under both of its names
+    // both responses report the condition, under different names
     ...checks.filter((one) => one.status !== "pass" && !degraded.some((it) => it.message === one.message)).map((one) => [MARKS[one.status], checked(one)]),
   ];
   return el(
@@ -83,7 +83,7 @@ const tile = ([name, value, words, kind = ""]) =>
     el("span", { class: "quiet" }, words),
   );
 
-/** Events of the last minute, hour and day, the hour by project; of one project where one is chosen. */
+/** Events in the last minute, hour and day, the hour by project; for one project if one is selected. */
 function eventCounts({ project }) {
   const [hour, day] = [series(HOUR_MS, 60, project), series(24 * HOUR_MS, 96, project)];
   const projects = project === null ? byProject().slice(0, NAMED) : [];
@@ -120,7 +120,7 @@ function eventCounts({ project }) {
 
 const sum = (counts) => counts.reduce((all, some) => all + some, 0);
 
-/** Counts over time as bars, with their total; the highest bar is named. */
+/** Counts over time as bars, with the total; the highest bar is labeled. */
 function chart(heading, counts, words, id = null) {
   const most = Math.max(...counts, 1);
   const bars = counts.map((some, place) =>
@@ -145,7 +145,7 @@ function chart(heading, counts, words, id = null) {
   );
 }
 
-/** The vital signs, in the words of `mnemolog health`; unknown values are left out. */
+/** The vital signs, labeled as in `mnemolog health`; unknown values are omitted. */
 function figuresOf({ vitals, lag, documents }) {
   const waiting = Object.values(lag).reduce((sum, behind) => sum + behind, 0);
   return [
@@ -154,7 +154,7 @@ function figuresOf({ vitals, lag, documents }) {
     [
       "pending",
       count(waiting, "event", "events"),
-      waiting > 0 && `catching up; the oldest waits ${vitals.oldest_pending_s.toFixed(1)} s`,
+      waiting > 0 && `catching up; the oldest has waited ${vitals.oldest_pending_s.toFixed(1)} s`,
     ],
     ["dead letters", number(vitals.dead_letters), "", vitals.dead_letters ? "warning" : ""],
     ["to embed", number(vitals.to_embed), ""],
@@ -173,7 +173,7 @@ function figuresOf({ vitals, lag, documents }) {
   ].filter(Boolean);
 }
 
-/** The newest writes; the first few with what they say. */
+/** The newest writes; the first few with their text. */
 async function recent(entries) {
   if (!entries.length) return empty("No activity yet");
   const lines = await Promise.all(

@@ -1,4 +1,4 @@
-// The diary: for each session its request, its result in the agent's own last words, and what is left.
+// The diary: for each session, its request, its result in the agent's last message, and the remaining work.
 
 import { found, read } from "./api.js";
 import { el, fill } from "./dom.js";
@@ -70,7 +70,7 @@ function entry(one, route) {
   );
 }
 
-/** What is read of a session once, as long as it does not change. */
+/** The details of a session, cached until it changes. */
 function story(one) {
   const name = JSON.stringify([current().agent, one.project, one.id, one.updated_at, one.observation_count, one.summarised]);
   if (stories.size > MOST_STORIES) stories.clear();
@@ -99,13 +99,13 @@ async function readStory(one) {
   };
 }
 
-/** Who speaks in a turn: a user, a tool or the agent. */
+/** The author of a turn: "user", "tool" or "agent". */
 function speaker({ role, trust, kind, data }) {
   if (role === "user" || trust === "user_stated" || (kind === "conversation" && !role)) return "user";
   return data.tool_name || role.startsWith("tool") || trust === "tool_output" || trust === "external" ? "tool" : "agent";
 }
 
-/** A session's turns, read when somebody opens them; calls of tools in a row are folded. */
+/** A session's turns, loaded when opened; consecutive tool calls are collapsed. */
 function turns(one) {
   if (!one.observation_count) return null;
   const body = el("div", {});

@@ -1,8 +1,9 @@
-// What changed between two texts, word by word. Pure.
+// A word-by-word diff of two texts. Pure.
 
 const MAX_CELLS = 4e6;
 
-/** `[kind, text]`, in order: kind is "same", "gone" or "new". Texts too long to compare are one gone and one new. */
+/** `[kind, text]`, in order: kind is "same", "gone" or "new". Texts too long to compare give one "gone" and one "new".
+ * */
 export function diff(before, after) {
   const [a, b] = [words(before), words(after)];
   if ((a.length + 1) * (b.length + 1) > MAX_CELLS)
@@ -31,7 +32,7 @@ export function diff(before, after) {
 
 const words = (text) => text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) ?? [];
 
-/** The length of the longest common part of what begins at i and what begins at j. */
+/** The length of the longest common subsequence of the suffixes that begin at i and j. */
 function lengths(a, b) {
   const table = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
   for (let i = a.length - 1; i >= 0; i -= 1) {

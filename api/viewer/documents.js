@@ -1,4 +1,4 @@
-// Documents of any kind by their id: where they are read, and a line that says what they say.
+// Documents of any kind by id: their API path, and a one-line link with their text.
 
 import { found } from "./api.js";
 import { el } from "./dom.js";
@@ -15,7 +15,7 @@ const COLLECTIONS = {
   sum: "summaries",
 };
 
-/** A link to a document with what it says; its id alone where the reader may not see it. */
+/** A link with the document's text, or only its id if the reader has no access. */
 export async function documentLine(id) {
   const collection = COLLECTIONS[id.split("_", 1)[0]];
   const known = collection ? await found(`/v1/${collection}/${encodeURIComponent(id)}`) : null;

@@ -1,14 +1,15 @@
-// Elements. Text is only ever set as text: nothing here, or anywhere in the viewer, parses markup.
+// Elements. Text is only ever set as text; nothing in the viewer parses markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An HTML element. Properties that begin with `on` are listeners, the others attributes; true is an empty one, false,
- * null and undefined none. Children are nodes, texts, or arrays of them; null, undefined and false are left out. */
+/** An HTML element. Properties that begin with `on` are listeners, the others attributes; true sets an empty attribute,
+ * false, null and undefined set none. Children are nodes, texts, or arrays of them; null, undefined and false are left
+ * out. */
 export function el(tag, properties = {}, ...children) {
   return filled(document.createElement(tag), properties, children);
 }
 
-/** The same of SVG. */
+/** An SVG element; see `el`. */
 export function svg(tag, properties = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), properties, children);
 }
@@ -23,12 +24,12 @@ function filled(element, properties, children) {
   return element;
 }
 
-/** What `append` takes, of what `el` takes. */
+/** Children in the form that `append` accepts. */
 export function nodes(children) {
   return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 }
 
-/** Replaces all that an element has. */
+/** Replaces all children of an element. */
 export function fill(element, ...children) {
   element.replaceChildren(...nodes(children));
   return element;

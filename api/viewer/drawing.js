@@ -11,13 +11,13 @@ const STEP = 40;
 const TICKS_MS = 6;
 const LINKS_MOVING = 3000;
 
-/** The canvas of a graph; `kinds` name the colors of its types, `onChoose(node)` is called with the chosen node. */
+/** A graph on a canvas; `kinds` maps node types to colors, `onChoose(node)` is called with the selected node. */
 export function canvas(graph, kinds, onChoose) {
   const element = el("canvas", {
     class: "graph",
     tabindex: 0,
     role: "img",
-    "aria-label": "The graph; its nodes are also in the list below",
+    "aria-label": "Graph; the nodes are also listed below",
   });
   const pen = element.getContext("2d");
   const view = { x: 0, y: 0, scale: 1, own: false };
@@ -27,7 +27,7 @@ export function canvas(graph, kinds, onChoose) {
   let color = colors(element);
   let [chosen, grip, running, late] = [-1, null, false, false];
 
-  /** Draws, and goes on as long as something moves and the canvas is there. */
+  /** Draws, and continues as long as nodes are moving and the canvas is on the page. */
   function frame() {
     running = element.isConnected && layout.heat > COLD;
     if (running) move();
@@ -74,7 +74,7 @@ export function canvas(graph, kinds, onChoose) {
     pen.lineWidth = 1 / view.scale;
     pen.strokeStyle = color("--line");
     pen.beginPath();
-    // lines cost most of a frame: while something moves, every second or third of very many has to do
+    // lines take most of a frame's time: while nodes move, only every second or third of very many is drawn
     const every = grip || running ? Math.ceil(layout.sources.length / LINKS_MOVING) : 1;
     for (let i = 0; i < layout.sources.length; i += every) {
       const [a, b] = [layout.sources[i], layout.targets[i]];
@@ -85,12 +85,12 @@ export function canvas(graph, kinds, onChoose) {
     pen.stroke();
     for (const [name, some] of kept) {
       pen.fillStyle = color(name);
-      for (const i of some) if (seen(i)) disc(i); // one path of all takes longer
+      for (const i of some) if (seen(i)) disc(i); // a single path with all of them takes longer
     }
     names(color("--text"), color("--card"));
   }
 
-  /** Whether a node is on the canvas, or beside it. */
+  /** Whether a node is within the visible canvas. */
   function inView(width, height) {
     const [left, top] = [(-width / 2 - view.x) / view.scale - LARGEST, (-height / 2 - view.y) / view.scale - LARGEST];
     const [right, bottom] = [left + width / view.scale + 2 * LARGEST, top + height / view.scale + 2 * LARGEST];
@@ -105,7 +105,7 @@ export function canvas(graph, kinds, onChoose) {
 
   const size = (i) => RADIUS + Math.min(LARGEST - RADIUS, Math.sqrt(layout.degree[i]));
 
-  /** Until it is moved or zoomed, all of the graph is in view. */
+  /** Until the user pans or zooms, the whole graph is in view. */
   function fit(width, height) {
     let [left, right, top, bottom] = [Infinity, -Infinity, Infinity, -Infinity];
     for (let i = 0; i < layout.x.length; i += 1) {
@@ -118,7 +118,7 @@ export function canvas(graph, kinds, onChoose) {
     [view.x, view.y] = [(-view.scale * (left + right + 120)) / 2, (-view.scale * (top + bottom)) / 2];
   }
 
-  /** The name of the chosen node, and of those with the most links as far as they do not cover one another. */
+  /** Labels of the selected node and of the nodes with the most links, as long as labels do not overlap. */
   function names(color, ground) {
     pen.fillStyle = color;
     pen.font = `${12 / view.scale}px system-ui, sans-serif`;
@@ -149,7 +149,7 @@ export function canvas(graph, kinds, onChoose) {
     pen.stroke();
   }
 
-  /** Where a pointer is, in the layout's own measure. */
+  /** The pointer position in layout coordinates. */
   function at(event) {
     const box = element.getBoundingClientRect();
     return [
@@ -188,7 +188,7 @@ export function canvas(graph, kinds, onChoose) {
   });
   element.addEventListener("pointermove", (event) => {
     if (!grip) return;
-    view.own = true; // what is dragged must not make the rest move
+    view.own = true; // dragging must not move the other nodes
     if (grip.node < 0) [view.x, view.y] = [event.clientX - grip.x, event.clientY - grip.y];
     else [layout.x[grip.node], layout.y[grip.node]] = at(event);
     wake(grip.node < 0 ? 0 : WARM);
@@ -240,18 +240,18 @@ export function canvas(graph, kinds, onChoose) {
 }
 
 const DARK = matchMedia("(prefers-color-scheme: dark)");
-/** A label as long as there is room for: of a memory its beginning, of a path its end. */
+/** A label shortened to fit: the beginning of a memory, the end of a path. */
 const named = ({ nodes }, i) =>
   nodes[i].type === "memory" ? shortened(nodes[i].label, 32) : shortenedInFront(nodes[i].label, 32);
 
-/** The numbers and names of the nodes with the most links, those with more first. */
+/** The indexes and names of the nodes with the most links, most links first. */
 const linkedMost = ({ degree }, graph) =>
   [...degree.keys()]
     .sort((a, b) => degree[b] - degree[a])
     .slice(0, NAMED)
     .map((i) => [i, named(graph, i)]);
 
-/** For each color the numbers of the nodes that have it. */
+/** The node indexes by color. */
 function byColor({ nodes }, kinds) {
   const found = new Map();
   nodes.forEach(({ type }, i) => {
@@ -262,7 +262,7 @@ function byColor({ nodes }, kinds) {
   return found;
 }
 
-/** The colors by their names in the style sheet, each looked up once, when the element is on the page. */
+/** The colors by their names in the style sheet, each looked up once, after the element is on the page. */
 function colors(element) {
   const known = new Map();
   return (name) => {

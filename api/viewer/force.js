@@ -1,4 +1,5 @@
-// A force-directed layout: linked nodes attract one another, near ones repel, all are drawn to the middle. No I/O.
+// A force-directed layout: linked nodes attract each other, nearby nodes repel, and all are pulled to the center. No
+// I/O.
 
 const CELL = 60;
 const MOST_CELLS = 128;
@@ -10,7 +11,7 @@ const KEPT = 0.6;
 const COOLING = 0.985;
 export const COLD = 0.01;
 
-/** A layout of `count` nodes; `links` are pairs of their numbers. Nodes begin on a spiral, the first in the middle. */
+/** A layout of `count` nodes; `links` are pairs of node indexes. Nodes start on a spiral, the first in the center. */
 export class Layout {
   #order;
   #cell;
@@ -35,13 +36,13 @@ export class Layout {
       this.y[i] = before && i < before.y.length ? before.y[i] : 14 * Math.sqrt(i + 0.5) * Math.sin(2.4 * i);
     }
     this.heat = 1;
-    /** The node that somebody holds: it stays where it is put. */
+    /** The node being dragged; forces do not move it. */
     this.held = -1;
     this.#order = new Int32Array(count);
     this.#cell = new Int32Array(count);
   }
 
-  /** Moves all nodes one step; the heat falls with each. */
+  /** Moves all nodes one step; each step lowers the heat. */
   tick() {
     const { x, y, vx, vy, heat, held } = this;
     this.#attract();
@@ -65,7 +66,7 @@ export class Layout {
       const dy = y[b] - y[a];
       const distance = Math.sqrt(dx * dx + dy * dy) || 1;
       const pull = (SPRING * this.heat * (distance - LINK)) / distance / Math.min(degree[a], degree[b]);
-      const share = degree[b] / (degree[a] + degree[b]); // the one with more links moves less
+      const share = degree[b] / (degree[a] + degree[b]); // the node with more links moves less
       vx[a] += dx * pull * share;
       vy[a] += dy * pull * share;
       vx[b] -= dx * pull * (1 - share);
@@ -73,7 +74,7 @@ export class Layout {
     }
   }
 
-  /** Nodes repel those of their own cell of a grid and of the cells around it, and the cells around those as one. */
+  /** Nodes repel the nodes in their own grid cell and the cells around it, and repel more distant cells as a whole. */
   #repel() {
     const [columns, rows] = this.#sorted();
     const starts = this.#starts;
@@ -99,7 +100,7 @@ export class Layout {
       }
   }
 
-  /** Sorts the nodes by the cells of a grid; answers its columns and rows. */
+  /** Sorts the nodes by grid cell; returns the number of columns and rows. */
   #sorted() {
     const { x, y } = this;
     let [left, right, top, bottom] = [Infinity, -Infinity, Infinity, -Infinity];

@@ -1,4 +1,4 @@
-// Forgetting, with a receipt that stays until a search made afterwards found nothing.
+// Deletion, with a receipt dialog that stays open until a later search returns nothing.
 
 import { found, get, lastWrite, post, write } from "./api.js";
 import { el, fill } from "./dom.js";
@@ -10,7 +10,7 @@ const AGAIN_MS = 500;
 const QUERY_CHARS = 1000;
 const LOOKED_THROUGH = 50;
 
-/** Forgets a memory; the receipt is a dialog with each step as it is done. */
+/** Deletes a memory; the receipt dialog lists each step as it completes. */
 export async function forget(memory) {
   const path = `/v1/memories/${encodeURIComponent(memory.id)}`;
   const dialog = receipt("Deleting a memory");
@@ -32,18 +32,18 @@ export async function forget(memory) {
       hits = results.filter((one) => one.id === memory.id).length;
       if (hits) await dialog.pause();
     } while (hits);
-    step("A search for its text does not find it.");
+    step("A search for its text no longer returns it.");
   });
 }
 
-/** Forgets a session by a request that has a receipt of the server's. */
+/** Deletes a session by a request for which the server issues a receipt. */
 export async function forgetSession(session) {
   const dialog = receipt("Deleting a session");
   await stepped(dialog, async (step) => {
     let state = await write("POST", "/v1/forget", {
       body: { kind: "session", subject: session.id, project: session.project, reason: "requested in the viewer" },
     });
-    step(`Request ${state.id} is stored until it is done.`);
+    step(`Request ${state.id} is stored until it completes.`);
     while (state.status !== "done" || state.removed?.replicas_waiting > 0) {
       dialog.now(state.error || `${state.status}…`);
       await dialog.pause();
@@ -51,8 +51,8 @@ export async function forgetSession(session) {
     }
     dialog.body.append(removed(state));
     if (state.probe?.found)
-      throw new Error(`A search still finds ${count(state.probe.found, "document")}; see the server's log.`);
-    step(`A search afterward found none of ${count(state.probe?.documents ?? 0, "document")}.`);
+      throw new Error(`A search still returns ${count(state.probe.found, "document")}; see the server's log.`);
+    step(`A search afterward returned none of ${count(state.probe?.documents ?? 0, "document")}.`);
   });
 }
 
@@ -118,7 +118,7 @@ async function stepped(dialog, work) {
   dialog.close.focus();
 }
 
-/** Waits a moment; who closed the dialog waits no longer. */
+/** Waits a moment; rejects at once if the dialog was closed. */
 async function paused(dialog) {
   await new Promise((resolve) => {
     setTimeout(resolve, AGAIN_MS);

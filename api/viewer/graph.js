@@ -1,4 +1,4 @@
-// The graph of projects, sessions, memories, files and concepts: drawn on a canvas, grown where somebody presses.
+// The graph of projects, sessions, memories, files and concepts: drawn on a canvas, expanded when a node is clicked.
 
 import { read } from "./api.js";
 import { canvas } from "./drawing.js";
@@ -41,7 +41,7 @@ export async function show(route) {
     return empty(
       "Nothing to draw",
       start
-        ? "No node has that name. Names are file:PATH, concept:NAME, session:ID, project:NAME, or a memory's id."
+        ? "No node has that name. Valid names are file:PATH, concept:NAME, session:ID, project:NAME, or a memory's id."
         : "The graph starts from memories; agents save them with the tool `remember`.",
     );
   const said = el("p", { class: "quiet", role: "status" });
@@ -58,7 +58,7 @@ export async function show(route) {
     drawn.changed();
     tell();
     list();
-    return known.nodes.length === before ? "All its neighbors are shown." : "";
+    return known.nodes.length === before ? "All of its neighbors are shown." : "";
   }
 
   function describe(node) {
@@ -120,11 +120,12 @@ function address(node) {
   return null;
 }
 
-/** Nodes and the links between them, each once. A file is one node, whichever part of its path is recorded. */
+/** Nodes and the links between them, without duplicates. A file is one node, even if different parts of its path were
+ * recorded. */
 class Graph {
   nodes = [];
   links = [];
-  /** What each link says. */
+  /** The label of each link. */
   labels = [];
   #files = new Map();
   #places = new Map();
@@ -146,7 +147,7 @@ class Graph {
     }
   }
 
-  /** The place of a file whose path ends with this one, or is the end of it; a name without a folder is not enough. */
+  /** The index of a file whose path ends with this path, or the reverse; a name without a folder is not enough. */
   #sameFile({ label }) {
     const path = label.replace(/^\.?\//, "");
     const name = path.split("/").at(-1);

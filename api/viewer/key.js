@@ -1,4 +1,4 @@
-// The key that the server asks for: kept for this browser tab, sent to this server alone, and never in an address.
+// The server's API key: stored for this browser tab, sent only to this server, and never part of a URL.
 
 const NAME = "mnemolog-key";
 const dialog = document.getElementById("key");
@@ -8,7 +8,7 @@ let asking = null;
 
 export const key = () => sessionStorage.getItem(NAME) ?? "";
 
-/** Asks for the key, once for all who want one; resolves to whether somebody gave one. */
+/** Asks for the key, with one dialog for all concurrent callers; resolves to whether a key was entered. */
 export function askForKey(words) {
   asking ??= new Promise((resolve) => {
     why.textContent = words;

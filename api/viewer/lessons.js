@@ -1,4 +1,4 @@
-// Lessons: how sure each is and will be, and what can be done to it.
+// Lessons: current and future confidence, and editing.
 
 import { found, read, write } from "./api.js";
 import { confidenceAt, curve, fadesAt, RETIRE_AT } from "./decay.js";
@@ -82,7 +82,7 @@ function row(one) {
   );
 }
 
-/** Confidence from the last time that it was said or confirmed until it has faded, and where it is now. */
+/** Confidence from the last time the lesson was recorded or confirmed until it is retired, with today's value. */
 function chart(one) {
   const since = Date.parse(one.reinforced_at);
   const points = curve(one.confidence, since);
@@ -111,7 +111,7 @@ function chart(one) {
       "figcaption",
       {},
       el("strong", {}, `${percent(sure(one))} confidence`),
-      ` now, fades until ${new Date(fadesAt(one.confidence, since)).toLocaleDateString()}`,
+      ` now, decays until ${new Date(fadesAt(one.confidence, since)).toLocaleDateString()}`,
     ),
   );
 }
@@ -157,7 +157,7 @@ async function lesson(id) {
       el(
         "p",
         { class: "quiet" },
-        `Recorded ${when(known.recorded_at)}; last repeated or confirmed ${when(known.reinforced_at)}, with ${percent(known.confidence)} confidence, where the curve starts.`,
+        `Recorded ${when(known.recorded_at)}; last repeated or confirmed ${when(known.reinforced_at)}, with ${percent(known.confidence)} confidence, the start of the curve.`,
       ),
       changeable &&
         el(
@@ -205,7 +205,7 @@ function edit(known, path) {
     field(
       "Tool",
       el("input", { name: "trigger_tool", value: known.trigger_tool }),
-      "the tool before which it is shown; empty: any",
+      "the tool before which it is shown; leave empty for any tool",
     ),
     field(
       "Pattern",

@@ -4,8 +4,8 @@ import { send } from "./api.js";
 
 const AGAIN_MS = 2000;
 
-/** Follows the log until the signal ends it: `onEvent(event)` for each event, `onState(words)` when the connection
- * changes. After a break it goes on behind the last event. */
+/** Follows the log until the signal aborts: `onEvent(event)` for each event, `onState(words)` when the connection
+ * changes. After a lost connection it resumes after the last event. */
 export async function follow(signal, onEvent, onState) {
   let last = "";
   while (!signal.aborted) {
@@ -23,7 +23,7 @@ export async function follow(signal, onEvent, onState) {
       }
     } catch (error) {
       if (signal.aborted) return;
-      if (error.status === 422) last = ""; // the log is another one than before
+      if (error.status === 422) last = ""; // the log was replaced
       onState(
         error.status === 401
           ? "not live: no key"
@@ -38,7 +38,7 @@ export async function follow(signal, onEvent, onState) {
   }
 }
 
-/** Server-sent events of a stream. */
+/** Parses the server-sent events of a stream. */
 async function* frames(body) {
   let rest = "";
   for await (const text of chunks(body.pipeThrough(new TextDecoderStream()))) {

@@ -1,7 +1,7 @@
-// The page: the tabs, the pickers, which tab is shown, and what is shown again when the log grows.
+// The page: the tabs, the pickers, the current tab, and refreshing it when the log grows.
 //
-// A tab is a module with a `title`, `show(route)`, which answers what is on the page, and `follows(event, route)`:
-// whether an event changes that. `figures` says that it changes without an event, too.
+// A tab is a module with a `title`, `show(route)`, which returns the page's content, and `follows(event, route)`:
+// whether an event changes that. `figures`: the content also changes without events.
 
 import * as actions from "./actions.js";
 import { missed, seen } from "./activity.js";
@@ -38,7 +38,7 @@ let outdated = false;
 let refreshing = false;
 let searching = false;
 
-/** Shows the tab of the address. `quiet`: it is there already, and only what it says may have changed. */
+/** Shows the tab that the URL names. `quiet`: the tab is already shown and only its content may have changed. */
 async function show(quiet = false) {
   const route = current();
   const tab = TABS[route.tab] ?? diary;
@@ -50,7 +50,7 @@ async function show(quiet = false) {
   try {
     body = may("read") ? await tab.show(route) : unreadable();
   } catch (error) {
-    if (quiet) return; // what is shown still holds; the state of the connection is in the header
+    if (quiet) return; // the shown content is still valid; the header shows the connection state
     body = failure(error, () => show());
   }
   if (turn !== shown) return;
@@ -77,7 +77,7 @@ function drawTabs(shownTab) {
   document.querySelector("#tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
-/** Whether somebody is at work on the page, so that it must not change under them. */
+/** Whether someone is using the page, so that its content must not change. */
 function inUse() {
   const focused = document.activeElement;
   return (
@@ -93,7 +93,7 @@ function heard(event) {
   if ((TABS[route.tab] ?? diary).follows(event, route)) refresh();
 }
 
-/** Shows the tab again, at most every PAUSE_MS, once for all that happened in between. */
+/** Refreshes the tab, at most once every PAUSE_MS. */
 async function refresh() {
   outdated = true;
   if (refreshing) return;
@@ -110,12 +110,12 @@ async function refresh() {
   refreshing = false;
 }
 
-/** Figures change without an event, too. */
+/** Metrics change without events. */
 setInterval(() => {
   if (TABS[current().tab]?.figures && !document.hidden && !inUse()) refresh();
 }, FIGURES_MS);
 
-/** Says that there is something new, where showing it would disturb. */
+/** Offers a refresh if an automatic one would interrupt the user. */
 function offer() {
   if (document.getElementById("news")) return;
   content.prepend(
@@ -145,14 +145,14 @@ keyButton.addEventListener("click", async () => {
   );
   if (document.getElementById("key").returnValue === "forget") forgetKey();
   else if (!given) return;
-  location.reload(); // nothing that another key may see stays
+  location.reload(); // remove everything that the previous key could access
 });
 
 document.querySelector(".skip").addEventListener("click", (event) => {
-  event.preventDefault(); // the address after the # says which tab is shown
+  event.preventDefault(); // the URL fragment selects the tab
   content.focus();
 });
-/** `/` goes to the search, unless somebody types or a dialog is open. */
+/** `/` opens the search, unless the user is typing or a dialog is open. */
 addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.ctrlKey || event.altKey || event.metaKey) return;
   if (event.target.closest?.("input, select, textarea, dialog")) return;
@@ -165,11 +165,11 @@ addEventListener("keydown", (event) => {
   }
 });
 addEventListener("hashchange", () => {
-  if (current().agent !== followedAs) followAgain(); // another agent may see other events
+  if (current().agent !== followedAs) followAgain(); // another agent may have access to other events
   show();
 });
 
-/** A browser has six connections to a server for all of its tabs, so a hidden tab closes its stream. */
+/** A browser opens at most six connections to a server across all tabs, so a hidden tab closes its stream. */
 document.addEventListener("visibilitychange", () => {
   following.abort();
   if (document.hidden) return;

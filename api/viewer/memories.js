@@ -1,4 +1,4 @@
-// Memories of a project, and one of them with all of its versions.
+// A project's memories, and a single memory with all of its versions.
 
 import { read } from "./api.js";
 import { el } from "./dom.js";
@@ -24,7 +24,7 @@ export async function show(route) {
     (cursor) => read("/v1/memories", { project: route.project, latest: !params.has("every"), limit: LIMIT, cursor }),
     row,
     words || type || by
-      ? empty("No memories match the filter", "Broaden it, or use search, which also finds by meaning.")
+      ? empty("No memories match the filter", "Broaden the filter, or use search, which also matches by meaning.")
       : empty(
           "This project has no memories yet",
           'Agents save them with the tool `remember`, you with `mnemolog remember "…" --project NAME`.',

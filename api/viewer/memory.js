@@ -1,4 +1,4 @@
-// One memory: what it says, its versions and how they differ, what it was made of; and what can be done to it.
+// One memory: its text, versions with diffs, sources, and editing.
 
 import { found, read, write } from "./api.js";
 import { diff } from "./diff.js";
@@ -60,7 +60,7 @@ export async function memory(id) {
         known.tags.map((word) => tag(word)),
       ),
       known.superseded_by &&
-        el("p", {}, "A newer version: ", el("a", { href: href("memories", known.superseded_by) }, known.superseded_by)),
+        el("p", {}, "Newer version: ", el("a", { href: href("memories", known.superseded_by) }, known.superseded_by)),
       may("write") &&
         el(
           "div",
@@ -78,7 +78,7 @@ export async function memory(id) {
 
 async function confirm(id) {
   const answer = await write("POST", "/v1/confirm", { body: { ids: [id] } });
-  return answer.confirmed.length ? "Confirmed." : "It cannot be confirmed: it was superseded, or you don't have access.";
+  return answer.confirmed.length ? "Confirmed." : "Not confirmed: the memory was superseded, or you don't have access.";
 }
 
 function edit(known, path) {
@@ -155,7 +155,7 @@ async function provenance(known) {
   );
 }
 
-/** The newest first, each with what it changed. */
+/** Newest first, each with its changes. */
 function versionList(versions) {
   const rows = versions.map((one, place) =>
     el(

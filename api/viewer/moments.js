@@ -1,15 +1,15 @@
-// What a replay moves along: turns, memories and lessons in the order in which they happened. No I/O.
+// The timeline of a replay: turns, memories and lessons in the order in which they happened. No I/O.
 
-/** More events than these are not loaded. */
+/** The most events that are loaded. */
 export const MOST = 20_000;
 const TEXT = 200;
 
-/** The events of a session or a project; each is kept as a line, and read in full where somebody opens it. */
+/** The events of a session or a project; each is stored as one line and loaded in full when opened. */
 export class Moments {
   events = [];
   place = -1;
 
-  /** Takes some more; the event that is shown stays the one shown. */
+  /** Adds events; the current event stays current. */
   add(some) {
     const shown = this.current;
     this.events.push(...some);
@@ -25,22 +25,22 @@ export class Moments {
     return this.events.length - 1;
   }
 
-  /** Goes to an event by its number; to the nearest there is. */
+  /** Goes to an event by its index, or to the nearest one. */
   go(place) {
     this.place = Math.min(this.last, Math.max(0, place));
   }
 
-  /** Goes to the last event until a time in milliseconds, or to the first event if all are later. */
+  /** Goes to the last event at or before a time in milliseconds, or to the first event if all are later. */
   seek(at) {
     this.go(this.events.findLastIndex((one) => one.at <= at));
   }
 
-  /** The events until the one shown, the newest first, at most so many. */
+  /** The events up to the current one, newest first, at most `size`. */
   window(size) {
     return this.events.slice(Math.max(0, this.place + 1 - size), this.place + 1).reverse();
   }
 
-  /** For each of so many equal parts of all events, the kind in it that comes last in `kinds`; "" for none of them. */
+  /** For each of `parts` equal parts of the events, the kind in it that comes last in `kinds`, or "". */
   marks(parts, kinds) {
     const found = new Array(parts).fill("");
     this.events.forEach(({ kind }, place) => {
@@ -51,7 +51,7 @@ export class Moments {
   }
 }
 
-/** An observation, a memory's version or a lesson as a line; `from` and `until` say when recall knew it. */
+/** An observation, a memory version or a lesson as a line; `from` and `until` say when recall could return it. */
 export function event(kind, one) {
   const [ms, sequence] = one.position.split("-").map(Number);
   // `valid_until` is when the next version happened, `superseded_at` when that was recorded, some milliseconds later
@@ -70,5 +70,5 @@ export function event(kind, one) {
   };
 }
 
-/** Those that were known at a time in milliseconds. */
+/** The documents that were valid at a time in milliseconds. */
 export const knownAt = (all, at) => all.filter((one) => one.at <= at && at < one.until);

@@ -1,4 +1,4 @@
-// Projects and agents that the page knows of: those in which anything is found, of the newest writes, and seen since.
+// Projects and agents that the page can offer: those with documents, those of the newest writes, and those seen since.
 
 import { get } from "./api.js";
 
@@ -9,7 +9,7 @@ const agents = new Set();
 export const knownProjects = () => [...projects].sort();
 export const knownAgents = () => [...agents].sort();
 
-/** Notes the names in a document or an event; whether there was a new one. */
+/** Adds the names in a document or an event; returns whether any was new. */
 export function note({ project, agent_id: agent }) {
   const before = projects.size + agents.size;
   if (typeof project === "string" && projects.size < LIMIT) projects.add(project);
@@ -17,8 +17,8 @@ export function note({ project, agent_id: agent }) {
   return projects.size + agents.size > before;
 }
 
-/** Reads the names; answers the project that was worked in last, or null. Raises Refused for a key that may not read.
- * An agent whose memories are all its own is among the writes alone. */
+/** Reads the names; returns the most recently active project, or null. Raises Refused for a key without read access. An
+ * agent that has only private memories is listed only among the writes. */
 export async function learn() {
   const [found, writers, sessions, audit] = await Promise.all([
     get("/v1/projects", { limit: LIMIT }),

@@ -1,11 +1,11 @@
-// What several tabs show: places with nothing to show, errors, lists with pages, tags, forms.
+// Elements that several tabs share: empty states, errors, paged lists, tags, forms.
 
 import { fill, el } from "./dom.js";
 import { knownAgents, knownProjects } from "./names.js";
 import { change, current, href } from "./route.js";
 import { ago, matches, projectName, when } from "./text.js";
 
-/** A place with nothing in it, and what to do about that. */
+/** An empty state, with a hint about what to do. */
 export const empty = (title, ...advice) =>
   el(
     "div",
@@ -14,7 +14,7 @@ export const empty = (title, ...advice) =>
     advice.map((one) => (typeof one === "string" ? el("p", {}, one) : one)),
   );
 
-/** What went wrong, in words; `again` tries it again. */
+/** An error message; `again` retries. */
 export function failure(error, again) {
   return el(
     "div",
@@ -29,7 +29,7 @@ export const time = (iso) => (iso ? el("time", { datetime: iso, title: when(iso)
 export const tag = (text, kind = "") => el("span", { class: `tag ${kind}` }, text);
 export const code = (text) => el("pre", { class: "code" }, text);
 
-/** Small facts in a row; those that are empty are left out. */
+/** Small facts in a row; empty ones are omitted. */
 export const facts = (...children) =>
   el(
     "p",
@@ -40,7 +40,7 @@ export const facts = (...children) =>
       .map((child) => el("span", {}, child)),
   );
 
-/** Names and values; values that are empty are left out. */
+/** Names and values; empty values are omitted. */
 export function table(rows) {
   return el(
     "dl",
@@ -51,7 +51,7 @@ export function table(rows) {
   );
 }
 
-/** For what is listed by project: a choice of the known ones. */
+/** A choice of projects, for lists that need a project. */
 export function chooseProject(what) {
   const { tab } = current();
   const links = knownProjects().map((project) =>
@@ -64,7 +64,7 @@ export function chooseProject(what) {
   );
 }
 
-/** A list that grows by pages: `fetchPage(cursor)` answers `{items, next}`, `row(item)` an element. */
+/** A list that grows by pages: `fetchPage(cursor)` returns `{items, next}`, `row(item)` returns an element. */
 export async function pages(fetchPage, row, nothing, wanted = () => true) {
   const list = el("ul", { class: "rows" });
   const foot = el("div", { class: "foot" });
@@ -80,7 +80,7 @@ export async function pages(fetchPage, row, nothing, wanted = () => true) {
       page.note && el("p", { class: "quiet" }, page.note),
     );
     if (!shown && !page.next) fill(foot, nothing);
-    if (!shown && page.next) foot.prepend(el("p", { class: "quiet" }, "Nothing to show on this page. "));
+    if (!shown && page.next) foot.prepend(el("p", { class: "quiet" }, "Nothing on this page. "));
   }
   async function more(cursor) {
     foot.setAttribute("aria-busy", "true");
@@ -98,7 +98,7 @@ export async function pages(fetchPage, row, nothing, wanted = () => true) {
   return el("div", {}, list, foot);
 }
 
-/** A field with its label. */
+/** A labeled field. */
 export function field(label, input, hint = "") {
   return el("label", { class: "field" }, el("span", {}, label), input, hint && el("small", {}, hint));
 }
@@ -111,28 +111,28 @@ export function select(properties, options, chosen) {
   );
 }
 
-/** What is above a list: fields that are parameters of the address. */
+/** The filters above a list; each is a URL parameter. */
 export const filters = (...fields) =>
   el("form", { class: "filter", onsubmit: (event) => event.preventDefault() }, fields);
 
-/** A filter that somebody types into. */
+/** A text filter. */
 export const typed = (params, name, label, properties = {}) =>
   field(
     label,
     el("input", { type: "search", id: name, value: params.get(name) ?? "", onchange: kept(name), ...properties }),
   );
 
-/** A filter with a choice; the first one is no filter. */
+/** A filter with a choice; the first option is "no filter". */
 export const chosen = (params, name, label, options) =>
   field(label, select({ id: name, onchange: kept(name) }, options, params.get(name) ?? ""));
 
-/** The choice of one of the agents that the page knows of. */
+/** A filter by one of the agents in `names.js`. */
 export function byAgent(params) {
   const names = new Set([...knownAgents(), ...(params.has("by") ? [params.get("by")] : [])]);
   return chosen(params, "by", "By agent", [["", "all"], ...[...names].sort().map((name) => [name, name])]);
 }
 
-/** A filter that is on or off. */
+/** An on/off filter. */
 export const checked = (params, name, label) =>
   el(
     "label",
@@ -146,14 +146,14 @@ const kept = (name) => (event) => {
   change({ [name]: (type === "checkbox" && !on) || !value ? null : value });
 };
 
-/** A text with the words of a query marked. */
+/** A text with the words of a query highlighted. */
 export const marked = (text, query) =>
   matches(text, query).map(([isMatch, piece]) => (isMatch ? el("mark", {}, piece) : piece));
 
 /** A card with a heading. */
 export const section = (heading, ...children) => el("section", { class: "card" }, el("h2", {}, heading), children);
 
-/** A list, without marks unless its properties say otherwise. */
+/** A list, without bullets unless its properties say otherwise. */
 export const list = (items, properties = { class: "plain" }) =>
   el(
     "ul",
@@ -161,7 +161,7 @@ export const list = (items, properties = { class: "plain" }) =>
     items.map((one) => el("li", {}, one)),
   );
 
-/** A button whose work is a request: it cannot be pressed twice, and says what went wrong beside it. */
+/** A button that sends a request: it is disabled meanwhile, and shows errors next to it. */
 export function action(words, work, kind = "") {
   const said = el("span", { class: "said", role: "status" });
   const button = el("button", { type: "button", class: kind, onclick: press }, words);
@@ -178,8 +178,8 @@ export function action(words, work, kind = "") {
   return el("span", { class: "action" }, button, said);
 }
 
-/** A form whose fields are sent as one request; `work(values)` gets them by name. Its button is there once something
- * was changed; of a form that creates something, always. */
+/** A form that is sent as one request; `work(values)` gets the fields by name. The button appears once a field was
+ * changed; a form that creates something always shows it. */
 export function form(fields, words, work, { creates = false } = {}) {
   const said = el("p", { class: "said", role: "status" });
   const button = el("button", { class: "primary", hidden: !creates }, words);
@@ -210,7 +210,7 @@ export function form(fields, words, work, { creates = false } = {}) {
   return made;
 }
 
-/** Asks before something that cannot be taken back. */
+/** Asks for confirmation before something that cannot be undone. */
 export function confirmed(title, words, verb) {
   return new Promise((resolve) => {
     const dialog = el(

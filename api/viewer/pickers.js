@@ -1,4 +1,4 @@
-// The choice of the project and of the agent to read as; both are in the address.
+// The pickers for the project and for the agent to read as; both are part of the URL.
 
 import { el, fill } from "./dom.js";
 import { knownAgents, knownProjects } from "./names.js";
@@ -11,7 +11,7 @@ const NAMED = "=";
 const project = document.getElementById("project");
 const agent = document.getElementById("agent");
 
-/** Draws both as the address says; a name that is not known is in the choice, too. */
+/** Draws both pickers from the URL; an unknown name is added to the options. */
 export function drawPickers() {
   const now = current();
   draw(

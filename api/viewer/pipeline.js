@@ -19,13 +19,13 @@ const OVER = new Set(["switched", "rolled_back", "cancelled", "failed"]);
 
 const COLUMNS = [
   ["partition", "one of the streams that the log is divided into"],
-  ["applied to", "position of the last event that the documents include"],
+  ["applied to", "position of the last event applied to the documents"],
   ["pending", "events that are not applied yet"],
-  ["to embed", "texts that wait for a vector of the embedding model; words and static vectors find them until then"],
-  ["feed", "changes of documents that the search index reads; they are trimmed after a snapshot"],
+  ["to embed", "texts that wait for an embedding; until then, search matches them by words and static vectors"],
+  ["feed", "document changes that the search index reads; trimmed after a snapshot"],
   ["dead letters", "events that could not be applied; listed below"],
-  ["generation", "which version of the documents is read; a rebuild makes the next one"],
-  ["worker", "the worker that holds the partition's lease, by the end of its name"],
+  ["generation", "the version of the documents that reads use; a rebuild creates the next one"],
+  ["worker", "the worker that holds the partition's lease (the end of its name)"],
 ];
 
 export async function show(route) {
@@ -213,7 +213,7 @@ function letter(one) {
   );
 }
 
-/** Has a worker try it, and says what came of that. */
+/** Has a worker retry it, and returns the result. */
 async function triedAgain({ position }) {
   await post("/v1/admin/dead-letters/redrive", { position });
   for (let look = 0; look < LOOKS; look += 1) {

@@ -1,4 +1,4 @@
-// Replay: a session or a project as it was at a moment. What had been said, what was known, what recall would have found.
+// Replay: a session or a project at a moment: events so far, valid memories and lessons, and recall results.
 
 import { found, post, read } from "./api.js";
 import { el, fill, svg } from "./dom.js";
@@ -42,13 +42,13 @@ export async function show(route) {
 
 const within = ({ project }) => (project === null ? {} : { project });
 
-/** A page of what is replayed: a session's turns, the oldest first, or a project's, the newest first. */
+/** A page of turns: a session's, oldest first, or a project's, newest first. */
 const pageOf = (project, session, cursor) =>
   session
     ? read(`/v1/sessions/${encodeURIComponent(session)}/observations`, { project, limit: PAGE, cursor })
     : read("/v1/timeline", { project, limit: PAGE, cursor });
 
-/** The first page that has something; those before have only what this reader may not see. */
+/** The first page that is not empty; earlier pages contain only turns that this reader cannot access. */
 async function firstPage(project, session) {
   let page = await pageOf(project, session);
   for (let read = PAGE; !page.items.length && page.next && read < MOST; read += PAGE)
@@ -75,7 +75,7 @@ function chooser(project, session, { items }) {
   );
 }
 
-/** The slider with its buttons, and what it shows. */
+/** The slider with its buttons, and the content for its moment. */
 function player(project, session, items, route) {
   const moments = new Moments();
   moments.add(items.map(ofTurn));
@@ -175,7 +175,8 @@ function player(project, session, items, route) {
     else toggle();
   }
 
-  /** Adds loaded events. The current moment stays the same, except that a reader at the end of the history stays at the end. */
+  /** Adds loaded events. The current moment stays the same, except that a reader at the end of the history stays at the
+   * end. */
   function grown(some) {
     const atEnd = !session && moments.place === moments.last;
     moments.add(some.slice(0, MOST - moments.events.length));
@@ -189,7 +190,7 @@ function player(project, session, items, route) {
     );
   }
 
-  /** Loads the rest page by page, as long as somebody looks at it. */
+  /** Loads the rest page by page, as long as the tab is shown. */
   async function loadFrom(cursor) {
     try {
       while (cursor && moments.events.length < MOST) {
@@ -243,7 +244,7 @@ function player(project, session, items, route) {
 const SECOND = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const ofTurn = (one) => event(one.kind, one);
 
-/** An event of the list; what a turn says in full is read when somebody opens it. */
+/** An event in the list; the full text of a turn is loaded when it is opened. */
 function row(one, isCurrent) {
   const more = [one.agent && el("span", { class: "quiet" }, one.agent), isCurrent && tag("current", "ok")];
   const at = new Date(one.at).toISOString();
@@ -259,7 +260,7 @@ function row(one, isCurrent) {
 
 const HOMES = { memory: "memories", lesson: "lessons" };
 
-/** The memories and lessons that were known at a moment; `onLoaded(kind, documents)` hears of each page of them. */
+/** The memories and lessons that were valid at a moment; `onLoaded(kind, documents)` is called for each page of them. */
 function asOf(project, onLoaded) {
   const kinds = [
     { kind: "memory", heading: "Memories", params: { latest: false }, all: [], body: el("div", { class: "card" }) },
@@ -306,7 +307,7 @@ const line = (one, collection) => [
   Number.isFinite(one.until) && el("span", { class: "quiet" }, ` until ${when(one.until)}`),
 ];
 
-/** A question, and what recall answers as of the moment beside what it answers today. */
+/** A question, with the recall results as of the moment and those of today. */
 function answers(project, query, moment) {
   const input = el("input", {
     id: "then-q",

@@ -1,9 +1,9 @@
-// What the key may do, so that the page offers nothing else. The server decides, here as everywhere.
+// The permissions of the key, so that the page offers nothing else. The server enforces them.
 
 import { send } from "./api.js";
 import { key } from "./key.js";
 
-/** For each role a request that needs it and changes nothing. */
+/** For each role, a request that requires it and changes nothing. */
 const ASKED = {
   read: ["GET", "/v1/sessions", { params: { limit: 1 } }],
   write: ["POST", "/v1/events", { body: [] }],
@@ -25,8 +25,8 @@ export async function learnRights() {
   );
 }
 
-/** Whether the key has what a role is for. */
+/** Whether the key has a role. */
 export const may = (role) => !refused.has(role);
 
-/** The roles that it has, in words. */
+/** The key's roles, as text. */
 export const rights = () => Object.keys(ASKED).filter(may).join(", ");

@@ -1,5 +1,5 @@
-"""The viewer's page and the files that it loads. They are public and contain no data: the page gets what it
-shows from the native API, with the key of its user.
+"""The viewer's page and the files that it loads. They are public and contain no data: the page reads all data from the
+native API with the user's key.
 
 The policy that comes with the page allows its own files and this server. There is no inline script or style, and no
 text can become markup: with Trusted Types and no policy for them, a browser refuses to parse any.
@@ -36,17 +36,17 @@ def _answer(name: str) -> Response:
 
 
 async def page(request: Request) -> Response:
-    """The viewer's page. It needs nothing but this API, tells nothing itself, and asks for no key."""
+    """The viewer's page. It uses only this API, contains no data, and needs no key."""
     return _answer("page.html")
 
 
 async def icon(request: Request) -> Response:
-    """Its icon."""
+    """The viewer's icon."""
     return _answer("favicon.svg")
 
 
 async def file(request: Request) -> Response:
-    """A script, style or picture that the page loads; asks for no key."""
+    """A script, style or image that the page loads. It needs no key."""
     name = request.path_params["name"]
     if name not in FILES:
         raise NotFound(f"the viewer has no file {name!r}")
@@ -54,7 +54,7 @@ async def file(request: Request) -> Response:
 
 
 OPEN_PATHS = frozenset(f"/viewer/{name}" for name in FILES)
-"""Files that answer without a key. For other names the answer does not say whether a file exists."""
+"""Files that need no key. For other names the answer does not say whether a file exists."""
 ENDPOINTS = [
     Endpoint("GET", "/viewer", ANY, page, "The viewer.", answer=TEXT, media="text/html", open=True),
     Endpoint("GET", "/viewer/{name}", ANY, file, "A file that the viewer's page loads.", "S", answer=TEXT,

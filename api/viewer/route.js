@@ -1,8 +1,8 @@
-// The address behind the #: which tab, which document, whose view. Every link keeps the project and the agent.
+// The URL fragment: the tab, the document and the reader. Every link keeps the project and the agent.
 
 export const KEPT = ["project", "agent"];
 
-/** Where the page is: `#/tab/id?name=value`. A `project` of null means all projects, "" the project without a name. */
+/** The current route: `#/tab/id?name=value`. A `project` of null means all projects, "" the project without a name. */
 export function current() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
   const [tab = "", ...rest] = path.split("/");
@@ -14,11 +14,11 @@ function decoded(text) {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // somebody typed a lone %
+    return text; // a lone % was typed
   }
 }
 
-/** The address of a place. What `params` does not name of the project and the agent stays; null takes it away. */
+/** The URL of a route. The project and the agent stay unless `params` names them; null removes them. */
 export function href(tab, id = "", params = {}) {
   const now = current().params;
   const all = new URLSearchParams();
@@ -35,17 +35,17 @@ export function go(tab, id, params) {
   location.hash = href(tab, id, params);
 }
 
-/** Stay, with other parameters: those that there are, and these. */
+/** Stays on the page and changes these parameters. */
 export function change(params) {
   const { tab, id, params: now } = current();
   go(tab, id, { ...Object.fromEntries(now), ...params });
 }
 
-/** The same without showing anything again: for what the page shows already. */
+/** Changes parameters without a refresh, because the page is already up to date. */
 export function stay(params) {
   const { tab, id, params: now } = current();
   history.replaceState(null, "", href(tab, id, { ...Object.fromEntries(now), ...params }));
 }
 
-/** Shows what the address names once more. */
+/** Refreshes the page. */
 export const again = () => dispatchEvent(new HashChangeEvent("hashchange"));

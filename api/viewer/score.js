@@ -1,4 +1,4 @@
-// Why a result has its score: the parts as a stacked bar, each with words, and the weights that multiply them.
+// How a result was scored: the parts as a stacked bar with labels, and the weights that multiply them.
 
 import { el } from "./dom.js";
 import { number, percent } from "./text.js";
@@ -6,13 +6,13 @@ import { number, percent } from "./text.js";
 const PARTS = {
   words: ["words", "contains words of the question; rare words count more"],
   meaning: ["meaning", "similar in meaning"],
-  neighbors: ["neighbors", "the turns just before and after also match"],
-  session: ["session", "other parts of its session match; also its place in the session"],
+  neighbors: ["neighbors", "the turns just before and after it also match"],
+  session: ["session", "other parts of its session match; also its position in the session"],
   author: ["author", "the question names its author, or is about them"],
   kind: ["kind", "a statement, a question, a prompt, or tool output"],
   time: ["time", "the question asks for a time or a number, and it contains one"],
-  newness: ["newness", "how new it is compared with the other matches"],
-  length: ["length", "how long it is"],
+  newness: ["newness", "its age compared with the other matches"],
+  length: ["length", "its length"],
 };
 const WEIGHTS = {
   relevance: ["relevance", "the combined score, normalized to 0–100% across all candidates"],
@@ -22,7 +22,7 @@ const WEIGHTS = {
   recency: ["recency", "included because the request has a half-life"],
 };
 
-/** What the words of confidence and the colors of the bars mean; only colors that the results have. */
+/** The legend for the confidence words and the bar colors; only colors that occur in the results. */
 export const legend = (results) =>
   el(
     "p",
@@ -34,7 +34,7 @@ export const legend = (results) =>
       .map(([name, [title, words]]) => el("span", { title: words }, el("span", { class: `swatch ${name}` }), ` ${title}`)),
   );
 
-/** A bar as long as the score, the legend of its parts, and what they were multiplied by. */
+/** A bar as long as the score, the legend of its parts, and their multipliers. */
 export function scoreBar(result) {
   const parts = Object.keys(PARTS).map((name) => [name, result.explain[name] ?? 0]);
   const plus = parts.filter(([, value]) => value > 0.005);
@@ -49,7 +49,7 @@ export function scoreBar(result) {
   return bar;
 }
 
-/** The same as a table that can be read. */
+/** The same data as an accessible table. */
 export function scoreTable({ explain, score, kind }) {
   const parts = Object.entries(PARTS).filter(([name]) => Math.abs(explain[name] ?? 0) > 0.005);
   const weights = Object.entries(WEIGHTS).filter(

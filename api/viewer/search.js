@@ -1,4 +1,4 @@
-// Search, with why each result is there and what was left out.
+// Search, with the reasons for each result and the omitted results.
 
 import { lastWrite, post } from "./api.js";
 import { documentLine } from "./documents.js";
@@ -123,7 +123,7 @@ function submit(event) {
 
 const kindsOf = ({ params }) => params.get("kinds")?.split(",") ?? KINDS;
 
-/** What the server answers, and beside it what it would without any limit: the difference was left out. */
+/** The server's results, and its results without a minimum confidence; the difference is what was omitted. */
 async function results(query, route) {
   const asked = {
     query,
@@ -168,7 +168,7 @@ function notes(answer) {
       answer.certainty && answer.results.length > 0 && `. An answer is recorded: ${inWords(answer)}`,
     ),
     lag > 0 &&
-      el("p", { class: "warning" }, `${count(lag, "event")} are not applied yet, so something new may be missing.`),
+      el("p", { class: "warning" }, `${count(lag, "event")} pending, so recent documents may be missing.`),
     answer.results.length > 0 && legend(answer.results),
     answer.degraded.map((reason) => el("p", { class: "warning" }, reason)),
   );
@@ -180,8 +180,8 @@ function nothing(all, route) {
     return empty(
       "No results",
       route.project === null
-        ? "No document matches by words or meaning."
-        : "Nothing in this project matches by words or meaning. Choose “All projects” above to broaden the search.",
+        ? "No document matches by words or by meaning."
+        : "Nothing in this project matches by words or by meaning. Choose “All projects” above to broaden the search.",
     );
   return empty(
     "No confident results",
@@ -256,10 +256,10 @@ function linked(result, words) {
 
 function sure(result) {
   if (!result.certainty) return null;
-  return el("span", { class: `certainty ${result.certainty}`, title: "How likely this is an answer" }, inWords(result));
+  return el("span", { class: `certainty ${result.certainty}`, title: "How likely this answers the question" }, inWords(result));
 }
 
-/** The documents that say the same, fetched when somebody wants to see them. */
+/** The near-duplicates, loaded when opened. */
 function repeats(ids) {
   const list = el("ul", { class: "plain" });
   return el(

@@ -1,4 +1,4 @@
-// Sessions, and one of them turn by turn, with its summary.
+// Sessions, and a single session turn by turn, with its summary.
 
 import { found, read } from "./api.js";
 import { el } from "./dom.js";
@@ -164,7 +164,7 @@ function told(summary) {
     facts(
       `of ${count(summary.observation_count, "turn")}`,
       time(summary.recorded_at),
-      summary.model ? `written by ${summary.model}` : "by rule, in the session's own words",
+      summary.model ? `written by ${summary.model}` : "by rule, with sentences from the session",
     ),
   );
 }

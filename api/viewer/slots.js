@@ -1,4 +1,4 @@
-// Slots: the small texts that are part of every agent's context.
+// Slots: short texts that are part of every agent's context.
 
 import { read, write } from "./api.js";
 import { el } from "./dom.js";

@@ -1,4 +1,4 @@
-// Figures, times and names as people read them. Pure.
+// Formats numbers, times and names. Pure.
 
 const UNITS = [
   [1, "second"],
@@ -19,7 +19,7 @@ const COMMON = new Set("the and for was were are that this with how what why whe
 const DATE = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
-/** "3 hours ago", of an ISO time. */
+/** "3 hours ago", from an ISO time. */
 export function ago(iso, now = Date.now()) {
   const seconds = (Date.parse(iso) - now) / 1000;
   if (Math.abs(seconds) < 5) return "just now";
@@ -27,7 +27,7 @@ export function ago(iso, now = Date.now()) {
   return AGO.format(Math.trunc(seconds / size), unit);
 }
 
-/** The time of day, and the date before it unless that is today's. */
+/** The time of day, after the date unless that is today. */
 export function clock(iso) {
   const [at, today] = [new Date(iso), new Date()];
   return at.toDateString() === today.toDateString() ? CLOCK.format(at) : `${DATE.format(at)}, ${CLOCK.format(at)}`;
@@ -35,7 +35,7 @@ export function clock(iso) {
 
 export const day = (iso) => DAY.format(new Date(iso));
 
-/** From one time of day to another; the date where the first is another day's. */
+/** A range of times of day, with the date if the first is on another day. */
 export function hours(from, until) {
   const [begin, end] = [new Date(from), new Date(until)];
   if (HOUR.format(begin) === HOUR.format(end) && begin.toDateString() === end.toDateString()) return HOUR.format(end);
@@ -45,7 +45,7 @@ export function hours(from, until) {
 export const when = (iso) => TIME.format(new Date(iso));
 export const number = (value) => NUMBER.format(value);
 export const percent = (share) => `${Math.round(share * 100)}%`;
-/** A confidence by its word and its number, which is never rounded up to 100%. */
+/** A confidence as a word and a percentage, which is never rounded up to 100%. */
 export const inWords = ({ certainty, confidence }) => `${certainty} (${percent(Math.min(0.99, confidence))})`;
 
 /** "1 memory", "3 memories". */
@@ -66,20 +66,20 @@ export function duration(seconds) {
   return `${number(seconds / size)} ${unit}`;
 }
 
-/** A text as one line, at most so many characters. */
+/** A text as one line of at most `limit` characters. */
 export function shortened(text, limit = 160) {
   const line = (text ?? "").trim().replace(/\s+/g, " ");
   return line.length > limit ? `${line.slice(0, limit - 1).trimEnd()}…` : line;
 }
 
-/** A path or a name as one line whose beginning is left out where it is too long: the end tells files apart. */
+/** A path or a name as one line, shortened at the beginning, because the end identifies a file. */
 export function shortenedInFront(text, limit) {
   if (text.length <= limit) return text;
   const end = text.slice(1 - limit);
   return `…${end.slice(Math.max(0, end.slice(0, -8).indexOf("/")))}`;
 }
 
-/** A text in pieces, `[whether it is a word of the query, text]`; forms of a word with the same beginning count. */
+/** A text in pieces, `[whether it is a word of the query, text]`; words with the same stem match. */
 export function matches(text, query) {
   const words = (query.toLowerCase().match(WORD) ?? []).filter((word) => word.length > 2 && !COMMON.has(word));
   const alike = (a, b) => a === b || (Math.min(a.length, b.length) > 3 && stem(a) === stem(b));
@@ -96,19 +96,19 @@ export function matches(text, query) {
 
 const stem = (word) => word.replace(/(?:ies|ing|ed|es|s|e|y)$/, "");
 
-/** A heading, and what there is to say beneath it: nothing where the title only is the text's beginning. */
+/** A heading and the text below it; the text is empty if the title is only the beginning of the text. */
 export function headed(title, text, limit = 240) {
   const plain = (words) => words.replace(/\s+/g, " ").replace(/…$/, "").trim();
   return !title || plain(text).startsWith(plain(title)) ? [shortened(text || title, limit), ""] : [title, text];
 }
 
-/** A project as it is shown; the nameless one has no name. */
+/** A project's display name. */
 export const projectName = (project) => (project === "" ? "(no project)" : project);
 
-/** Whether one of the texts has the words in it, whatever their case. */
+/** Whether one of the texts contains the words, ignoring case. */
 export const says = (words, ...texts) => texts.join("\n").toLowerCase().includes(words.toLowerCase());
 
-/** Words separated by commas, as a list. */
+/** Comma-separated words as a list. */
 export const listed = (text) =>
   text
     .split(",")

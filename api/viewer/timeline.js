@@ -1,4 +1,4 @@
-// A project's observations by the time they claim, day by day.
+// A project's observations by event time, day by day.
 
 import { read } from "./api.js";
 import { el } from "./dom.js";

@@ -1,4 +1,4 @@
-// One observation: its headline, and all of it when somebody opens it.
+// One observation: its headline, and its full text when opened.
 
 import { el, fill } from "./dom.js";
 import { code, empty, facts, failure, table, tag } from "./parts.js";

@@ -135,7 +135,7 @@ async def test_a_memory_is_edited_compared_with_its_former_version_and_forgotten
     await page.until_shown("Confirmed.")
     await page.press_button("Delete…")
     await page.press_button("Delete")
-    await page.until_shown("The document is deleted.", "A search for its text does not find it.", "Done.")
+    await page.until_shown("The document is deleted.", "A search for its text no longer returns it.", "Done.")
     await page.press_button("Close")
     await page.until_shown("Memory not found")
     assert shown.post("/v1/recall", query="nightly export", project="edits").json()["results"] == []

@@ -165,7 +165,7 @@ async def test_a_memory_among_hundreds_is_edited_and_forgotten_while_its_list_fo
     await page.until_shown("2 versions")
     await page.press_button("Delete…")
     await page.press_button("Delete")
-    await page.until_shown("The document is deleted.", "A search for its text does not find it.", "Done.")
+    await page.until_shown("The document is deleted.", "A search for its text no longer returns it.", "Done.")
     await page.press_button("Close")
     await page.until_shown("Memory not found")
     async with settled.server.client() as client:
