@@ -1,4 +1,4 @@
-"""API processes on one port: what each of them knows of the others."""
+"""API processes on one port: the state that they share."""
 
 import os
 import tempfile
@@ -12,28 +12,28 @@ from ingest.platform.settings import Settings
 from projections.search.index import IndexService
 
 JOIN_WITHIN_S = 60.0
-"""A process that joins others listens when its index is ready, or after so long."""
+"""A process that joins others starts listening once its index is ready, or after this time."""
 
 
 class ApiProcess(NamedTuple):
-    """One of several API processes on one port. `joins`: others serve already, so it listens when its index is ready.
-
-    The first has what only one may have: the spools, and the listeners whose clients have sessions in memory.
+    """One of several API processes on one port. `joins`: others are already serving, so it starts listening once its
+    index is ready. Only the first process drains the spools and runs the listeners whose clients have in-process
+    sessions.
     """
 
     number: int
     processes: int
     folder: Path
-    """Where they leave what they tell each other."""
+    """The folder with their shared files."""
     joins: bool
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the one that does what only one may do."""
+        """Whether this is the process for tasks that only one process can do."""
         return self.number == 0
 
     def positions(self, partitions: int) -> SharedPositions:
-        """What all of them acknowledged."""
+        """The positions that all of them acknowledged."""
         fd = os.open(self.folder / "positions", os.O_RDWR | os.O_CLOEXEC)
         try:
             return SharedPositions(fd, self.number, self.processes, partitions)
@@ -45,7 +45,7 @@ class ApiProcess(NamedTuple):
         return self.folder / f"served-{self.number}"
 
     def serves(self) -> None:
-        """Say that it has started."""
+        """Record that it has started."""
         self._mark.touch()
 
     @property
@@ -55,7 +55,7 @@ class ApiProcess(NamedTuple):
 
 
 def shared_folder(settings: Settings) -> Path:
-    """A new folder for the processes of this server, with the memory they share."""
+    """A new folder for the processes of this server, with their shared memory."""
     folder = Path(tempfile.mkdtemp(prefix="mnemolog-api-"))
     with (folder / "positions").open("wb") as file:
         file.truncate(file_size(settings.api_processes, settings.partitions))
@@ -63,7 +63,7 @@ def shared_folder(settings: Settings) -> Path:
 
 
 async def wait_to_listen(api_process: ApiProcess, index: IndexService) -> None:
-    """Return when a process may begin to listen."""
+    """Return when the process can start listening."""
     if api_process.joins:
         with suppress(ProjectionBehind):
             await index.wait_ready(JOIN_WITHIN_S)

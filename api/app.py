@@ -40,10 +40,8 @@ from projections.condensing.llm.assistant import check as check_llm
 
 
 def create_listeners(settings: Settings, api_process: ApiProcess | None = None) -> Listeners:
-    """Every application that the settings ask for, on one set of services.
-
-    The lifespan of the native API is that of all: connections open when it starts and close, after the last write, when
-    it stops.
+    """All applications that the settings enable, on one set of services. They share the lifespan of the native API:
+    connections open when it starts and close, after the last write, when it stops.
     """
     gateway = Gateway(PROFILES, settings.host, settings.mcp_profile, settings.hosts)
     native = _native(settings, gateway, api_process)
@@ -101,6 +99,6 @@ def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None
         Gate, name="native", settings=settings, open_paths=open_paths(described) | OPEN_PATHS, resource=resource,
         direct=direct_routes(own),
     )  # fmt: skip
-    # MCP checks the roles of each call
+    # MCP checks the roles for each call
     listed = [guarded(gateway.route, ANY), *routes(own)]
     return Application(gate, routes=listed, lifespan=lifespan, exception_handlers=HANDLERS)

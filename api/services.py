@@ -1,6 +1,5 @@
-"""Calls: each request with the services it works with, on behalf of its principal.
-
-Tenant, reader and caller come from here and nowhere else, so no route can forget whose request it answers.
+"""Calls: each request with its services, on behalf of its principal. Tenant, reader and caller come only from here, so
+no route can omit the access check.
 """
 
 from collections.abc import Mapping
@@ -25,12 +24,12 @@ _AGENT, _DURABILITY = READER_HEADER.encode(), DURABILITY_HEADER.lower().encode()
 
 
 class NativeCall(Call):
-    """A call of the native API. Unlike a tool's, it reads as an unnamed reader unless the request names an agent."""
+    """A call of the native API. Unlike a tool call, it reads as an unnamed reader unless the request names an agent."""
 
     __slots__ = ()
 
     def on_behalf(self, principal: Principal, agent: str = "", durability: str | None = None) -> "NativeCall":
-        """The same for a principal's tenant and key scope; `agent` and `durability` are what the headers say."""
+        """The call for a principal's tenant and key scope; `agent` and `durability` come from the headers."""
         if not agent and durability is None and principal.tenant == self.tenant and principal.key_scope == ANYWHERE:
             return self
         # one tuple: a constructor with 18 fields, or `_replace`, takes two to four times as long on every request
@@ -39,11 +38,11 @@ class NativeCall(Call):
         )
 
     def call(self, source: str, agent: str = "") -> Call:
-        """The call of a tool or dialect; `agent` is the caller, as far as the transport names it."""
+        """The call of a tool or dialect; `agent` is the caller, if the transport names it."""
         return Call(*self[:13], stated_agent(agent, AGENT_HEADER), source)
 
     def caller(self, agent_id: str = "") -> Caller:
-        """On whose behalf a command is carried out; the headers name the agent and the durability."""
+        """The caller of a command, with the agent and the durability from the headers."""
         durability = parse_durability(self.durability, DURABILITY_HEADER)
         named = writer(stated_agent(self.agent or agent_id, AGENT_HEADER), self.key_scope.sole_agent, self.own_agent)
         return Caller(self.tenant, self.source, named, durability, self.key_scope)
@@ -57,7 +56,7 @@ class NativeCall(Call):
         return self.reader_named(self.agent or agent_id)
 
     def reader_named(self, agent_id: str) -> Reader:
-        """The same for this agent, whatever the header says."""
+        """The reader for this agent, ignoring the header."""
         agent = stated_agent(agent_id, AGENT_HEADER)
         return reader_of(self.tenant, self.scope, self.own_agent, agent, self.key_scope)
 
@@ -68,13 +67,13 @@ def services(request: Request) -> NativeCall:
 
 
 def services_of(scope: Mapping[str, Any]) -> NativeCall:
-    """The same for an ASGI scope that passed the gate."""
+    """The services for an ASGI scope that passed the gate."""
     shared: NativeCall = scope["app"].state.services
     return shared.on_behalf(principal_of(scope))
 
 
 def native_call(scope: Mapping[str, Any]) -> NativeCall:
-    """The call of a request to the native API, with what its headers say."""
+    """The call of a native API request, with the values of its headers."""
     agent, durability = "", None
     for name, value in scope["headers"]:
         if name == _AGENT:
@@ -86,7 +85,7 @@ def native_call(scope: Mapping[str, Any]) -> NativeCall:
 
 
 def tool_context(scope: Mapping[str, Any], source: str, agent: str = "") -> Call:
-    """The call that a request's tools share; each tool call is checked for the roles that the tool needs."""
+    """The call that a request's tools share; the roles are checked for each tool call."""
 
     async def admitted(tool: Tool | None) -> None:
         await admit(scope, READ if tool is None else tool.needs)

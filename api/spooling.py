@@ -1,7 +1,6 @@
-"""Brings what clients left in spool folders to the log, from within the API process.
-
-A file is deleted after its commands are acknowledged: a crash in between brings it again, and its event ids store it
-once. While the log is down or full the files stay where they are.
+"""Moves files in clients' spool folders into the log, within the API process. A file is deleted after its commands are
+acknowledged. After a crash in between it is read again, and its event ids prevent duplicates. While the log is down or
+full the files stay where they are.
 """
 
 import asyncio
@@ -15,16 +14,16 @@ from ingest.commands.spool import Spool, Spooled
 from ingest.errors import LogUnavailable, Overloaded
 from ingest.platform.tasks import end
 
-EVERY_S = 3.0  # hooks that could not reach the server are not waiting for an answer
+EVERY_S = 3.0  # no hook waits for these commands
 BATCH_FILES = 200
 WARN_EVERY = 100
-"""Turns without the log between two lines that say so: five minutes."""
+"""Failed turns between two log messages about it: five minutes."""
 
 logger = logging.getLogger(__name__)
 
 
 class Spooling:
-    """Drains spools every few seconds, as one caller. An async context manager, or `drain` by hand."""
+    """Drains spools every few seconds, as one caller. Use it as an async context manager, or call `drain`."""
 
     def __init__(
         self, spools: Sequence[Spool], commands: CommandHandler, caller: Caller, every_s: float = EVERY_S
@@ -42,7 +41,7 @@ class Spooling:
             await end(self._task)
 
     async def drain(self) -> int:
-        """Bring over all that is there; returns how many files went. Raises LogUnavailable, Overloaded or OSError."""
+        """Append all spooled files; returns the number of files. Raises LogUnavailable, Overloaded or OSError."""
         return sum([await self._drain(spool) for spool in self._spools])
 
     async def _drain(self, spool: Spool) -> int:
@@ -52,11 +51,11 @@ class Spooling:
             await asyncio.to_thread(_clear, spool, taken, reasons)
             gone += len(taken)
         if gone:
-            logger.info("%d files of %s are in the log", gone, spool.folder)
+            logger.info("%d files of %s were written to the log", gone, spool.folder)
         return gone
 
     async def _store(self, taken: Sequence[Spooled]) -> dict[str, str]:
-        """Append the commands; returns why those of a file were refused, by its name."""
+        """Append the commands; returns the refusal reasons by file name."""
         owners = [file.name for file in taken for _ in file.commands]
         try:
             outcome = await self._commands.handle_batch(
@@ -64,7 +63,7 @@ class Spooling:
             )
         except (LogUnavailable, Overloaded):
             raise
-        except Exception as error:  # a bug in one file holds up no other
+        except Exception as error:  # a bug with one file must not block other files
             if len(taken) > 1:
                 return {name: why for file in taken for name, why in (await self._store([file])).items()}
             logger.exception("%s cannot be stored", taken[0].name)
@@ -78,7 +77,7 @@ class Spooling:
             await asyncio.sleep(self._every_s)
 
     async def _turn(self, spool: Spool) -> None:
-        """One spool's turn; whatever is wrong with it waits for the next, and holds up no other."""
+        """Drain one spool; an error is retried on the next turn and does not block other spools."""
         try:
             await self._drain(spool)
             self._turns_without_log = 0
@@ -88,7 +87,7 @@ class Spooling:
             self._turns_without_log += 1
         except OSError as error:
             logger.warning("%s cannot be drained: %s", spool.folder, error)
-        except Exception:  # a bug in one spool holds up no other
+        except Exception:  # a bug with one spool must not block other spools
             logger.exception("%s cannot be drained", spool.folder)
 
 

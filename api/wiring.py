@@ -1,4 +1,4 @@
-"""Everything the API process works with, connected for as long as it runs. Composition root: only it builds these."""
+"""Composition root of the API process: builds and connects its services for as long as it runs."""
 
 import asyncio
 import logging
@@ -60,7 +60,7 @@ logger = logging.getLogger(__name__)
 
 
 class Wired(NamedTuple):
-    """What the application's state holds while it runs."""
+    """The application's state while it runs."""
 
     services: NativeCall
     transfer: Transfer
@@ -68,23 +68,23 @@ class Wired(NamedTuple):
 
 
 async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProcess | None = None) -> Wired:
-    """Connect everything; what was opened closes with the stack, connections after the last write."""
+    """Connect everything; the stack closes it again, connections after the last write."""
     if settings.redis_url is None:
         raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
-    jobs_url = settings.jobs_url  # raises for an invalid one before anything is opened
+    jobs_url = settings.jobs_url  # raises for invalid settings before anything is opened
     redis = connect(settings.redis_url)
     stack.push_async_callback(redis.aclose)
     log = await retry_until_connected(redis, "to open the log", lambda: open_to_write(settings, redis))
     if (folder := _embedded(settings)) is None:
         appends = GroupCommit(log)
     else:
-        # what was acknowledged is noted where the next start of the embedded server looks for it
+        # records acknowledged positions for the next start of the embedded server
         acknowledged = Acknowledged(folder)
         stack.callback(acknowledged.close)
         appends = GroupCommit(log, acknowledged.note)
     durability = await appends.confirmations.standing()
     if durability != "fsync" and settings.durability in (None, "memory"):
-        logger.warning("an acknowledged write may not be on disk yet: the server's durability is %s", durability)
+        logger.warning("acknowledged writes might not be on disk yet: the server's durability is %s", durability)
     stack.push_async_callback(appends.aclose)
     build = partial(build_embedder, cache=settings.cache_dir, api_key=settings.embedder_key or "")
     embedders = LiveEmbedder(redis, build, settings.named_embedders)
@@ -154,11 +154,10 @@ def _watch(settings: Settings, redis: Client, index: IndexService, jobs: JobQueu
 async def _index(
     settings: Settings, redis_url: str, redis: Client, log: RedisLog, embedders: LiveEmbedder, stack: AsyncExitStack
 ) -> IndexService:
-    """The index on a search engine, where the settings name one; else this process's own. It says that it is up.
-
-    Raises as `open_to_write` does if the log was closed since.
+    """The index on a search engine if the settings name one, otherwise in this process. Registers the process as
+    running. Raises like `open_to_write` if the log was closed since.
     """
-    # also removes the working copies of earlier releases, which may contain deleted documents
+    # also removes the working copies of earlier releases, which can contain deleted documents
     name = work_folder(settings.cache_dir / "replicas").name
     if (url := settings.search_engine) is not None:
         engine = connect(url, connections=4)
@@ -175,9 +174,9 @@ async def _index(
             history=log.history, look_at_log=log.look_whether_open,
         )  # fmt: skip
     stack.push_async_callback(service.aclose)
-    await retry_until_connected(redis, "to say that it is up", service.beat)
-    # checked after this process is visible: a command that closes the log sees this process, or this sees the close
-    await retry_until_connected(redis, "to look at the log again", lambda: refuse_if_closed(redis))
+    await retry_until_connected(redis, "to register the process", service.beat)
+    # checked after registering: either a command that closes the log sees this process, or this check sees the close
+    await retry_until_connected(redis, "to check the log again", lambda: refuse_if_closed(redis))
     service.start()
     return service
 

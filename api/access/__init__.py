@@ -1,1 +1,1 @@
-"""Who gets in, and what for: keys, principals, roles, rates, and the gate that every API has."""
+"""Authentication and authorization: keys, principals, roles, rate limits, and the gate in front of every API."""

@@ -1,4 +1,4 @@
-"""Whether a request may do what it asks for: the roles that needs, and how often. Below every route and tool."""
+"""Checks the roles and the rate limit of every request, for every route and tool."""
 
 import asyncio
 import copy
@@ -25,22 +25,22 @@ from ingest.roles import METRICS, OPERATOR, READ, Needs
 R = TypeVar("R", Route, WebSocketRoute)
 
 DENIED = "mnemolog.denied"
-"""Where the gate has a list for the roles that a request's token turned out to miss."""
+"""Scope key of the gate's list of roles that the request's token lacks."""
 DEGRADED_HEADER = b"mnemolog-degraded"
-"""Of an answer that was made without what is on a node of a cluster that is down."""
+"""Response header of an answer without the data of cluster nodes that are down."""
 POLICY_VIOLATION, TRY_LATER = 1008, 1013
-"""How a WebSocket is closed that may not be, or not now."""
+"""WebSocket close codes for a caller without access, and for one to retry later."""
 
 _HINTS = {
-    OPERATOR: ": this concerns the whole server, and is for MNEMOLOG_SECRET, or for a key that an operator or "
-    "`mnemolog keys create NAME --role operator` made",
-    METRICS: ": these figures are of the whole server, and for MNEMOLOG_SECRET, or for a key that an operator or "
-    "`mnemolog keys create NAME --role metrics` made",
+    OPERATOR: ": this affects the whole server and needs MNEMOLOG_SECRET, or an operator key (`mnemolog keys "
+    "create NAME --role operator`)",
+    METRICS: ": these metrics cover the whole server and need MNEMOLOG_SECRET, or a metrics key (`mnemolog "
+    "keys create NAME --role metrics`)",
 }
 
 
 async def admit(scope: Mapping[str, Any], needs: Needs) -> None:
-    """Let a request do what needs these roles, and count it, unless it needs none.
+    """Check that a request has these roles, and count it against its rate limit; do neither if no role is needed.
 
     Raises AccessDenied or TooManyRequests.
     """
@@ -57,7 +57,7 @@ async def admit(scope: Mapping[str, Any], needs: Needs) -> None:
 
 
 async def count(scope: Mapping[str, Any], principal: Principal, *, writes: bool) -> None:
-    """Count a request of a key, and have the events that it writes counted; raises TooManyRequests."""
+    """Count a key's request, and meter the events that it writes; raises TooManyRequests."""
     most = principal.rates.writes if writes else principal.rates.reads
     if not most:
         charge.set(None)
@@ -68,7 +68,7 @@ async def count(scope: Mapping[str, Any], principal: Principal, *, writes: bool)
 
 
 class Guarded:
-    """A route's application behind `admit`. `needs` is by method; a WebSocket's is that of GET."""
+    """A route's application behind `admit`. `needs` maps methods to roles; a WebSocket needs those of GET."""
 
     def __init__(self, app: ASGIApp, needs: Mapping[str, Needs]) -> None:
         self.app, self.needs = app, needs
@@ -100,14 +100,14 @@ class Guarded:
 
 
 async def close(receive: Receive, send: Send, code: int, reason: str) -> None:
-    """Refuse a WebSocket so that a page can tell why: a handshake that fails shows it no status."""
+    """Refuse a WebSocket with a close code: a page cannot see the status of a failed handshake."""
     await receive()
     await send({"type": "websocket.accept"})
     await send({"type": "websocket.close", "code": code, "reason": reason[:100]})
 
 
 def guarded(route: R, needs: Needs) -> R:
-    """A copy of a route, all of whose methods ask for these roles."""
+    """A copy of a route whose methods all need these roles."""
     methods = (route.methods or set()) - {"HEAD"} if isinstance(route, Route) else {"GET"}
     copied = copy.copy(route)
     copied.app = Guarded(route.app, dict.fromkeys(methods, needs))
@@ -117,7 +117,7 @@ def guarded(route: R, needs: Needs) -> R:
 logger = logging.getLogger(__name__)
 
 Kind = Literal["reads", "writes"]
-# two for each key there can be; with more token subjects, the least recently used start over
+# twice the maximum number of keys; with more token subjects, the least recently used lose their counts
 MAX_LEASES = 20_000
 
 
@@ -130,7 +130,7 @@ class _Lease:
 
 
 class RateLimits:
-    """The leases of one process."""
+    """The rate-limit leases of one process."""
 
     def __init__(self, redis: Client) -> None:
         self._redis = redis
@@ -147,7 +147,7 @@ class RateLimits:
         lease.available -= 1
 
     def meter(self, key_id: str, per_minute: int) -> Callable[[int], Awaitable[None]]:
-        """What charges a request's events to its key; the first one was paid for when the request was counted."""
+        """A meter that charges a request's events to its key; counting the request already paid for the first event."""
         paid = 1
 
         async def charged(events: int) -> None:
@@ -178,7 +178,7 @@ class RateLimits:
         try:
             return await take_requests(self._redis, access_bucket(key_id, kind), per_minute, want, owed)
         except (RedisError, OSError) as error:
-            logger.debug("the rate of key %s is not counted: %s", key_id, error)
+            logger.debug("requests of key %s are not rate limited for now: %s", key_id, error)
             return want, 0
 
     def _lease(self, key_id: str, kind: Kind) -> _Lease:

@@ -1,9 +1,9 @@
 """The gate: the one layer before an API's routes, or its router where a path has parameters. It counts, times and
-traces requests, and finds out who the caller is. Who comes past it has a principal on its scope.
+traces requests, and identifies the caller. A request that passes it has a principal on its scope.
 
-With and without keys it refuses what a web page of somebody else sends. A browser names the page's origin, which must
-be this server or one that is trusted; and a server on loopback must be called by a loopback name, or a page could reach
-it under a name of its own that it points here (DNS rebinding).
+With and without keys, it refuses requests from web pages of other sites. The origin that a browser sends must be this
+server or a trusted one. A server on loopback must be called by a loopback name: otherwise a page could reach it through
+its own domain name (DNS rebinding).
 """
 
 import re
@@ -48,21 +48,20 @@ UNAUTHORIZED = ProblemAnswer(401, "unauthorized", _MESSAGE, {"WWW-Authenticate":
 OTHER_ORIGIN = ProblemAnswer(
     403,
     "forbidden",
-    "this server takes no requests from web pages of other origins, nor under names it does not know; MNEMOLOG_ORIGINS "
-    "and MNEMOLOG_HOSTS say which are trusted",
+    "this server rejects requests from web pages of other origins and under unknown host names; set "
+    "MNEMOLOG_ORIGINS and MNEMOLOG_HOSTS to trust them",
 )
 SINGLE = frozenset((b"host", b"origin", b"authorization", b"x-agent-id", b"x-durability"))
-"""Headers that are refused when there are two: otherwise a proxy in between decides which one counts."""
+"""Headers that must not be repeated: otherwise a proxy would decide which one applies."""
 SOCKET_PARAMETERS = ("token", "secret")
-"""Where a WebSocket's address holds the key: browsers cannot send it a header."""
+"""The query parameter for the key of a WebSocket, because browsers cannot send headers with one."""
 
 
 class Gate:
-    """Measures, asks who it is, and hands on. `unauthorized`, `forbidden` and `refusal` (of other errors) are how a
-    dialect says no; `origins` the pages that it trusts.
-
-    Requests are counted by the route's pattern, never by the raw path. A request of the native API has an id, its
-    caller's or a new one, which its answer and its log lines name.
+    """Measures a request, identifies the caller, and passes the request on. `unauthorized`, `forbidden` and `refusal`
+    (for other errors) make a dialect's error responses; `origins` are trusted pages. Requests are counted by the
+    route's pattern, never by the raw path. A native API request has an id, the caller's or a new one, which the
+    response and the log lines include.
     """
 
     def __init__(
@@ -82,16 +81,16 @@ class Gate:
         direct: DirectRoutes = MappingProxyType({}),
         handlers: Mapping[Any, Any] = HANDLERS,
     ) -> None:
-        """`resource`: what a refusal tells clients that can ask for tokens; an API whose clients cannot has none.
-        `before` is middleware whose answers need no key. `direct` routes are reached without the router of `app`, and
-        errors in them answered by `handlers`."""
+        """`resource`: what a 401 tells clients that can request tokens; None for an API whose clients cannot. `before`
+        is middleware whose responses need no key. `direct` routes bypass the router of `app`, and `handlers` answer
+        their errors."""
         self._app, self._unauthorized, self._forbidden, self._refusal = app, unauthorized, forbidden, refusal
         self._name, self._direct, self._handlers = name, direct, handlers
         self._open_paths, self._resource = open_paths, resource
         self._open_caller = open_caller(settings.tenant)
         hosts = None if any_host or "*" in settings.hosts else frozenset(settings.hosts) | LOOPBACK
         if settings.host not in LOOPBACK and not settings.hosts:
-            hosts = None  # only its operator knows the names it is called by
+            hosts = None  # only the operator knows the server's host names
         trusted = [] if origins is None else [origins]
         if settings.origins:
             names = "|".join(re.escape(origin.rstrip("/")) for origin in settings.origins)
@@ -148,28 +147,28 @@ class Gate:
         scope["route"], scope["path_params"] = route, {}
         try:
             await route.app(scope, receive, send)
-        except Exception as error:  # once an answer has begun, the server refuses another one
+        except Exception as error:  # once a response has started, the server rejects another one
             kind = next(kind for kind in type(error).__mro__ if kind in self._handlers)
             await (await self._handlers[kind](Request(scope, receive), error))(scope, receive, send)
             if kind is Exception:
                 raise
 
     def _strange(self, scope: Scope, headers: Mapping[bytes, bytes]) -> ASGIApp | None:
-        """How to refuse a request that names itself in two ways, or is of another site's page; None for any other."""
+        """The error response for a request with repeated headers, or from another site's page; None for any other."""
         if not scope["path"].isascii():
             scope["path"] = nfc(scope["path"])
         if len(headers) < len(scope["headers"]):
             single = [name for name, _ in scope["headers"] if name in SINGLE]
             if repeated := next((name.decode() for n, name in enumerate(single) if name in single[:n]), ""):
-                error = MalformedRequest(f"there is more than one {repeated} header: send one")
+                error = MalformedRequest(f"the request has more than one {repeated} header; send only one")
                 return partial(self._refuse, self._refusal(error), reason=f"more than one {repeated}")
         if allowed(headers.get(b"host", b""), headers.get(b"origin", b""), self._pages):
             return None
-        # of a WebSocket the handshake fails: another site's page learns nothing
+        # for a WebSocket the handshake fails: another site's page learns nothing
         return self._forbidden if scope["type"] == "http" else _fail_handshake
 
     async def _identify(self, scope: Scope, receive: Receive, send: Send, authorization: bytes) -> Principal | None:
-        """The caller of a request; None for one that was refused."""
+        """The caller of a request; None if it was refused."""
         keyring: Keyring = scope["app"].state.keyring
         tokens: AccessTokens | None = scope["app"].state.tokens
         credential, reason = _credential(scope, authorization), ""
@@ -202,7 +201,7 @@ async def _fail_handshake(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class Application(Starlette):
-    """A Starlette application behind a gate, which is outside of its handling of errors."""
+    """A Starlette application behind a gate; the gate wraps the application's error handling."""
 
     def __init__(self, gate: Callable[[ASGIApp], ASGIApp], **options: Any) -> None:
         super().__init__(**options)
@@ -213,7 +212,7 @@ class Application(Starlette):
 
 
 class Pages:
-    """The names the server is called by (None: any), and the pages that can call it beside its own.
+    """The server's host names (None: any), and the origins of pages that can call it besides its own.
 
     Compared by identity, as part of the key of a cache.
     """
@@ -224,7 +223,7 @@ class Pages:
 
 @lru_cache(maxsize=1024)
 def allowed(host: bytes, origin: bytes, pages: Pages) -> bool:
-    """Whether a request to this host from a page of this origin may come in."""
+    """Whether a request to this host from a page of this origin is allowed."""
     name, page = host.decode("latin-1"), origin.decode("latin-1")
     if pages.hosts is not None:
         try:
@@ -236,7 +235,7 @@ def allowed(host: bytes, origin: bytes, pages: Pages) -> bool:
 
 
 def unauthorized(resource: Resource, reason: str) -> ProblemAnswer:
-    """401 for clients that can ask for a token; `reason` says why the one that was sent does not hold."""
+    """401 for clients that can request a token; `reason` says why the sent one is invalid."""
     detail = reason or f"{_MESSAGE}, or an access token of {resource.issuer}"
     return ProblemAnswer(401, "unauthorized", detail, {"WWW-Authenticate": resource.challenge(reason)})
 
@@ -252,18 +251,21 @@ def _credential(scope: Scope, authorization: bytes) -> str:
 
 
 def check_binding(settings: Settings, *, keys: bool) -> None:
-    """Raise InvalidSetting for a server that anybody on its network could use."""
+    """Raise InvalidSetting if anyone on the network could use the server."""
     if settings.secret or keys or settings.oauth_issuer or settings.host in LOOPBACK:
         return
     raise InvalidSetting(
-        f"MNEMOLOG_HOST={settings.host} would let anyone in who can reach this machine: there is no API key. Set "
-        "MNEMOLOG_SECRET, or make a key with `mnemolog keys create NAME --role operator` (with REDIS_URL set, or while "
+        f"MNEMOLOG_HOST={settings.host} would give access to anyone who can reach this machine, "
+        "because there is no API key. Set "
+        "MNEMOLOG_SECRET, or create a key with `mnemolog keys create NAME --role operator` (with "
+        "REDIS_URL set, or while "
         "the server runs on 127.0.0.1)"
     )
 
 
 async def check_before_start(settings: Settings) -> str:
-    """What a starting server says of who gets in; empty when it asks for a key or token. Raises InvalidSetting."""
+    """The note about open access that a starting server prints; empty if the server requires a key or token. Raises
+    InvalidSetting."""
     if token_rules(settings) is not None or settings.secret or settings.redis_url is None:
         return ""
     redis = connect(settings.redis_url, connections=2)
@@ -272,4 +274,4 @@ async def check_before_start(settings: Settings) -> str:
     finally:
         await redis.aclose()
     check_binding(settings, keys=keys)
-    return "" if keys else "open to this machine only: no keys"
+    return "" if keys else "no keys: open to this machine only"

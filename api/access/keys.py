@@ -1,9 +1,8 @@
-"""A key as it is stored and shown (whose it is and what for, never its secret), and as its owner sends it; all keys as
-one API process knows them.
-
-At most once in FRESH_S a request asks Redis whether anything has changed (one GET), and loads the keys if so. So a key
-works, and a revoked one does no longer, within FRESH_S on every process; no other request waits for Redis, and guesses
-at keys never reach it. While Redis is down the keys that were read stay valid for STALE_S; then every key is refused.
+"""A key as it is stored and shown (its owner and permissions, never its secret), and as its owner sends it; and each
+API process's cache of all keys. At most once every FRESH_S, a request asks Redis whether anything has changed (one
+GET), and reloads the keys if so. So a new key works, and a revoked key stops working, within FRESH_S on every process.
+No other request waits for Redis, and guessed keys never reach it. While Redis is down, the cached keys stay valid for
+STALE_S; then every key is refused.
 """
 
 import asyncio
@@ -34,7 +33,7 @@ from ingest.roles import OF_THE_SERVER, ROLES, KeyScope, Role
 from projections.documents.rows import Row, read_row, save_row
 
 MAX_NAMES = 100
-"""Projects, and agents, of one key: every search compares them."""
+"""The most projects, and the most agents, of one key: every search compares them."""
 Status = Literal["active", "replaced", "expired", "revoked"]
 ProjectNames = Annotated[list[Name], Meta(max_length=MAX_NAMES)]
 AgentNames = Annotated[list[Annotated[str, Meta(min_length=1, max_length=512)]], Meta(max_length=MAX_NAMES)]
@@ -42,7 +41,7 @@ PerMinute = Annotated[int, Meta(ge=0, le=100_000_000)]
 
 
 class Grant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a key is for. No projects or agents: all of them. Rates are requests a minute; 0 is any number."""
+    """The permissions of a key. No projects or agents means all. Rates are requests a minute; 0 means no limit."""
 
     name: Annotated[str, Meta(min_length=1, max_length=128)]
     roles: Annotated[list[Role], Meta(min_length=1, max_length=len(ROLES))]
@@ -55,7 +54,7 @@ class Grant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Key(Row, index=True):
-    """One key. Times are ms since the epoch, 0 is never; lists are JSON."""
+    """One key. Times are in ms since the epoch, 0 means never; lists are JSON."""
 
     id: str
     digest: str
@@ -72,7 +71,7 @@ class Key(Row, index=True):
     replaced_by: str = ""
 
     def principal(self) -> Principal:
-        """Whom the key lets in."""
+        """The principal of the key."""
         roles = self.role_set
         key_scope = KeyScope(
             tuple(map(nfc, _names(self.projects))), tuple(map(nfc, _names(self.agents))), "operator" not in roles
@@ -82,12 +81,12 @@ class Key(Row, index=True):
 
     @property
     def role_set(self) -> frozenset[Role]:
-        """Its roles; those of a newer release count for nothing."""
+        """Its roles; unknown ones (from a newer release) are ignored."""
         stored = _names(self.roles)
         return frozenset(role for role in ROLES if role in stored)
 
     def holds(self, now_ms: int) -> bool:
-        """Whether it lets anybody in now."""
+        """Whether the key is valid now."""
         return not self.revoked_ms and not (self.expires_ms and self.expires_ms <= now_ms)
 
     def status(self, now_ms: int) -> Status:
@@ -99,7 +98,7 @@ class Key(Row, index=True):
         return "replaced" if self.replaced_by else "active"
 
     def view(self, now_ms: int) -> "KeyView":
-        """The key for people: everything but what could be used in its place."""
+        """The key without its secret."""
         return KeyView(
             id=self.id,
             name=self.name,
@@ -118,7 +117,7 @@ class Key(Row, index=True):
 
 
 class KeyView(Struct, frozen=True, kw_only=True):
-    """A key without its secret. `replaced_by` is the id of the key that was made in its place."""
+    """A key without its secret. `replaced_by` is the id of its replacement."""
 
     id: str
     name: str
@@ -136,20 +135,23 @@ class KeyView(Struct, frozen=True, kw_only=True):
 
 
 def key_of(grant: Grant, name: str, digest: str, created_ms: int, expires_ms: int) -> Key:
-    """The key that a grant makes. Raises CommandRejected for one that would not be what it seems to be."""
+    """The key for a grant. Raises CommandRejected for a contradictory grant."""
     if "admin" in grant.roles and grant.agents:
-        raise CommandRejected("an admin sees what every agent wrote: a key for some agents cannot be one", "agents")
+        raise CommandRejected(
+            "an admin can read every agent's documents, so an admin key cannot be limited to some agents", "agents"
+        )
     of_the_server = sorted(OF_THE_SERVER.intersection(grant.roles))
     if of_the_server and (grant.projects or grant.agents):
         raise CommandRejected(
-            f"{' and '.join(of_the_server)} is for the whole server: such a key cannot be for some projects or agents",
+            f"{' and '.join(of_the_server)} applies to the whole server, so such a key cannot be "
+            "limited to projects or agents",
             "projects" if grant.projects else "agents",
         )
     for field, values in (("projects", grant.projects), ("agents", grant.agents), ("name", [grant.name])):
         if any("\0" in value for value in values):
-            raise CommandRejected("a name may not contain NUL", field)
+            raise CommandRejected("a name cannot contain NUL", field)
     if expires_ms and expires_ms <= created_ms:
-        raise CommandRejected("the key would be expired from the beginning", "expires_at")
+        raise CommandRejected("`expires_at` is in the past", "expires_at")
     return Key(
         id=name,
         digest=digest,
@@ -183,11 +185,11 @@ _SHAPE = re.compile(
 
 
 class KeyToken(NamedTuple):
-    """A key as its owner knows it: `mnk_<id>_<secret><checksum>`.
+    """A key in its owner's form: `mnk_<id>_<secret><checksum>`.
 
     The id is public and names the key in lists and logs. The secret has 256 random bits and cannot be guessed from its
-    hash: a plain SHA-256 is enough, where a password would need a slow hash. The checksum tells a mistyped or cut-off
-    key from a wrong one without asking any store, and tells secret scanners a real key from a lookalike.
+    hash: a plain SHA-256 is enough, where a password would need a slow hash. The checksum detects mistyped and
+    truncated keys without a lookup, and lets secret scanners recognize real keys.
     """
 
     id: str
@@ -201,12 +203,12 @@ class KeyToken(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """What is stored in place of the secret: SHA-256, 64 hex digits."""
+        """The stored hash of the secret: SHA-256, 64 hex digits."""
         return sha256(self.secret.encode()).hexdigest()
 
 
 def mint() -> KeyToken:
-    """A new token, of the system's randomness."""
+    """A new token, from the system's random source."""
     secret = _base62(int.from_bytes(secrets.token_bytes(SECRET_BYTES)), SECRET_CHARS)
     return KeyToken("".join(secrets.choice(_ALPHABET) for _ in range(ID_CHARS)), secret)
 
@@ -237,7 +239,7 @@ ROWS_AT_ONCE = 500
 
 
 class Made(NamedTuple):
-    """A new key, and the only copy of its token there is."""
+    """A new key, with the only copy of its token."""
 
     token: KeyToken
     key: Key
@@ -250,24 +252,23 @@ class Registry:
         self._redis, self._clock = redis, clock
 
     async def create(self, grant: Grant) -> Made:
-        """Make a key. Raises CommandRejected for a grant that makes no sense, or past MAX_KEYS."""
+        """Create a key. Raises CommandRejected for a contradictory grant, or if there are MAX_KEYS already."""
         if await self._redis.scard(ACCESS_KEYS) >= MAX_KEYS:
-            raise CommandRejected(f"there are {MAX_KEYS:,} keys already; revoked ones count, too")
+            raise CommandRejected(f"the limit of {MAX_KEYS:,} keys is reached; revoked keys count")
         created = self._made(grant)
         await self._save(created.key)
         return created
 
     async def rotate(self, name: str, grace: timedelta, expires_at: datetime | None = None) -> Made:
-        """Make a key for the same as this one, which continues for the grace time and then expires.
-
-        Without `expires_at` the new one lasts as long as the old one was made to. Raises NotFound, or CommandRejected
-        for one that does not hold any more or was replaced.
+        """Create a key with the same permissions. The old key keeps working during the grace period and then expires.
+        Without `expires_at`, the new key has the old key's lifetime. Raises NotFound, or CommandRejected if the key is
+        no longer valid or was already replaced.
         """
         old, now = await self.get(name), self._clock()
         if not old.holds(to_ms(now)):
-            raise CommandRejected(f"key {name} is {old.status(to_ms(now))}: make a new one")
+            raise CommandRejected(f"key {name} is {old.status(to_ms(now))}; create a new one")
         if old.replaced_by:
-            raise CommandRejected(f"key {name} was replaced by {old.replaced_by} already")
+            raise CommandRejected(f"key {name} was already replaced by {old.replaced_by}")
         if expires_at is None and old.expires_ms:
             expires_at = now + timedelta(milliseconds=old.expires_ms - old.created_ms)
         created = self._made(replace(_grant_of(old), expires_at=expires_at))
@@ -277,7 +278,7 @@ class Registry:
         return created
 
     async def revoke(self, name: str) -> Key:
-        """Revoke a key; one that was revoked stays unchanged. Raises NotFound."""
+        """Revoke a key; a revoked key stays unchanged. Raises NotFound."""
         key = await self.get(name)
         if not key.revoked_ms:
             key = key.model_copy(update={"revoked_ms": to_ms(self._clock())})
@@ -292,7 +293,7 @@ class Registry:
         return key
 
     async def all(self) -> list[Key]:
-        """Every key, the oldest first."""
+        """Every key, oldest first."""
         names = sorted(name.decode() for name in await self._redis.smembers(ACCESS_KEYS))
         results: list[Key] = []
         for start in range(0, len(names), ROWS_AT_ONCE):
@@ -304,7 +305,7 @@ class Registry:
         return sorted(results, key=lambda key: (key.created_ms, key.id))
 
     async def version(self) -> int:
-        """A number that every change to a key makes bigger; 0 before there is one."""
+        """A number that grows with every change to a key; 0 before the first key."""
         return int(await self._redis.get(ACCESS_VERSION) or 0)
 
     def _made(self, grant: Grant) -> Made:
@@ -346,8 +347,8 @@ _NO_DIGEST = sha256(b"no key has this").hexdigest()
 
 
 class Keyring:
-    """Says who a caller is by what it sends. `loopback`: only this machine can reach the server, and no issuer of
-    access tokens is named."""
+    """Identifies a caller by the credential it sends. `loopback`: only this machine can reach the server, and no token
+    issuer is configured."""
 
     def __init__(
         self, registry: Registry, tenant: str, secret: str | None, *, loopback: bool, clock: Clock = system_clock
@@ -362,16 +363,17 @@ class Keyring:
 
     @property
     def open(self) -> bool:
-        """Whether callers without a key are let in: no secret, never a key, and only this machine can call."""
+        """Whether callers without a key have access: there is no secret, never was a key, and only this machine can
+        call."""
         return self._loopback and self._secret is None and not self._keys
 
     @property
     def empty(self) -> bool:
-        """Whether there was never a key."""
+        """Whether no key was ever created."""
         return not self._keys
 
     async def load(self) -> None:
-        """Read the keys now; raises what Redis raises."""
+        """Load the keys now; raises what Redis raises."""
         version = await self.registry.version()
         if version != self._version:
             self._keys = {key.id: (key, key.principal()) for key in await self.registry.all()}
@@ -381,7 +383,7 @@ class Keyring:
     async def identify(self, credential: str) -> Principal | None:
         """The principal of a credential; None if it is refused. A caller without a key sends an empty text.
 
-        Raises LogUnavailable when nothing was heard of the keys for STALE_S.
+        Raises LogUnavailable if the keys could not be read for STALE_S.
         """
         if time.monotonic() >= self._due_s:
             await self._look()
@@ -392,7 +394,7 @@ class Keyring:
         if not credential:
             return self._anybody if self.open else None
         token = parse(credential)
-        # an unknown id takes the same path as a wrong secret, so timing reveals nothing
+        # an unknown id takes the same path as a wrong secret, so that timing reveals nothing
         key, principal = self._keys.get(token.id if token else "", (None, None))
         digest = token.digest if token else _NO_DIGEST
         same = hmac.compare_digest(digest, key.digest if key else _NO_DIGEST)
@@ -401,7 +403,7 @@ class Keyring:
         return self._anybody if self.open else None
 
     async def holds(self, principal: Principal) -> bool:
-        """Whether somebody who was let in would be now: asked by what lasts longer than a request."""
+        """Whether a caller's access is still valid; long-lived connections ask this."""
         if time.monotonic() >= self._due_s:
             await self._look()
         if principal.expires_ms:
@@ -412,21 +414,21 @@ class Keyring:
         return self._secret is not None if principal.named else self.open
 
     async def _look(self) -> None:
-        """Have one look, however many requests wait for it."""
+        """Check for changes once, no matter how many requests wait for the result."""
         if self._looking is None or self._looking.done():
-            # set before the look: requests that arrive during it use the keys read before
+            # set before the check: requests that arrive meanwhile use the cached keys
             self._due_s = time.monotonic() + FRESH_S
             self._looking = asyncio.create_task(self.load(), name="keys")
         try:
-            # shielded: a request that disconnects must not cancel the look that others wait for
+            # shielded: a disconnecting client must not cancel the check that others wait for
             await asyncio.wait_for(asyncio.shield(self._looking), LOOK_S)
         except (RedisError, OSError) as error:
             if time.monotonic() - self._read_s > STALE_S:
-                raise LogUnavailable(f"the keys cannot be read: {error}") from None
-            logger.warning("keys are not up to date: %s", error)
+                raise LogUnavailable(f"the API keys cannot be read: {error}") from None
+            logger.warning("the API keys could not be refreshed: %s", error)
 
 
 async def still_holds(scope: Mapping[str, Any]) -> bool:
-    """Whether the request of this scope would be let in again, with the same key."""
+    """Whether the same key would still give this request access."""
     keyring: Keyring = scope["app"].state.keyring
     return await keyring.holds(principal_of(scope))

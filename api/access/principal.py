@@ -1,4 +1,4 @@
-"""Who a request comes from, as far as its key or token says; the gate puts it on the ASGI scope of every request."""
+"""The caller of a request, according to its key or token; the gate puts it on the ASGI scope of every request."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -9,16 +9,15 @@ SCOPE_KEY = "mnemolog.principal"
 
 
 class Rates(NamedTuple):
-    """Requests a minute that a key, or a subject of tokens, may send; 0 is any number."""
+    """Requests a minute that a key, or a token subject, can send; 0 means no limit."""
 
     reads: int = 0
     writes: int = 0
 
 
 class Principal(NamedTuple):
-    """Whose request it is. `key_id` is public; empty for the server's own secret, and for an open server's callers.
-
-    A token's is made of its subject.
+    """The caller of a request. `key_id` is public; empty for the server's secret and for callers of an open server. A
+    token's is derived from its subject.
     """
 
     tenant: str
@@ -27,35 +26,35 @@ class Principal(NamedTuple):
     key_scope: KeyScope = ANYWHERE
     rates: Rates = Rates()
     named: bool = True
-    """Whether it showed a key, a token or the server's secret; callers of an open server show nothing."""
+    """Whether the caller sent a key, a token or the server's secret; callers of an open server send none."""
     expires_ms: int = 0
-    """When the access token it showed ends, in ms since the epoch; 0: it showed none."""
+    """When its access token expires, in ms since the epoch; 0 without a token."""
 
     def may(self, needs: Needs) -> bool:
-        """Whether its roles are enough."""
+        """Whether it has all roles that are needed."""
         return allow(self.roles, needs)
 
     @property
     def is_operator(self) -> bool:
-        """Whether the server as a whole is its business, and its word counts in every tenant."""
+        """Whether it has the operator role, which applies to the whole server and every tenant."""
         return "operator" in self.roles
 
 
 def root(tenant: str) -> Principal:
-    """The operator, who knows the server's secret."""
+    """The operator, who has the server's secret."""
     return Principal(tenant, frozenset(ROLES))
 
 
 def anybody(tenant: str) -> Principal:
-    """The caller of a server that is open to its machine: an operator without a name."""
+    """The caller of a server that is open to its own machine: an unnamed operator."""
     return Principal(tenant, frozenset(ROLES), named=False)
 
 
 def open_caller(tenant: str) -> Principal:
-    """The caller of a path that is open to all."""
+    """The caller of a public path."""
     return Principal(tenant, frozenset())
 
 
 def principal_of(scope: Mapping[str, Any]) -> Principal:
-    """Whose request it is. A request that came past the gate has none, which is a bug."""
+    """The caller of a request. Raises for a request that bypassed the gate, which is a bug."""
     return scope[SCOPE_KEY]

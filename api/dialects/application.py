@@ -81,7 +81,7 @@ def handlers(fault_answer: FaultAnswer) -> dict[Any, Any]:
         return answer
 
     async def on_redis_error(request: Request, error: Exception) -> Response:
-        answer = fault_answer(503, f"the log's server does not answer: {error}", error)
+        answer = fault_answer(503, f"Redis is not responding: {error}", error)
         answer.headers.update(retry_after(error))
         return answer
 
@@ -92,11 +92,11 @@ def handlers(fault_answer: FaultAnswer) -> dict[Any, Any]:
         return answer
 
     async def on_disconnect(request: Request, error: Exception) -> Response:
-        return fault_answer(400, "the request was not complete", error)  # the client is gone, and nothing was stored
+        return fault_answer(400, "the request body is incomplete", error)  # the client is gone, and nothing was stored
 
     async def on_bug(request: Request, error: Exception) -> Response:
         logger.exception("%s %s failed", request.method, route_of(request.scope), exc_info=error)
-        return fault_answer(500, "an unexpected fault; the server's log has it", error)
+        return fault_answer(500, "unexpected error; see the server's log", error)
 
     return {
         MnemologError: on_error,

@@ -1,1 +1,1 @@
-"""HTTP itself: declarations of routes, bodies, errors, OpenAPI, listeners."""
+"""HTTP: route declarations, bodies, errors, OpenAPI, listeners."""

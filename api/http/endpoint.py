@@ -1,6 +1,5 @@
-"""An endpoint of an API: what answers it, and what OpenAPI, the docs page and the compatibility table say of it.
-
-An API lists its endpoints once; routes, `/openapi.json` and `/docs` are made from the list.
+"""An endpoint of an API: its handler, and its description for OpenAPI, the docs page and the compatibility table. An
+API lists its endpoints once; routes, `/openapi.json` and `/docs` are made from the list.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -17,8 +16,8 @@ from ingest.roles import Needs
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]] | ASGIApp
 Shape: TypeAlias = Any
-"""What a body, a query string or an answer is: a msgspec Struct or a type made of some, a pydantic model, or a mapping,
-which is a JSON Schema as it stands."""
+"""The type of a body, a query string or a response: a msgspec Struct or a type composed of some, a pydantic model, or a
+mapping, which is used as the JSON Schema."""
 Level = Literal["M", "S", "V"]
 """M: a real client depends on it. S: part of the documented surface. V: only a page or a command line calls it."""
 DirectRoutes: TypeAlias = Mapping[tuple[str, str], Route]
@@ -27,7 +26,7 @@ JSON = "application/json"
 
 
 class RequestHeader(NamedTuple):
-    """What a request header says, and the schema of that."""
+    """A request header: its description and schema."""
 
     says: str
     schema: Mapping[str, Any] = {"type": "string"}
@@ -36,15 +35,15 @@ class RequestHeader(NamedTuple):
 class Endpoint(NamedTuple):
     """One method of one path.
 
-    `body` and `query` are what is asked for, `answer` is what comes with `status`. `faults` says which other statuses
-    there are, and when; what every endpoint of the API can answer, the API says once (see `openapi.About`). Of those
-    that are no faults of the API's shape, `answers` has the shape.
+    `body` and `query` are the request's types, `answer` is the response's type with `status`. `faults` describes the
+    other statuses; the API describes those of all endpoints once (see `openapi.About`). `answers` has the types of
+    other statuses whose body is not an error.
     """
 
     method: str
     path: str
     needs: Needs
-    """Who may use it: the roles of `ingest.roles`."""
+    """The roles that it needs, from `ingest.roles`."""
     handler: Handler
     summary: str
     level: Level = "M"
@@ -55,30 +54,29 @@ class Endpoint(NamedTuple):
     faults: Mapping[int, str] = {}
     answers: Mapping[int, Shape] = {}
     media: str = JSON
-    """The content type of the answer."""
+    """The content type of the response."""
     taken: Sequence[str] = (JSON,)
     """The content types of the body."""
     optional: bool = False
-    """Whether the body may be left out."""
+    """Whether the body is optional."""
     headers: Mapping[str, RequestHeader] = {}
-    """Request headers that count here."""
+    """The request headers that it reads."""
     open: bool = False
-    """Whether it answers without a secret."""
+    """Whether it needs no key."""
     description: str = ""
-    """What OpenAPI says beyond the summary and the descriptions of the shapes."""
+    """The OpenAPI description, in addition to the summary and the type descriptions."""
 
 
 def routes(endpoints: Sequence[Endpoint]) -> list[Route]:
-    """The routes, one a path, each asking for what its endpoints need; 405 names every method of the path.
-
-    The order in which endpoints are listed is of no account: what is more particular is asked first.
+    """The routes, one for each path, each checking its endpoints' roles; 405 names every method of the path. The order
+    of the endpoints does not matter: more specific paths are matched first.
     """
     by_path: dict[str, dict[str, Endpoint]] = {}
     for endpoint in endpoints:
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
 
     def rank(path: str) -> list[int]:
-        """A word before a parameter, that before one with slashes, and a path before its own beginning."""
+        """Sorts literal parts before parameters, those before parameters with slashes, and a path before its prefix."""
         return [2 if ":path}" in part else int(part.startswith("{")) for part in path.split("/")] + [3]
 
     listed: list[Route] = []
@@ -90,7 +88,7 @@ def routes(endpoints: Sequence[Endpoint]) -> list[Route]:
 
 
 def open_paths(endpoints: Sequence[Endpoint]) -> frozenset[str]:
-    """The paths that answer without a key."""
+    """The paths that need no key."""
     return frozenset(endpoint.path for endpoint in endpoints if endpoint.open)
 
 
@@ -103,15 +101,14 @@ class _ByMethod:
 
 
 def is_function(handler: Handler) -> bool:
-    """Whether a handler makes a response of a request, and is no ASGI application."""
+    """Whether a handler is a function from request to response rather than an ASGI application."""
     return iscoroutinefunction(handler) or iscoroutinefunction(getattr(handler, "__func__", None))
 
 
 def direct_routes(endpoints: Iterable[Endpoint]) -> DirectRoutes:
-    """The routes of paths without parameters, which the gate finds without the router.
-
-    A router tries one pattern after the other, and two wrappers look at the answer of each handler: about a tenth of a
-    recall's time on the event loop. Whatever is not known here, including a wrong method, is the router's.
+    """The routes of paths without parameters, which the gate looks up without the router. The router tries one pattern
+    after another, and two wrappers inspect each handler's response: about a tenth of a recall's time on the event loop.
+    Other requests, including wrong methods, go to the router.
     """
     fixed = routes([endpoint for endpoint in endpoints if "{" not in endpoint.path])
     return {(method, route.path): route for route in fixed for method in route.methods or ()}

@@ -1,4 +1,4 @@
-"""Small HTTP helpers that every route uses: bodies with a limit, query strings as typed requests, JSON answers."""
+"""HTTP helpers for all routes: size-limited bodies, typed query strings, JSON responses."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ MAX_BODY_BYTES = 16 << 20
 
 
 class Json(Response):
-    """A JSON answer, encoded by msgspec."""
+    """A JSON response, encoded by msgspec."""
 
     media_type = "application/json"
 
@@ -41,7 +41,7 @@ async def body(request: Request, limit: int = MAX_BODY_BYTES) -> bytes:
 
 
 async def parsed(raw: bytes, parse: Callable[[bytes], T]) -> T:
-    """A body as parsed by `parse`, in a thread if it is big."""
+    """A body parsed by `parse`, in a thread if it is large."""
     return parse(raw) if len(raw) <= INLINE_BYTES else await in_thread(parse, raw)
 
 
@@ -51,7 +51,7 @@ async def read_json(request: Request, cls: type[T], limit: int = MAX_BODY_BYTES)
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int = MAX_BODY_BYTES) -> bytes:
-    """The body of a request; raises RequestTooLarge as soon as it is known to be over `limit`, without reading on."""
+    """The body of a request; raises RequestTooLarge as soon as it exceeds `limit`, without reading the rest."""
     declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
     if declared.isdigit() and int(declared) > limit:
         raise errors.RequestTooLarge("the body", int(declared), limit)
@@ -71,7 +71,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int = MAX_BODY_BYTES)
 
 
 async def send_json(send: Send, status: int, content: Any) -> None:
-    """Answer with JSON, without a Response in between: for the routes where that is felt."""
+    """Send a JSON response without creating a Response object, for routes where that cost matters."""
     encoded = msgspec.json.encode(content)
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(encoded)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -92,7 +92,7 @@ _STATUS: tuple[tuple[int, Any], ...] = (
     (400, errors.MalformedRequest),
     (403, errors.AccessDenied | errors.Forbidden),
     (404, errors.NotFound),
-    # before 422 and 503: some of these are CommandRejected or LogUnavailable as well
+    # before 422 and 503, because some of these are subclasses of CommandRejected or LogUnavailable
     (409, errors.AlreadyThere | errors.SessionFull),
     (409, errors.BeingRebuilt | errors.RebuildUnderWay | errors.WrongRebuildState),
     (413, errors.RequestTooLarge | errors.SlotFull),
@@ -103,13 +103,12 @@ _STATUS: tuple[tuple[int, Any], ...] = (
 _HTTP_CODES = {401: "unauthorized", 404: "not_found", 405: "method_not_allowed"}
 PROBLEM_JSON = "application/problem+json"
 TYPE_PREFIX = "urn:mnemolog:error:"
-"""Of the `type` of a problem, before its code."""
+"""The prefix of a problem's `type`, before its code."""
 
 
 class Problem(Struct, frozen=True, kw_only=True):
-    """Why a request failed (RFC 9457). `code` says it in one word and `type` as a URI; `detail` is for people.
-
-    `field` names what has to be corrected; the other members come with the codes that they are about.
+    """Why a request failed (RFC 9457). `code` is the stable error code and `type` its URI; `detail` is for people.
+    `field` names the invalid field; the other members accompany specific codes.
     """
 
     type: str
@@ -128,7 +127,7 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 
 class ProblemAnswer(Json):
-    """The answer to a request that failed; `members` are those of `Problem` that its code has."""
+    """The response to a failed request; `members` are the members of `Problem` for its code."""
 
     media_type = PROBLEM_JSON
 
@@ -141,7 +140,7 @@ class ProblemAnswer(Json):
 
 
 def answer(error: errors.MnemologError) -> ProblemAnswer:
-    """The HTTP answer to an error of ours."""
+    """The HTTP response to a MnemologError."""
     members: dict[str, Any] = {}
     match error:
         case errors.CommandRejected(field=field) if field:
@@ -164,12 +163,12 @@ def answer(error: errors.MnemologError) -> ProblemAnswer:
 
 
 def status_of(error: errors.MnemologError) -> int:
-    """The HTTP status of an error of ours."""
+    """The HTTP status of a MnemologError."""
     return next((status for status, kinds in _STATUS if isinstance(error, kinds)), 500)
 
 
 def retry_after(error: Exception) -> dict[str, str]:
-    """The header that says when to come back; empty for an error that repeating does not cure."""
+    """The `Retry-After` header; empty for an error that a retry cannot fix."""
     match error:
         case errors.Overloaded(retry_after_s=seconds) | errors.LogFull(retry_after_s=seconds):
             return {"Retry-After": str(seconds)}
@@ -195,19 +194,19 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def on_disconnect(request: Request, error: Exception) -> Response:
-    """The client disconnected before its body was complete: nothing was stored, and this answer is not read."""
-    return ProblemAnswer(400, "client_disconnected", "the request was not complete")
+    """The client disconnected before its body was complete: nothing was stored, and nobody reads this response."""
+    return ProblemAnswer(400, "client_disconnected", "the request body is incomplete")
 
 
 async def on_bug(request: Request, error: Exception) -> Response:
-    """Starlette's handler for everything unexpected; the traceback is in the log."""
+    """Starlette's handler for unexpected errors; the traceback is in the log."""
     logger.exception("%s %s failed", request.method, route_of(request.scope), exc_info=error)
-    return ProblemAnswer(500, "internal", "an unexpected fault; the server's log has it")
+    return ProblemAnswer(500, "internal", "unexpected error; see the server's log")
 
 
 async def on_redis_error(request: Request, error: Exception) -> Response:
-    """The server behind everything is down or refuses: say so, and when to come back."""
-    detail = f"the log's server does not answer: {error}"
+    """Starlette's handler for Redis errors: 503 with `Retry-After`."""
+    detail = f"Redis is not responding: {error}"
     return ProblemAnswer(503, errors.LogUnavailable.code, detail, retry_after(error))
 
 

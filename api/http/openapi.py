@@ -1,4 +1,5 @@
-"""The OpenAPI document of an API, and the page that shows it; both from the API's list of endpoints. Pure."""
+"""The OpenAPI document of an API, and the page that shows it; both are generated from the API's list of endpoints.
+Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,14 +33,14 @@ The same as <a href="{openapi}">OpenAPI</a>.</p>{endpoints}</body></html>"""
 
 
 class Parameter(NamedTuple):
-    """What a parameter of a path or a query string says, and one that somebody might send."""
+    """The description and an example of a path or query parameter."""
 
     says: str
     example: Any = None
 
 
 class Details(NamedTuple):
-    """What else an endpoint is described by; None says nothing."""
+    """Further descriptions of an endpoint; None for none."""
 
     tag: str
     description: str
@@ -50,10 +51,8 @@ class Details(NamedTuple):
 
 
 class About(NamedTuple):
-    """The title, version and description of an API, and what holds for all of its endpoints.
-
-    `fault` is the shape of a refusal and `fault_media` its content type; `faults` says which statuses an endpoint can
-    answer beside its own, and when.
+    """The title, version and description of an API, and what all of its endpoints share. `fault` is the type of an
+    error body and `fault_media` its content type; `faults` describes the further statuses that an endpoint can return.
     """
 
     title: str
@@ -62,13 +61,13 @@ class About(NamedTuple):
     fault: Shape
     faults: Callable[[Endpoint], Mapping[int, str]]
     headers: Callable[[Endpoint], Mapping[str, RequestHeader]] = lambda endpoint: {}
-    """Request headers that count for an endpoint, beside those that it names itself."""
+    """The request headers of an endpoint, besides those that it lists itself."""
     details: Callable[[Endpoint], Details] = lambda endpoint: Details("", "", {})
     tags: Mapping[str, str] = {}
-    """What endpoints are grouped by, and what each group is about."""
+    """The tags of endpoints and their descriptions."""
     fault_media: str = JSON
     below: str = ""
-    """Where `/openapi.json` and the pages are, on a port that the API shares."""
+    """The path prefix of `/openapi.json` and the pages, on a port that the API shares."""
     pages: Sequence[str] = ("docs",)
 
 
@@ -82,9 +81,9 @@ DESCRIPTION = {
 _BEARER = {
     "type": "http",
     "scheme": "bearer",
-    "description": "An API key, or the server's secret; a server that has neither asks for none.",
+    "description": "An API key or the server's secret. Not needed if the server has neither.",
 }
-_COME_BACK = {"Retry-After": {"description": "Seconds to wait before asking again.", "schema": {"type": "integer"}}}
+_COME_BACK = {"Retry-After": {"description": "Seconds to wait before a retry.", "schema": {"type": "integer"}}}
 
 
 def document(about: About, endpoints: Sequence[Endpoint]) -> dict[str, Any]:
@@ -106,7 +105,7 @@ def document(about: About, endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 
 
 def page(described: Mapping[str, Any], openapi: str = "openapi.json") -> str:
-    """An HTML page of an OpenAPI document, at home without any other file."""
+    """A self-contained HTML page of an OpenAPI document."""
 
     def details(summary: str, value: Mapping[str, Any]) -> str:
         text = escape(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
@@ -132,22 +131,22 @@ def page(described: Mapping[str, Any], openapi: str = "openapi.json") -> str:
 
 
 def documented(about: About, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
-    """The endpoints, and those that describe them: /openapi.json and the pages."""
+    """The endpoints plus those that describe them: /openapi.json and the pages."""
 
     async def openapi(request: Request) -> Response:
-        """This document, which is made of the same declarations as the routes."""
+        """This document, generated from the route declarations."""
         return Json(described)
 
     async def docs(request: Request) -> Response:
-        """The same document as a page that loads nothing else."""
+        """The same document as a self-contained page."""
         return HTMLResponse(html, headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"})
 
     path = f"{about.below}/openapi.json"
     own = [
-        Endpoint("GET", path, ANY, openapi, "This description, for machines.", "S", answer=DESCRIPTION),
+        Endpoint("GET", path, ANY, openapi, "The OpenAPI document.", "S", answer=DESCRIPTION),
         *(
             Endpoint(
-                "GET", f"{about.below}/{name}", ANY, docs, "This description, for people.", "S",
+                "GET", f"{about.below}/{name}", ANY, docs, "The OpenAPI document as an HTML page.", "S",
                 answer=TEXT, media="text/html",
             )
             for name in about.pages
@@ -187,7 +186,7 @@ def _operation(about: About, endpoint: Endpoint, schemas: "_Schemas") -> dict[st
     if endpoint.body is not None:
         content = schemas.content(endpoint.body, endpoint.taken, sent=True, example=details.sent)
         operation["requestBody"] = {"required": not endpoint.optional, **content}
-    # OpenAPI 3.1: the names are the roles that are needed, all of them
+    # OpenAPI 3.1: lists the roles that are needed, all of them
     operation["security"] = [] if endpoint.open else [{"bearer": sorted(endpoint.needs)}]
     return operation
 
@@ -216,7 +215,7 @@ def _parameters(about: About, endpoint: Endpoint, details: Details, schemas: "_S
 
 
 def _without_null(schema: Mapping[str, Any]) -> dict[str, Any]:
-    # a query string has no null: a parameter that may be null may be left out
+    # a query string has no null: a nullable parameter is optional
     selected = {name: value for name, value in schema.items() if name != "default" or value is not None}
     parts = [part for part in selected.get("anyOf", []) if part != {"type": "null"}]
     if len(parts) == 1:
@@ -225,7 +224,7 @@ def _without_null(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Schemas:
-    """The schema of everything that is asked for or answered, and the parts they refer to."""
+    """The schemas of all requests and responses, and of the components they refer to."""
 
     def __init__(self, about: About, endpoints: Iterable[Endpoint]) -> None:
         shapes = [about.fault]
@@ -246,12 +245,14 @@ class _Schemas:
     def content(
         self, shape: Shape | None, media: Sequence[str], *, sent: bool = False, example: Any = None
     ) -> dict[str, Any]:
-        """The content of a body or an answer, the first of whose types has the example; nothing without a shape."""
+        """The content of a body or a response; its first content type has the example. Empty without a type."""
         if shape is None:
             return {}
         schema = self._schema(shape)
         tag = getattr(getattr(shape, "__struct_config__", None), "tag_field", None)
-        if sent and tag is not None:  # a command that a route takes alone needs no `type`: the route says it
+        if (
+            sent and tag is not None
+        ):  # a command that is a route's only body type needs no `type`, because the route implies it
             whole = self.whole(shape)
             schema = {**whole, "required": [name for name in whole.get("required", []) if name != tag]}
         content: dict[str, dict[str, Any]] = {name: {"schema": schema} for name in media}
@@ -260,7 +261,7 @@ class _Schemas:
         return {"content": content}
 
     def whole(self, shape: Shape) -> Mapping[str, Any]:
-        """The schema of a shape itself, where that is one of the components."""
+        """The full schema of a type, resolved if it is a component."""
         schema = self._schema(shape)
         return self.components[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
 

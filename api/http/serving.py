@@ -25,9 +25,8 @@ from ingest.platform.tasks import in_thread
 
 
 class Listeners:
-    """An ASGI application that hands every request to the application that it is for.
-
-    What none of `by_port` and `on_main_port` takes is the native API's.
+    """An ASGI application that routes every request to its application. Requests that neither `by_port` nor
+    `on_main_port` matches go to the native API.
     """
 
     def __init__(
@@ -51,27 +50,26 @@ class Listeners:
         await self._bodies.serve(app, scope, receive, send)
 
 
-BACKLOG = 2048  # a burst of hooks connects at once; the kernel refuses what does not fit
-# for requests in progress when the process is asked to stop
+BACKLOG = 2048  # many hooks connect at once; the kernel refuses connections beyond this
+# for requests in progress when the process is told to stop
 STOP_WITHIN_S = 10
 HEAD_WITHIN_S = 20.0
-"""From the first byte of a connection, or of a further request on it, to the end of its head."""
+"""From the first byte of a request to the end of its headers."""
 MAX_HEAD_BYTES = 64 << 10
 BODY_WITHIN_S = 30.0
 LEAST_BODY_BYTES_PER_S = 1 << 10
-"""A body is waited for BODY_WITHIN_S, and a second longer for every so many bytes that have come."""
+"""The wait for a body is BODY_WITHIN_S, plus a second for every LEAST_BODY_BYTES_PER_S bytes received."""
 CYCLE = "mnemolog.cycle"
-"""In a request's scope: uvicorn's request and response."""
+"""Scope key of uvicorn's request and response."""
 MAX_SOCKET_MESSAGE_BYTES = 64 << 10
-"""Of a message from a WebSocket; nothing that clients send there is used."""
+"""The size limit of a WebSocket message; client messages are ignored."""
 
 
 class DisconnectTolerantProtocol(HttpToolsProtocol):
-    """HTTP as uvicorn speaks it, but what a client sent whole is handed on, also when it has disconnected since.
-
-    Hooks of coding agents close the connection as soon as the request is out. uvicorn tells the application of the
-    disconnect in place of what is left of the body, and the event would be lost. A client that does not get to the
-    end of a head or a body in time is cut off: it would hold a connection for nothing.
+    """uvicorn's HTTP protocol, except that a complete request is delivered even if the client has disconnected since.
+    Coding agents' hooks close the connection as soon as the request is sent. uvicorn would report the disconnect to the
+    application instead of the rest of the body, and the event would be lost. A client that does not finish the headers
+    or the body in time is disconnected, because it would occupy a connection for nothing.
     """
 
     _head_timer: asyncio.TimerHandle | None = None
@@ -91,7 +89,7 @@ class DisconnectTolerantProtocol(HttpToolsProtocol):
         if self._in_head:
             self._head_bytes += len(data)
         super().data_received(data)
-        if self._in_head:  # most heads come in one piece, and need no timer
+        if self._in_head:  # most headers arrive in one piece and need no timer
             self._start_head_timer()
             if self._head_bytes > MAX_HEAD_BYTES:
                 self._close()
@@ -122,11 +120,11 @@ class DisconnectTolerantProtocol(HttpToolsProtocol):
 
 
 def receiving_whole_body(cycle: RequestResponseCycle, receive: Receive) -> Receive:
-    """uvicorn's `receive` of a request, with the two promises of DisconnectTolerantProtocol about bodies."""
+    """uvicorn's `receive` of a request, with the two guarantees of DisconnectTolerantProtocol about bodies."""
     read_whole, timeout_s = False, BODY_WITHIN_S
 
     async def receive_in_time() -> Message:
-        """What the client says next; that it is gone, when its body does not come in time."""
+        """The client's next message; a disconnect if its body does not arrive in time."""
         nonlocal timeout_s
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -136,7 +134,7 @@ def receiving_whole_body(cycle: RequestResponseCycle, receive: Receive) -> Recei
         except TimeoutError:
             cycle.transport.close()
             return {"type": "http.disconnect"}
-        # only waiting counts: an application that reads slowly is no fault of the client's
+        # only waiting counts: an application that reads slowly is not the client's fault
         timeout_s += len(message.get("body", b"")) / LEAST_BODY_BYTES_PER_S - (loop.time() - began)
         return message
 
@@ -149,7 +147,7 @@ def receiving_whole_body(cycle: RequestResponseCycle, receive: Receive) -> Recei
             return await receive()
         gone = message["type"] == "http.disconnect"
         if gone and not (read_whole or cycle.more_body or cycle.response_complete):
-            # all of it is here; whether the client is, too, does not matter
+            # the body is complete; whether the client is still connected does not matter
             message = {"type": "http.request", "body": bytes(cycle.body), "more_body": False}
             cycle.body = bytearray()
             cycle.message_event.clear()
@@ -160,8 +158,8 @@ def receiving_whole_body(cycle: RequestResponseCycle, receive: Receive) -> Recei
 
 
 class Served:
-    """The application as uvicorn gets it: it receives whole bodies, and what it raises when it starts is kept, since
-    uvicorn logs the traceback and ends as if all were well."""
+    """The application for uvicorn: it receives whole bodies, and errors during startup are stored, because uvicorn only
+    logs the traceback and exits as if successful."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -188,11 +186,11 @@ class Served:
 
 
 def serve(app: ASGIApp, host: str, ports: Iterable[int], *, shared: bool = False) -> None:
-    """Serve until a signal ends it; returns when the last response is out. `shared`: see `bind`.
+    """Serve until a signal arrives; returns after the last response was sent. `shared`: see `bind`.
 
     Raises ServerStartFailed, and what the application raises when it starts.
     """
-    # access is not logged, but uvicorn logs it for WebSockets, whose addresses may hold the secret
+    # access logs are off, but uvicorn logs WebSocket URLs, which can contain the secret
     logging.getLogger("uvicorn.error").addFilter(lambda record: '"WebSocket ' not in str(record.msg))
     served = Served(app)
     config = uvicorn.Config(
@@ -216,12 +214,13 @@ def serve(app: ASGIApp, host: str, ports: Iterable[int], *, shared: bool = False
 PORT_CLIENTS = {"MNEMOLOG_PORT": "native and agentmemory"} | {
     listener.variable: listener.clients for dialect in DIALECTS.values() for listener in dialect.listeners
 }
-"""Whose clients call the port that a variable names."""
+"""The APIs on the port that each variable names."""
 _NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 def ports_of(settings: Settings) -> dict[int, str]:
-    """Every port the settings ask for, with the variable that names it; raises InvalidSetting when two name one."""
+    """Every port in the settings, with the variable that names it; raises InvalidSetting if two variables name the same
+    port."""
     settings_of_ports = [("MNEMOLOG_PORT", (settings.port,))]
     settings_of_ports += [(listener.variable, listener.ports(settings)) for listener in listeners_of(settings)]
     variables: dict[int, str] = {}
@@ -233,18 +232,15 @@ def ports_of(settings: Settings) -> dict[int, str]:
 
 
 def ports_of_one(settings: Settings) -> frozenset[int]:
-    """The ports whose clients have sessions in the memory of a process: of several processes, the first has them."""
+    """The ports whose clients have in-process sessions: with several processes, only the first listens on them."""
     return frozenset(
         port for listener in listeners_of(settings) if listener.has_sessions for port in listener.ports(settings)
     )
 
 
 def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
-    """Sockets that listen there; for a loopback name on both loopbacks, since clients say `localhost`.
-
-    `shared`: other processes of this server listen there as well.
-
-    Raises ServerStartFailed when another program has the port.
+    """Listening sockets; a loopback name binds both loopback addresses, because clients use `localhost`. `shared`:
+    other processes of this server listen on the same port. Raises ServerStartFailed if the port is in use.
     """
     hosts = ("127.0.0.1", "::1") if host in LOOPBACK else (host,)
     sockets: list[socket.socket] = []
@@ -257,10 +253,10 @@ def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if shared:
-                # the kernel spreads connections over the processes that listen
+                # the kernel distributes connections over the listening processes
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             if family == socket.AF_INET6:
-                # otherwise binding `::` takes the IPv4 address as well, and the second bind fails
+                # otherwise binding `::` also binds the IPv4 address, and the second bind fails
                 listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             listening.bind((address, port))
         except OSError as error:
@@ -271,22 +267,23 @@ def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
             raise ServerStartFailed(f"port {port} on {address} is {problem}") from None
         sockets.append(listening)
     if not sockets:
-        raise ServerStartFailed(f"there is no address {host} on this machine")
+        raise ServerStartFailed(f"this machine has no address {host}")
     return sockets
 
 
-MAX_HELD_BYTES = 96 << 20  # six bodies of the largest size: parsed, each takes several times as much memory
-# a body whose declared length is at most this is not counted: a connection's buffers take as much
+MAX_HELD_BYTES = 96 << 20  # six bodies of the largest size: parsed, each needs several times as much memory
+# a body whose declared length is at most this is not counted: a connection's buffers need as much
 SMALL_BYTES = 64 << 10
-# bodies that end within this time release memory together: scanning the heap blocks other allocations
+# memory of bodies that end within this time is released together: scanning the heap blocks other allocations
 GIVE_BACK_AFTER_S = 5.0
 BIG_BYTES = 1 << 20
 _RELEASE = "mnemolog.release"
-"""In a request's scope: what stops counting its body."""
+"""Scope key of the function that stops counting the request's body."""
 
 
 class BodyBudget:
-    """Counts the bytes of big bodies while their requests last, and refuses what is over MAX_HELD_BYTES."""
+    """Counts the bytes of large bodies while their requests are in progress, and refuses bodies beyond
+    MAX_HELD_BYTES."""
 
     def __init__(self, limit: int = MAX_HELD_BYTES) -> None:
         self._limit = limit
@@ -294,7 +291,7 @@ class BodyBudget:
         self.held = 0
 
     async def serve(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """Have a request served by `app`, to which reading its body raises Overloaded when there is no room for it."""
+        """Serve a request with `app`; reading the body raises Overloaded if there is no memory for it."""
         if scope["type"] != "http" or _is_small(scope):
             await app(scope, receive, send)
             return
@@ -306,7 +303,7 @@ class BodyBudget:
             more = len(message.get("body", b""))
             if self.held + more > self._limit:
                 held_mib, limit_mib = self.held >> 20, self._limit >> 20
-                raise Overloaded(f"{held_mib} MiB of request bodies are being worked on; the limit is {limit_mib}")
+                raise Overloaded(f"{held_mib} MiB of request bodies are being processed; the limit is {limit_mib} MiB")
             self.held, size = self.held + more, size + more
             return message
 
@@ -332,7 +329,7 @@ class BodyBudget:
 
 
 def release_body(scope: Scope) -> None:
-    """Stop counting what was read of a request's body so far: it is read as a stream, or counted otherwise."""
+    """Stop counting the bytes of a request's body: it is read as a stream, or counted elsewhere."""
     if (release := scope.get(_RELEASE)) is not None:
         release()
 

@@ -1,1 +1,1 @@
-"""What an operator watches: probes, metrics."""
+"""Monitoring for operators: probes and metrics."""

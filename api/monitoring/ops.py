@@ -1,7 +1,6 @@
-"""Routes for operators and orchestrators (livez, readyz, metrics), and what is measured.
-
-Counts of dead letters are the log's, not this process's: they are read from Redis when the metrics are asked for, and
-are the same from every process and across restarts.
+"""Routes for operators and orchestrators (livez, readyz, metrics), and the metrics. Dead-letter counts belong to the
+log, not to this process: they are read from Redis on every scrape, so every process reports the same values, across
+restarts.
 """
 
 import asyncio
@@ -45,7 +44,7 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 
 
 class Metrics:
-    """The metrics of one API process, in a registry of their own."""
+    """The metrics of one API process, in a separate registry."""
 
     def __init__(self, log: GroupCommit, index: IndexService) -> None:
         self.registry = CollectorRegistry()
@@ -54,27 +53,27 @@ class Metrics:
         self.registry.register(self.requests)
         gauge("mnemolog_append_waiting_events", "Events not acknowledged yet.").set_function(lambda: log.waiting_events)
         gauge("mnemolog_index_documents", "Documents in the index.").set_function(lambda: index.documents)
-        gauge("mnemolog_index_ready", "1 when the index is caught up.").set_function(lambda: float(index.ready))
-        self.lag = gauge("mnemolog_projection_lag_events", "Log entries that are not projected yet.", ["partition"])
-        self.reconciled = gauge("mnemolog_reconcile_findings", "What the newest reconciliation found.", ["fault"])
+        gauge("mnemolog_index_ready", "1 if the index is caught up.").set_function(lambda: float(index.ready))
+        self.lag = gauge("mnemolog_projection_lag_events", "Pending log entries.", ["partition"])
+        self.reconciled = gauge("mnemolog_reconcile_findings", "Results of the newest reconciliation.", ["fault"])
         self.processes: ProcessFigures | None = None
-        """Set where several processes are on one port."""
+        """Set if several processes share the port."""
         self.letters = LetterMetrics()
         self.registry.register(self.letters)
 
     def text(self) -> bytes:
-        """All of them, in Prometheus' text format."""
+        """All metrics, in Metrics in Prometheus text format."""
         return generate_latest(self.registry)
 
 
 class RequestMetrics(Collector):
-    """Requests answered and their times. prometheus_client's own counters take ten times as long."""
+    """Request counts and durations. prometheus_client's counters are ten times slower."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str, str, int], list[float]] = {}
-        """By API, method, route and status: how many, and since when."""
+        """By API, method, route and status: the count, and its start time."""
         self._times: dict[tuple[str, str], list[float]] = {}
-        """By API and route: how many in each bucket, the sum of their seconds, and since when."""
+        """By API and route: the count of each bucket, the sum of seconds, and the start time."""
 
     def count(self, call: str, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request."""
@@ -88,7 +87,7 @@ class RequestMetrics(Collector):
         times[-2] += seconds
 
     def collect(self) -> Iterator[CounterMetricFamily | HistogramMetricFamily]:
-        """What the registry asks for."""
+        """The metrics for the registry."""
         labels, name = ["door", "method", "route", "status"], "mnemolog_http_request_duration_seconds"
         requests = CounterMetricFamily("mnemolog_http_requests", "Requests answered.", labels=labels)
         for key, (count, since) in self._counts.items():
@@ -103,16 +102,15 @@ class RequestMetrics(Collector):
 
 
 class Shortcoming(Struct, frozen=True):
-    """One thing that is not as it should be; `code` is stable."""
+    """A degraded condition; `code` is stable."""
 
     code: str
     message: str
 
 
 class Usable(Struct, frozen=True, kw_only=True):
-    """Reads and writes work; `degraded` has what they do not do well. `lag` counts entries not applied, by partition.
-
-    Figures of the server are there for its operator, and for a key of the role `metrics`.
+    """Reads and writes work; `degraded` lists the limitations. `lag` counts pending entries by partition. Server-wide
+    figures are included for operator and metrics keys.
     """
 
     status: Literal["ready", "degraded"]
@@ -123,14 +121,13 @@ class Usable(Struct, frozen=True, kw_only=True):
 
 
 async def livez(request: Request) -> Response:
-    """200 as long as the process answers."""
+    """200 while the process responds."""
     return PlainTextResponse("ok\n")
 
 
 async def readyz(request: Request) -> Response:
-    """200 when reads and writes work, with what they do not do well in `degraded`; else 503 that says what is missing.
-
-    Looks now: an answer is never older than the question.
+    """200 if reads and writes work, with limitations in `degraded`; otherwise 503 with the reason. Checked on each
+    request: the result is never cached.
     """
     call = services(request)
     sample = None
@@ -150,7 +147,7 @@ async def readyz(request: Request) -> Response:
 
 
 async def metrics(request: Request) -> Response:
-    """Prometheus text format."""
+    """Metrics in Prometheus text format."""
     measured: Metrics = request.app.state.metrics
     call = services(request)
     sample = await call.watch.look()
@@ -158,7 +155,7 @@ async def metrics(request: Request) -> Response:
     for partition in call.search_index.applied.keys() - set(sample.away):
         measured.lag.labels(str(partition)).set(sample.lag.get(partition, 0))
     await measured.letters.measure(call.redis, call.operations.letters.partitions)
-    with suppress(*UNREACHABLE):  # of a cluster, the one node that has it
+    with suppress(*UNREACHABLE):  # in a cluster, the node that has it
         if (report := await load_report(call.redis)) is not None:
             for error, count in report.found.items():
                 measured.reconciled.labels(error).set(count)
@@ -167,12 +164,12 @@ async def metrics(request: Request) -> Response:
 
 
 ENDPOINTS = [
-    Endpoint("GET", "/livez", ANY, livez, "Whether the process answers.", answer=TEXT, media="text/plain", open=True),
+    Endpoint("GET", "/livez", ANY, livez, "Whether the process responds.", answer=TEXT, media="text/plain", open=True),
     Endpoint(
-        "GET", "/readyz", ANY, readyz, "Whether reads and writes work, and what does not work well.",
-        answer=Usable, faults={503: "Not yet, or not now; it says why."},
+        "GET", "/readyz", ANY, readyz, "Whether reads and writes work, and known limitations.",
+        answer=Usable, faults={503: "Not ready; the body says why."},
     ),
-    Endpoint("GET", "/metrics", METRICS, metrics, "Figures for Prometheus.", answer=TEXT, media="text/plain"),
+    Endpoint("GET", "/metrics", METRICS, metrics, "Metrics for Prometheus.", answer=TEXT, media="text/plain"),
 ]  # fmt: skip
 
 
@@ -184,7 +181,7 @@ class LetterMetrics(Collector):
         self._ever: dict[int, Mapping[Outcome, int]] = {}
 
     async def measure(self, redis: Client, partitions: int) -> None:
-        """Read the numbers of every partition; of one that cannot be read, those of before stand."""
+        """Read the counts of every partition; a partition that cannot be read keeps its previous counts."""
 
         async def counts(keys: PartitionKeys) -> tuple[int, Mapping[Outcome, int]]:
             return int(await redis.zcard((await live_keys(redis, keys)).dead)), await letter_counts(redis, keys)
@@ -194,52 +191,52 @@ class LetterMetrics(Collector):
             self._now[partition], self._ever[partition] = parked, ever
 
     def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
-        """What was measured last."""
+        """The last measured values."""
         now = GaugeMetricFamily("mnemolog_dead_letters", "Parked events.", labels=["partition"])
         for partition, count in self._now.items():
             now.add_metric([str(partition)], count)
         yield now
-        ever = CounterMetricFamily("mnemolog_dead_letter_changes", "What became of parked events.", labels=["outcome"])
+        ever = CounterMetricFamily("mnemolog_dead_letter_changes", "Outcomes of parked events.", labels=["outcome"])
         for outcome in OUTCOMES:
             ever.add_metric([outcome], sum(counts.get(outcome, 0) for counts in self._ever.values()))
         yield ever
 
 
 REFUSALS = (*CAUSES, "queue", "server")
-"""Every reason for which a write is refused for want of room; each is there from the start, at 0."""
+"""Every reason for which writes are refused for lack of space; each starts at 0."""
 
 
 FIGURES = {
-    "workers": ("workers", "Workers that are alive."),
-    "store_partitions_away": ("away", "Partitions on nodes of a cluster that do not answer."),
-    "projection_oldest_pending_seconds": ("oldest_pending_s", "Age of the first event that is not projected yet."),
-    "embedding_backlog": ("to_embed", "Texts that wait for a vector of the model."),
-    "embedding_later": ("embed_later", "Texts that have only a static vector until none of those above wait, about."),
-    "embedding_oldest_seconds": ("oldest_to_embed_s", "Age of the text that waits longest for a vector of the model."),
-    "feed_entries": ("feed_entries", "Entries of the change feeds."),
+    "workers": ("workers", "Live workers."),
+    "store_partitions_away": ("away", "Partitions on cluster nodes that are not responding."),
+    "projection_oldest_pending_seconds": ("oldest_pending_s", "Age of the oldest pending event."),
+    "embedding_backlog": ("to_embed", "Texts waiting for a vector of the model."),
+    "embedding_later": ("embed_later", "Approximate number of texts with only a static vector, to embed later."),
+    "embedding_oldest_seconds": ("oldest_to_embed_s", "Age of the oldest text waiting for a vector of the model."),
+    "feed_entries": ("feed_entries", "Entries in the change feeds."),
     "snapshot_age_seconds": ("snapshot_age_s", "Age of the newest index snapshot."),
     "index_outdated_seconds": (
-        "outdated_s", "For how long the index has followed a generation that is not the live one.",
+        "outdated_s", "How long the index has followed a generation that is no longer live.",
     ),
-    "store_memory_used_bytes": ("memory_used", "Memory of the log's server; of a cluster, of the fullest node."),
-    "store_memory_limit_bytes": ("memory_limit", "Its maxmemory."),
-    "store_memory_ceiling_bytes": ("memory_ceiling", "What it may use before writes are refused."),
-    "store_log_file_ok": ("log_file_ok", "0 when its append-only file could not be written."),
+    "store_memory_used_bytes": ("memory_used", "Memory used by Redis; in a cluster, by the fullest node."),
+    "store_memory_limit_bytes": ("memory_limit", "Redis maxmemory."),
+    "store_memory_ceiling_bytes": ("memory_ceiling", "Memory that Redis can use before writes are refused."),
+    "store_log_file_ok": ("log_file_ok", "0 if Redis could not write its append-only file."),
     "disk_free_bytes": ("disk_free", "Free space on the log's disk."),
 }  # fmt: skip
-"""By the names of gauges, behind `mnemolog_`: the field of a sample, and what it says."""
+"""By gauge name without `mnemolog_`: the field of a sample, and the description."""
 
 
 class VitalMetrics(Collector):
-    """Reads the newest sample when it is scraped. An unknown figure is left out."""
+    """Reads the newest sample on each scrape. Unknown values are omitted."""
 
     def __init__(self, watch: Watch, refused: Mapping[str, int]) -> None:
         self._watch, self._refused = watch, refused
 
     def collect(self) -> Iterable[GaugeMetricFamily | CounterMetricFamily]:
-        """What the registry asks for."""
+        """The metrics for the registry."""
         ready = float(self._watch.readiness.stopped is None)
-        yield GaugeMetricFamily("mnemolog_ready", "1 when reads and writes work, as /readyz says.", ready)
+        yield GaugeMetricFamily("mnemolog_ready", "1 if reads and writes work, as in /readyz.", ready)
         sample, computed = self._watch.sample, dict[str, float | None]()
         if sample is not None:
             ceiling = memory_ceiling(sample, self._watch.ceilings)
@@ -259,7 +256,7 @@ class VitalMetrics(Collector):
         for cause in CAUSES:
             held.add_metric([cause], float(cause in engaged))
         yield held
-        refused = CounterMetricFamily("mnemolog_writes_refused", "Writes refused for want of room.", labels=["reason"])
+        refused = CounterMetricFamily("mnemolog_writes_refused", "Writes refused for lack of space.", labels=["reason"])
         for cause in REFUSALS:
             refused.add_metric([cause], self._refused.get(cause, 0))
         yield refused
@@ -267,22 +264,22 @@ class VitalMetrics(Collector):
 
 LEAVE_EVERY_S = 2.0
 COUNTS_FOR_S = 10.0
-"""Figures that are older are of a process that has ended."""
+"""Older metrics belong to a process that has ended."""
 OWN = (
     "mnemolog_http_", "mnemolog_append_waiting", "mnemolog_index_", "mnemolog_ready", "mnemolog_writes_refused",
 )  # fmt: skip
-"""How the names of a process's own figures begin."""
+"""Prefixes of the names of per-process metrics."""
 
 
 class ProcessFigures:
-    """Leaves the figures of one process, and finds those of the others. An async context manager."""
+    """Publishes the metrics of one process, and reads those of the others. An async context manager."""
 
     def __init__(self, api_process: ApiProcess, text: Callable[[], bytes]) -> None:
         self._sibling, self._text = api_process, text
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._run(), name="figures for the other processes")
+        self._task = asyncio.create_task(self._run(), name="metrics for the other processes")
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -291,7 +288,7 @@ class ProcessFigures:
         self._file(self._sibling.number).unlink(missing_ok=True)
 
     def of_all(self) -> bytes:
-        """The figures now, with those that the others left."""
+        """The current metrics, merged with those of the other processes."""
         own, texts = self._sibling.number, dict[int, str]()
         for number in range(self._sibling.processes):
             file = self._file(number)
@@ -315,7 +312,8 @@ class ProcessFigures:
 
 
 def merged(texts: Mapping[int, str], own: int) -> str:
-    """One exposition of several processes' texts: what is OWN of each, with a label, the rest of the one asked."""
+    """One exposition from several processes' texts: OWN metrics from each, with a label, and the rest from this
+    process."""
     parts: list[str] = []
     families = {number: dict(_families(text)) for number, text in texts.items()}
     for name, (about, samples) in families[own].items():

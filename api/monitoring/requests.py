@@ -1,4 +1,4 @@
-"""What a request is known by: its id, in answers and logs; and its span, by OpenTelemetry's conventions for HTTP."""
+"""A request's id, in responses and logs; and its span, following OpenTelemetry's conventions for HTTP."""
 
 import re
 from collections.abc import Iterable
@@ -14,18 +14,18 @@ REQUEST_ID = b"x-request-id"
 _ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 _METHODS = frozenset(("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"))
 _PROBES = frozenset(("/livez", "/readyz", "/metrics"))
-"""They are asked for every few seconds: no trace begins with them."""
+"""They are requested every few seconds, so they start no traces."""
 
 
 def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The id that a request's headers give it, if it is one; else a new one."""
+    """The id in a request's headers if it is valid; otherwise a new id."""
     stated = next((value for name, value in headers if name == REQUEST_ID), b"")
     return stated if _ID.fullmatch(stated) else b"%016x" % getrandbits(64)  # os.urandom would be a system call
 
 
 def request_span(scope: Scope, call: str) -> AbstractContextManager[Span]:
-    """The span of a request to one of the APIs. Its address is not in it: a path may have a session's id or a label, a
-    query a key. `answered` adds the route's pattern."""
+    """The span of a request to one of the APIs. It does not include the URL: a path can contain a session id or a
+    label, and a query string a key. `answered` adds the route's pattern."""
     if not tracing.is_on() or scope["path"] in _PROBES:
         return tracing.NO_SPAN
     method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
@@ -39,7 +39,7 @@ def route_of(scope: Scope) -> str:
 
 
 def answered(span: Span, method: str, route: str, status: int) -> None:
-    """Say what became of a request; `route` is the pattern that it matched, `unmatched` for none."""
+    """Add a request's result to its span; `route` is the pattern that it matched, `unmatched` for none."""
     if not tracing.is_on():
         return
     verb = _verb(method)
@@ -51,5 +51,5 @@ def answered(span: Span, method: str, route: str, status: int) -> None:
 
 
 def _verb(method: str) -> str:
-    # how the name of a span begins: there are few such names, whatever is sent
+    # the prefix of the span's name: there are few such names, whatever clients send
     return method if method in _METHODS else "HTTP"

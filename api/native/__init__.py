@@ -1,1 +1,1 @@
-"""Routes of the native API."""
+"""The routes of the native API."""

@@ -1,6 +1,5 @@
-"""Routes for operators: how far everything is, jobs, reconciliation, dead letters, rebuilds.
-
-An admin sees the dead letters of its tenant and projects; an operator also those that name no tenant.
+"""Routes for operators: progress, jobs, reconciliation, dead letters, rebuilds. An admin has access to the dead letters
+of its tenant and projects; an operator also to those without a tenant.
 """
 
 from datetime import datetime
@@ -36,11 +35,12 @@ ENDPOINTS: list[Endpoint] = []
 route = router(ENDPOINTS)
 Partition = Annotated[int, Meta(ge=0)]
 MOST_HIDDEN, SHOWN_CHARS = 1_000, 500
-"""Documents in quarantine that are listed, and characters of each."""
+"""The most quarantined documents that are listed, and the most characters of each."""
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """How far a partition is; positions within it. `feed` and `to_embed` count entries, `worker` is who leases it."""
+    """A partition's progress, as positions within it. `feed` and `to_embed` count entries; `worker` is the worker that
+    holds its lease."""
 
     partition: int
     generation: int
@@ -55,7 +55,7 @@ class Progress(Struct, frozen=True, kw_only=True):
 
 
 class Projections(Struct, frozen=True):
-    """How far all partitions are."""
+    """The progress of all partitions."""
 
     partitions: list[Progress]
 
@@ -77,7 +77,7 @@ class Quarantined(Struct, frozen=True, kw_only=True):
     text: str
 
 
-@route("POST /v1/admin/quarantine", ADMIN, 202, faults={404: "There is no such memory, lesson or observation."})
+@route("POST /v1/admin/quarantine", ADMIN, 202, faults={404: "No such memory, lesson or observation."})
 async def post_quarantine(call: NativeCall, body: QuarantineRequest) -> Accepted:
     """Hide a document from everyone but admins, or show it again.
 
@@ -103,10 +103,7 @@ async def list_quarantine(call: NativeCall, query: InProject) -> Items[Quarantin
 
 @route("GET /v1/admin/projections", OPERATOR)
 async def get_projections(call: NativeCall) -> Projections:
-    """How far every partition is.
-
-    What is recorded, applied and searchable, and which worker applies it.
-    """
+    """Progress of every partition. What is recorded, applied and searchable, and the worker that applies it."""
     return Projections(await call.queries.progress())  # pyright: ignore[reportArgumentType]
 
 
@@ -114,13 +111,13 @@ async def get_projections(call: NativeCall) -> Projections:
 async def post_snapshot(call: NativeCall) -> Queued:
     """Write an index snapshot now.
 
-    202 with whether one was queued: not while one is being written.
+    202 with whether one was queued; none is queued while a snapshot is being written.
     """
     return Queued(queued=await call.jobs.enqueue("snapshot", True, job_id="snapshot"))
 
 
 class LettersRequest(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A page of dead letters, or of those that were discarded."""
+    """A page of dead letters, waiting or discarded."""
 
     state: State = "parked"
     partition: Partition | None = None
@@ -148,7 +145,7 @@ class DiscardRequest(RedriveRequest, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class DiscardReason(Struct, frozen=True, kw_only=True):
-    """Why, by whom and when a letter was discarded, and whether its event was erased."""
+    """Why, by whom and when a dead letter was discarded, and whether its event was erased."""
 
     reason: str
     agent_id: str
@@ -157,8 +154,8 @@ class DiscardReason(Struct, frozen=True, kw_only=True):
 
 
 class LetterView(Struct, frozen=True, kw_only=True):
-    """An event that could not be applied. `message` is empty for who can't read the event, which is null once gone;
-    `tried_at` and `release` are of the last try."""
+    """An event that could not be applied. `message` is empty if the caller can't read the event; `event` is null once
+    it is erased. `tried_at` and `release` are those of the last attempt."""
 
     position: str
     state: State
@@ -175,9 +172,8 @@ class LetterView(Struct, frozen=True, kw_only=True):
 
 
 class LettersView(Struct, frozen=True, kw_only=True):
-    """A page of dead letters, the cursor of the next one, and what became of dead letters ever, of all that there were.
-
-    `counts` are of the whole server, and null for who is not its operator.
+    """A page of dead letters, the cursor of the next page, and totals by outcome. `counts` cover the whole server, and
+    are null without the operator role.
     """
 
     dead_letters: list[LetterView]
@@ -187,10 +183,7 @@ class LettersView(Struct, frozen=True, kw_only=True):
 
 @route("GET /v1/admin/dead-letters", ADMIN)
 async def list_letters(call: NativeCall, query: LettersRequest) -> LettersView:
-    """Events that could not be applied.
-
-    In the order of partitions and positions.
-    """
+    """Events that could not be applied. Ordered by partition and position."""
     letters = call.operations.letters
     return await letters.page(as_struct(Selection, query), call.reader(), query.limit)  # pyright: ignore[reportReturnType]
 
@@ -198,19 +191,13 @@ async def list_letters(call: NativeCall, query: LettersRequest) -> LettersView:
 @route("GET /v1/admin/dead-letters/{position}", ADMIN,
     faults={422: "Invalid log position, or the scope is isolated and no agent was given."})  # fmt: skip
 async def get_letter(call: NativeCall, position: str) -> LetterView:
-    """One of them, with its event and its error.
-
-    As far as the reader can see it.
-    """
+    """One dead letter, with its event and its error. Parts that the reader can't access are omitted."""
     return await call.operations.letters.show(_location(call, position), call.reader())  # pyright: ignore[reportReturnType]
 
 
-@route("POST /v1/admin/dead-letters/redrive", ADMIN, 202, faults={404: "There is no such dead letter."})
+@route("POST /v1/admin/dead-letters/redrive", ADMIN, 202, faults={404: "No such dead letter."})
 async def post_redrive(call: NativeCall, body: RedriveRequest) -> Done:
-    """Try some again.
-
-    202 with their positions; the workers do it.
-    """
+    """Retry dead letters. 202 with their positions; the workers retry them."""
     letters = call.operations.letters
     if body.position:
         return await letters.redrive(_location(call, body.position), call.reader())
@@ -218,12 +205,9 @@ async def post_redrive(call: NativeCall, body: RedriveRequest) -> Done:
 
 
 @route("POST /v1/admin/dead-letters/discard", ADMIN,
-    faults={404: "There is no such dead letter.", 409: "Its partition is being rebuilt: `being_rebuilt`."})  # fmt: skip
+    faults={404: "No such dead letter.", 409: "Its partition is being rebuilt: `being_rebuilt`."})  # fmt: skip
 async def post_discard(call: NativeCall, body: DiscardRequest) -> Done:
-    """Discard some: they will not be applied.
-
-    Answers their positions.
-    """
+    """Discard dead letters. They will not be applied. Returns their positions."""
     letters, reader = call.operations.letters, call.reader()
     reason = Reason(reason=body.reason, agent_id=call.caller().agent_id, erase=body.erase)
     if body.position:
@@ -237,14 +221,13 @@ def _location(call: NativeCall, position: str) -> LogLocation:
 
 def _selection(request: RedriveRequest) -> Selection:
     if not (request.code or request.type):
-        raise CommandRejected("name a position, a code or a type", "position")
+        raise CommandRejected("a position, a code or a type is required", "position")
     return as_struct(Selection, request)
 
 
 class ReportView(Struct, frozen=True, kw_only=True):
-    """A reconciliation, finished or in progress: what it found in each partition and in all, and what to do.
-
-    `next` is the partition that it continues with, null when it is over.
+    """A reconciliation, finished or in progress: its results for each partition and in total, and what to do. `next` is
+    the partition that it continues with, null once it has finished.
     """
 
     started_at: datetime
@@ -256,17 +239,14 @@ class ReportView(Struct, frozen=True, kw_only=True):
 
 
 class Newest(Struct, frozen=True):
-    """The newest reconciliation; null when there was none."""
+    """The newest reconciliation; null if there was none."""
 
     report: ReportView | None
 
 
 @route("GET /v1/admin/reconcile", OPERATOR)
 async def get_reconcile(call: NativeCall) -> Newest:
-    """What the newest reconciliation found.
-
-    And what it repaired; null if there was none.
-    """
+    """Results of the newest reconciliation. And its repairs; null if there was none."""
     report = await load_report(call.redis)
     return Newest(None if report is None else convert(report, ReportView, from_attributes=True))
 
@@ -275,16 +255,15 @@ async def get_reconcile(call: NativeCall) -> Newest:
 async def post_reconcile(call: NativeCall) -> Queued:
     """Reconcile now.
 
-    202 with whether a job was queued: not while a requested one is waiting or running.
+    202 with whether a job was queued; none is queued while a requested one is waiting or running.
     """
     return Queued(queued=await call.jobs.enqueue("reconcile", True, job_id="reconcile-now"))
 
 
 class RebuildOrder(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to rebuild: documents of all partitions, or of some; switched to unasked, or when told to.
-
-    Or the embeddings of all, by another `embedder`: one that MNEMOLOG_EMBEDDERS lists, written in the same way, or that
-    of MNEMOLOG_EMBEDDER, which is what counts without it.
+    """What to rebuild: the documents of all partitions or of some, with an automatic or a manual switch. Or all
+    embeddings, with another `embedder`: an entry of MNEMOLOG_EMBEDDERS, spelled the same, or MNEMOLOG_EMBEDDER, the
+    default.
     """
 
     what: What | None = None
@@ -294,22 +273,21 @@ class RebuildOrder(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class RebuildRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which partition to rebuild; all of them when none is named."""
+    """Which partition to rebuild; all if none is named."""
 
     partition: Partition | None = None
 
 
 class SwitchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """With `force` also while the canaries differ."""
+    """With `force`, switch even if the canaries differ."""
 
     force: bool = False
 
 
 class RebuildView(Struct, frozen=True, kw_only=True):
-    """A rebuild. `done` and `total` count log entries, `rate` those of a second; `estimate_s` is what is left at it.
-
-    Of embeddings they count documents, and `model` is what their vectors are made by. `why` says what it waits for or
-    what went wrong, `partitions` how far each is.
+    """A rebuild. `done` and `total` count log entries, `rate` is entries a second, and `estimate_s` the remaining time.
+    For embeddings they count documents, and `model` is the embedding model. `why` says what the rebuild waits for or
+    what failed; `partitions` has the progress of each.
     """
 
     id: str
@@ -336,46 +314,39 @@ class RebuildsView(Struct, frozen=True):
 
 
 class Rebuilding(Struct, frozen=True):
-    """The partitions whose rebuild has begun."""
+    """The partitions whose rebuild has started."""
 
     queued: list[int]
 
 
-_NOT_NOW = {409: "The rebuild is in another state: `wrong_rebuild_state`."}
-_ANOTHER = {409: "Another one has not ended: `rebuild_under_way`; `rebuild` is its id."}
+_NOT_NOW = {409: "The rebuild is not in the required state: `wrong_rebuild_state`."}
+_ANOTHER = {409: "Another rebuild is in progress: `rebuild_under_way`; `rebuild` is its id."}
 
 
 @route("GET /v1/admin/rebuilds", OPERATOR)
 async def get_rebuilds(call: NativeCall) -> RebuildsView:
-    """The newest rebuilds, newest first.
-
-    Including those in progress: how far they are, and what their canaries say.
-    """
+    """The newest rebuilds, newest first. Including those in progress, with their progress and canary results."""
     rebuilds = Rebuilds(call.redis)
     return RebuildsView([rebuild_view(rebuild, rebuilds) for rebuild in await rebuilds.all()])
 
 
 @route("GET /v1/admin/rebuilds/{id}", OPERATOR)
 async def get_rebuild(call: NativeCall, id: str) -> RebuildView:
-    """One rebuild, and how far it is.
-
-    How fast it is, and what its canaries say.
-    """
+    """One rebuild and its progress. With its rate and canary results."""
     rebuilds = Rebuilds(call.redis)
     return rebuild_view(await rebuilds.get(id), rebuilds)
 
 
 @route("POST /v1/admin/rebuilds", OPERATOR, 202, optional=True, faults=_ANOTHER)
 async def post_rebuild(call: NativeCall, body: RebuildOrder) -> RebuildView:
-    """Begin a rebuild beside what is read.
-
-    202 with it, 409 while another has not ended.
-    """
+    """Start a rebuild in the background. 202 with the rebuild, 409 while another is in progress."""
     rebuilds = Rebuilds(call.redis)
     if body.what == "embeddings" or (body.what is None and body.embedder is not None):
         rebuild = await _begin_embeddings(call, body)
     elif body.embedder is not None:
-        raise CommandRejected("documents need no embedder: leave it out, or ask for embeddings", "embedder")
+        raise CommandRejected(
+            "a rebuild of documents takes no embedder: leave it out, or rebuild embeddings", "embedder"
+        )
     else:
         rebuild = await rebuilds.start("documents", _partitions(call, body.partitions), body.switch)
     return rebuild_view(rebuild, rebuilds)
@@ -383,16 +354,15 @@ async def post_rebuild(call: NativeCall, body: RebuildOrder) -> RebuildView:
 
 async def _begin_embeddings(call: NativeCall, order: RebuildOrder) -> Rebuild:
     """Raises CommandRejected for an embedder that the settings do not name, that this machine can't run, or that is
-    live. An embedder that is not named is not looked at.
+    live. Other embedders are not checked.
     """
     if order.partitions is not None:
-        raise CommandRejected("one embedder is for all partitions: leave them out", "partitions")
+        raise CommandRejected("embeddings are rebuilt for all partitions: leave `partitions` out", "partitions")
     embedders = call.search_index.embedders
     spec = order.embedder or embedders.configured
     if spec not in embedders.named:
         raise CommandRejected(
-            "the server's settings do not name this embedder: it is neither MNEMOLOG_EMBEDDER nor one of "
-            "MNEMOLOG_EMBEDDERS",
+            "this embedder is not configured: it is neither MNEMOLOG_EMBEDDER nor one of MNEMOLOG_EMBEDDERS",
             "embedder",
         )
     try:
@@ -401,35 +371,26 @@ async def _begin_embeddings(call: NativeCall, order: RebuildOrder) -> Rebuild:
         raise CommandRejected(str(error), "embedder") from error
     current = await chosen(call.redis)
     if current is None or current.live == after:
-        raise CommandRejected(f"vectors of {after.model} are live: name another embedder", "embedder")
+        raise CommandRejected(f"{after.model} is already the live embedding model: choose another embedder", "embedder")
     rebuilds = Rebuilds(call.redis)
     return await rebuilds.start("embeddings", _partitions(call, None), order.switch, embedders=(current.live, after))
 
 
 @route("POST /v1/admin/rebuilds/{id}/switch", OPERATOR, 202, optional=True, faults=_NOT_NOW)
 async def post_switch(call: NativeCall, id: str, body: SwitchRequest) -> RebuildView:
-    """Make what was rebuilt what is read.
-
-    409 if it is not ready, or its canaries differ.
-    """
+    """Switch reads to the rebuilt data. 409 if it is not ready, or its canaries differ."""
     return await _step(call, id, partial(steps.to_switch, force=body.force))
 
 
 @route("POST /v1/admin/rebuilds/{id}/rollback", OPERATOR, 202, faults=_NOT_NOW)
 async def post_rollback(call: NativeCall, id: str) -> RebuildView:
-    """Read again what was read before.
-
-    409 if that is no longer there.
-    """
+    """Switch reads back to the previous data. 409 if that was deleted."""
     return await _step(call, id, partial(steps.to_roll_back, now=Rebuilds(call.redis).now))
 
 
 @route("POST /v1/admin/rebuilds/{id}/cancel", OPERATOR, 202, faults=_NOT_NOW)
 async def post_cancel(call: NativeCall, id: str) -> RebuildView:
-    """Cancel a rebuild that has not begun to switch.
-
-    What it made is deleted.
-    """
+    """Cancel a rebuild that has not started to switch. Its data is deleted."""
     return await _step(call, id, partial(steps.cancelled, now=Rebuilds(call.redis).now))
 
 
@@ -442,7 +403,7 @@ async def _step(call: NativeCall, rebuild_id: str, step: Step) -> RebuildView:
 async def post_projections_rebuild(call: NativeCall, body: RebuildRequest) -> Rebuilding:
     """Rebuild documents, and switch to them.
 
-    202 with the partitions whose rebuild has begun; none if they are already being rebuilt.
+    202 with the partitions whose rebuild has started; none if they are already being rebuilt.
     """
     partitions = _partitions(call, None if body.partition is None else [body.partition])
     rebuilds = Rebuilds(call.redis)
@@ -460,12 +421,12 @@ def _partitions(call: NativeCall, requested: list[int] | None) -> list[int]:
     count = call.queries.log.partitions
     partitions = range(count) if requested is None else sorted(set(requested))
     if partitions and partitions[-1] >= count:
-        raise CommandRejected(f"there are partitions 0 to {count - 1}", "partition")
+        raise CommandRejected(f"valid partitions are 0 to {count - 1}", "partition")
     return list(partitions)
 
 
 def rebuild_view(rebuild: Rebuild, rebuilds: Rebuilds) -> RebuildView:
-    """A rebuild as it is shown: with how far it is, and without what only workers need."""
+    """A rebuild for clients: with its progress, without fields that only workers need."""
 
     return as_struct(
         RebuildView,

@@ -1,8 +1,6 @@
-"""Every endpoint of the native API, and what its OpenAPI document says beside their shapes. A new module of routes is a
-name in MODULES.
-
-A parameter is described by its name, unless an endpoint means something else by it. Examples are in `examples.json`,
-by the name of the shape that is sent or answered, or by the path; a test checks each against its schema.
+"""Every endpoint of the native API, and the descriptions in its OpenAPI document. A new module of routes needs an entry
+in MODULES. A parameter's description is looked up by its name, unless an endpoint overrides it. Examples are in
+`examples.json`, by the name of the request or response type, or by the path; a test validates each against its schema.
 """
 
 import inspect
@@ -29,24 +27,24 @@ _EXAMPLES: dict[str, Any] = json.loads(Path(__file__).with_name("examples.json")
 SENT: dict[str, Any] = _EXAMPLES["sent"]
 ANSWERED: dict[str, Any] = _EXAMPLES["answered"]
 TAGS = {
-    "recall": "What is known about a question, a project, a moment or some files.",
-    "observations": "What agents saw or did, by session or by time.",
-    "memories": "What is kept for a long time: versions, and who may read them.",
-    "lessons": "What was learned; confidence grows with each confirmation, and fades.",
-    "sessions": "Runs of work with their observations, summaries and commits.",
-    "slots": "Small named texts that are in every agent's context.",
-    "actions": "Work items that agents share, and what can be done now.",
-    "relations": "How documents are related, and the graph that they make.",
+    "recall": "Search, context and profiles.",
+    "observations": "Observations: what agents saw or did, by session or by time.",
+    "memories": "Long-term memories: versions and visibility.",
+    "lessons": "Lessons learned; confidence grows with each confirmation, and decays.",
+    "sessions": "Sessions with their observations, summaries and commits.",
+    "slots": "Short named texts that are part of every agent's context.",
+    "actions": "Shared work items, and those that can be done now.",
+    "relations": "Relations between documents, and the graph.",
     "commits": "Version-control commits and the sessions they were made in.",
-    "condensing": "Few documents made of many.",
+    "condensing": "Condensing many documents into a few.",
     "forgetting": "Deletion requests and their receipts.",
-    "names": "The projects and agents that there are.",
-    "events": "The log: batches of writes, what was written by whom, and events as they come.",
+    "names": "Projects and agents.",
+    "events": "The log: batch writes, the audit log, and live events.",
     "transfer": "Export and import of the log.",
-    "rebuilds": "Documents and vectors made again from the log.",
-    "operations": "How far projections are, what could not be applied, and what is put right.",
+    "rebuilds": "Rebuilds of documents and vectors from the log.",
+    "operations": "Progress of projections, dead letters, and reconciliation.",
     "keys": "API keys.",
-    "health": "Whether the server works, and its figures.",
+    "health": "Health checks and metrics.",
     "mcp": "The MCP endpoint.",
     "viewer": "The viewer's page and its files.",
     "description": "This document.",
@@ -62,61 +60,61 @@ _TAG_OF = {
     "livez": "health", "readyz": "health", "metrics": "health", "diagnose": "health",
     "openapi.json": "description", "docs": "description",
 }  # fmt: skip
-"""Of the first part of a path behind `/v1` and `/admin`; one that is not here is its own."""
+"""Tags by the first path segment after `/v1` and `/admin`; other segments are their own tag."""
 PARAMETERS: Mapping[str, Parameter] = {
-    "after": Parameter("The `position` of a write: waits, a second at most, until that write can be seen."),
-    "agent_id": Parameter("Only what this agent wrote."),
-    "anchor": Parameter("A date or time, the id of an observation, or words that one says.", "checkout"),
-    "before": Parameter("How many observations before the moment."),
-    "behind": Parameter("How many observations behind the moment."),
-    "categories": Parameter("Which checks to make, separated by commas; all without any."),
-    "code": Parameter("Only those with this error code."),
-    "cursor": Parameter("The `next` of the page before."),
-    "depth": Parameter("How many steps to walk from `start`."),
-    "event_id": Parameter("A name of your own for the write: sending it again changes nothing."),
-    "label": Parameter("The name of the slot.", "project_context"),
+    "after": Parameter("The `position` of a write. The read waits up to a second until that write is visible."),
+    "agent_id": Parameter("Only documents by this agent."),
+    "anchor": Parameter("A date or time, the id of an observation, or words from its text.", "checkout"),
+    "before": Parameter("The number of observations before the anchor."),
+    "behind": Parameter("The number of observations after the anchor."),
+    "categories": Parameter("Which checks to run, separated by commas; default: all."),
+    "code": Parameter("Only dead letters with this error code."),
+    "cursor": Parameter("The `next` of the previous page."),
+    "depth": Parameter("The maximum number of steps from `start`."),
+    "event_id": Parameter("An idempotency key for the write: sending it again changes nothing."),
+    "label": Parameter("The slot's label.", "project_context"),
     "latest": Parameter("Only the current version of each memory."),
-    "limit": Parameter("At most so many."),
-    "max_hops": Parameter("How many relations to walk."),
-    "min_confidence": Parameter("Only what is at least so sure."),
-    "name": Parameter("The name of the file.", "main.js"),
-    "open": Parameter("Only those that are still to be done."),
-    "operation": Parameter("Only events of this type; `*` is all of them, observations too."),
-    "origin": Parameter("Only lessons that this drew: `manual`, `crystal`, `reflection`, `suggestion`."),
-    "partition": Parameter("Only of this partition of the log."),
-    "position": Parameter("A place in the log: `<partition>:<ms>-<seq>`.", "3:1769860800000-0"),
-    "preview": Parameter("The beginning of what the tool is given."),
-    "profile": Parameter("Which tools are offered."),
-    "project": Parameter("Only of this project; empty is what is of no project.", "shop"),
-    "reason": Parameter("Why it is forgotten."),
-    "recorded_since": Parameter("Only what was recorded then or later."),
-    "recorded_until": Parameter("Only what was recorded before that."),
-    "refresh": Parameter("Compute it again."),
-    "retired": Parameter("Also lessons that have faded."),
-    "scope": Parameter("Whether it is a slot of the project or a global one."),
-    "session_id": Parameter("Only of this session."),
-    "since": Parameter("Only what happened then or later."),
-    "start": Parameter("The node to begin at, such as `concept:deploy`; without one, the newest memories."),
-    "state": Parameter("Those that wait, or those that were discarded."),
-    "tool_name": Parameter("The tool that is about to be used.", "Bash"),
+    "limit": Parameter("The maximum number of results."),
+    "max_hops": Parameter("The maximum number of relations to follow."),
+    "min_confidence": Parameter("Only results with at least this confidence."),
+    "name": Parameter("The file's name.", "main.js"),
+    "open": Parameter("Only open work items."),
+    "operation": Parameter("Only events of this type; `*` for all types, including observations."),
+    "origin": Parameter("Only lessons of this origin: `manual`, `crystal`, `reflection`, `suggestion`."),
+    "partition": Parameter("Only this partition of the log."),
+    "position": Parameter("A log position: `<partition>:<ms>-<seq>`.", "3:1769860800000-0"),
+    "preview": Parameter("The beginning of the tool's input."),
+    "profile": Parameter("The tool profile."),
+    "project": Parameter("Only this project; an empty value selects the nameless project.", "shop"),
+    "reason": Parameter("The reason for the deletion."),
+    "recorded_since": Parameter("Only documents recorded at or after this time."),
+    "recorded_until": Parameter("Only documents recorded before this time."),
+    "refresh": Parameter("Recompute it."),
+    "retired": Parameter("Include retired lessons."),
+    "scope": Parameter("`project` for a slot of the project, `global` for a global slot."),
+    "session_id": Parameter("Only this session."),
+    "since": Parameter("Only documents whose event time is at or after this time."),
+    "start": Parameter("The node to start from, such as `concept:deploy`; default: the newest memories."),
+    "state": Parameter("Waiting or discarded dead letters."),
+    "tool_name": Parameter("The tool about to be used.", "Bash"),
     "type": Parameter("Only events of this type."),
-    "until": Parameter("Only what happened before that."),
-    "user_id": Parameter("Whose preferences to tell."),
-    "/v1/events after": Parameter("Read on behind this position; it is not waited for."),
-    "/v1/live after": Parameter("Begin behind this position instead of now."),
-    "/v1/live limit": Parameter("End the stream after so many events; 0 never does."),
-    "/v1/graph limit": Parameter("At most so many nodes."),
-    "/v1/frontier agent_id": Parameter("Leave out what other agents than this one work on."),
-    "/v1/forget cursor": Parameter("The id of a receipt: what is older follows."),
+    "until": Parameter("Only documents whose event time is before this time."),
+    "user_id": Parameter("The user whose preferences to include."),
+    "/v1/events after": Parameter("Continue after this position, without waiting for it."),
+    "/v1/live after": Parameter("Start after this position instead of now."),
+    "/v1/live limit": Parameter("End the stream after this many events; 0 for no limit."),
+    "/v1/graph limit": Parameter("The maximum number of nodes."),
+    "/v1/frontier agent_id": Parameter("Omit work items that other agents are working on."),
+    "/v1/forget cursor": Parameter("A receipt id; older receipts follow."),
 }
-"""By name, and by path and name where an endpoint means something else."""
+"""By name, or by path and name if an endpoint overrides it."""
 
 
-_STRANGER = "Or a web page of another origin asks, or the server is called by a name that it does not know."
-_AGENT = RequestHeader("The reading agent, and the writing agent if the body has no `agent_id`.")
-_DURABILITY = RequestHeader("What a write must survive before it is acknowledged.", {"enum": list(LEVELS)})
+_STRANGER = "Or the request comes from a web page of another origin, or uses an unknown host name."
+_AGENT = RequestHeader("The agent that reads, and that writes if the body has no `agent_id`.")
+_DURABILITY = RequestHeader("The durability that a write must reach before it is acknowledged.", {"enum": list(LEVELS)})
 _MESSAGE = {
-    "description": "A message of the Model Context Protocol; answers what the JSON-RPC method of that answers.",
+    "description": "A Model Context Protocol message; returns the result of its JSON-RPC method.",
     "type": "object",
     "properties": {
         "jsonrpc": {"const": "2.0"},
@@ -129,29 +127,29 @@ _MESSAGE = {
 
 
 def faults(endpoint: Endpoint) -> Mapping[int, str]:
-    """What can go wrong with a request to an endpoint, told from what it is asked and from the roles that it needs."""
+    """The errors of an endpoint, derived from its request types and required roles."""
     texts = {403: _STRANGER}
     if endpoint.open:
         return texts
-    texts |= {401: "No key, or one that does not hold."}
+    texts |= {401: "The key is missing or invalid."}
     if endpoint.needs:
         roles = " and ".join(f"`{role}`" for role in sorted(endpoint.needs))
-        denied = f"The key has not {roles}, or is not for that project, agent or tenant. {_STRANGER}"
-        texts |= {403: denied, 429: "The key asked more often than it may; nothing was done."}
-    texts |= {503: "The log does not answer, or `after` is not projected yet. Ask again."}
+        denied = f"The key does not have {roles}, or does not cover that project, agent or tenant. {_STRANGER}"
+        texts |= {403: denied, 429: "The key exceeded its rate limit; nothing was done."}
+    texts |= {503: "Redis is not responding, or `after` is not projected yet. Retry."}
     if endpoint.body is not None:
-        texts |= {400: "The body is not what its content type says.", 413: "The body is too large."}
+        texts |= {400: "The body does not match its content type.", 413: "The body is too large."}
     if endpoint.body is not None or endpoint.query is not None or _is_write(endpoint):
-        texts |= {422: "A value does not fit; `field` names it."}
+        texts |= {422: "A value is invalid; `field` names it."}
     if "{" in endpoint.path:
-        texts |= {404: "It is not there, or not for this reader."}
+        texts |= {404: "Not found, or the reader has no access."}
     if endpoint.status == 202:
-        texts |= {429: "Too much waits to be done (`reason` says what), or the key asked too often; nothing was done."}
+        texts |= {429: "The server is overloaded (see `reason`), or the key exceeded its rate limit; nothing was done."}
     return texts
 
 
 def headers(endpoint: Endpoint) -> Mapping[str, RequestHeader]:
-    """The request headers that count for an endpoint; who is asked for no key asks nothing of anybody."""
+    """The request headers of an endpoint; none for an endpoint that needs no key."""
     if endpoint.open:
         return {}
     return {"X-Agent-Id": _AGENT} | ({"X-Durability": _DURABILITY} if _is_write(endpoint) else {})
@@ -162,8 +160,8 @@ def _is_write(endpoint: Endpoint) -> bool:
 
 
 def endpoints(mcp: Route, further: Sequence[Endpoint] = ()) -> list[Endpoint]:
-    """The endpoints of the native API with those that describe it; `mcp` is the route of the MCP API, `further` are
-    those that the settings ask for."""
+    """The endpoints of the native API with those that describe it; `mcp` is the MCP route, `further` are optional
+    endpoints that the settings enable."""
     described = [*(endpoint for module in MODULES for endpoint in module.ENDPOINTS), *further]
     return documented(ABOUT, [*described, _mcp(mcp)])
 
@@ -174,21 +172,19 @@ def _mcp(route: Route) -> Endpoint:
         body=_MESSAGE, query={"properties": {"profile": {"type": "string"}}}, answer=ANYTHING,
         answers={202: None, 400: ANYTHING, 403: None, 406: ANYTHING, 413: ANYTHING, 415: ANYTHING, 421: None},
         faults={
-            202: "A notification was taken.",
-            400: "It is no JSON-RPC message, or the profile is unknown.",
+            202: "A notification was accepted.",
+            400: "Not a JSON-RPC message, or an unknown profile.",
             406: "The client does not accept JSON.",
             413: "The message is too large.",
             415: "The content type is not JSON.",
-            421: "The host name is not one of the server's.",
+            421: "Unknown host name.",
         },
     )  # fmt: skip
 
 
 def details(endpoint: Endpoint) -> Details:
-    """What the OpenAPI document says about an endpoint of the native API.
-
-    Its description is what the docstrings of its handler, query and body say beyond its summary. The shapes of `common`
-    are shared by several endpoints, so they add nothing.
+    """The OpenAPI details of an endpoint of the native API. The description combines the docstrings of its handler,
+    query and body, without the summary. The types in `common` are shared by several endpoints, so they add nothing.
     """
     handler = _docstring(endpoint.handler) if is_function(endpoint.handler) else endpoint.description
     texts = [handler, _docstring(endpoint.query), _docstring(endpoint.body)]
@@ -197,7 +193,7 @@ def details(endpoint: Endpoint) -> Details:
     return Details(
         _TAG_OF.get(group, group),
         "\n\n".join(dict.fromkeys(text for text in texts if text not in ("", endpoint.summary))),
-        {**PARAMETERS, "id": Parameter("Its id.", _EXAMPLES["ids"].get(group)), **own},
+        {**PARAMETERS, "id": Parameter("The document's id.", _EXAMPLES["ids"].get(group)), **own},
         _EXAMPLES["sent_at"].get(endpoint.path) or SENT.get(_name(endpoint.body)),
         _EXAMPLES["answered_at"].get(endpoint.path) or _example_of(endpoint.answer),
     )
@@ -225,8 +221,8 @@ def _name(shape: Shape | None) -> str:
 ABOUT = About(
     "mnemolog",
     server_version() or "0.0.0",
-    "Shared memory for fleets of AI agents. Writes answer 202 with a `position`; a read that is given it as `after` "
-    "waits until that write can be seen. Listings answer `next`, which is the `cursor` of what follows.",
+    "Shared memory for fleets of AI agents. Writes return 202 with a `position`; a read with that "
+    "position as `after` waits until the write is visible. Listings return `next`, the `cursor` of the next page.",
     Problem,
     faults,
     headers,

@@ -1,8 +1,7 @@
-"""What native routes share: the decorator that declares a route, and the query strings of reads and listings.
-
-A handler's signature says what its route takes: parameters of the path by name, `query` and `body` (a struct each),
-`principal` or `request` for the rare handler that needs one. What it returns is the answer, and its docstring is the
-summary and the description in OpenAPI.
+"""Shared by native routes: the decorator that declares a route, and the query strings of reads and listings. A
+handler's signature defines its request: path parameters by name, `query` and `body` (a struct each), and `principal` or
+`request` for the rare handler that needs one. Its return value is the response, and its docstring is the summary and
+the description in OpenAPI.
 """
 
 import inspect
@@ -53,12 +52,12 @@ class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def times(self) -> Times:
-        """The same as intervals."""
+        """The bounds as intervals."""
         return Times(Interval.of(self.since, self.until), Interval.of(self.recorded_since, self.recorded_until))
 
 
 class BoundedRead(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The same, for a read that can wait for a position."""
+    """Bounds for a read that can wait for a position."""
 
     after: str = ""
 
@@ -72,7 +71,7 @@ class AnyProjectRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_f
 
     @property
     def page(self) -> tuple[Any, str | None, int, Times]:
-        """What every listing is asked for: the project, the cursor, the limit and the times."""
+        """The common parameters of listings: the project, the cursor, the limit and the times."""
         return self.project, self.cursor, self.limit, self.times
 
 
@@ -83,13 +82,13 @@ class ListRequest(AnyProjectRequest, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class InProject(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Something in one project, or in any."""
+    """A document in one project, or in any."""
 
     project: Name | None = None
 
 
 class Queued(Struct, frozen=True, kw_only=True):
-    """Whether the job was queued; false if the previous one is still waiting or running."""
+    """Whether the job was queued; false if an earlier one is still waiting or running."""
 
     queued: bool
 
@@ -101,15 +100,14 @@ class Repeatable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class TypedHandler:
-    """An ASGI application that reads what a handler's signature asks for and writes what it returns.
-
-    It makes no Request or Response of its own: at thousands of writes a second they would cost as much as the write.
+    """An ASGI application that passes a request to a handler according to its signature, and sends its return value. It
+    creates no Request or Response objects: at thousands of writes a second, they would cost as much as the write.
     """
 
     def __init__(
         self, handler: Callable[..., Awaitable[Any]], path: str, status: int, *, optional: bool, check: Check | None
     ) -> None:
-        """`optional`: an empty body is the one without any field."""
+        """`optional`: an empty body means a body without fields."""
         signature = inspect.signature(handler)
         parameters = signature.parameters
         self.query: type[Any] | None = parameters["query"].annotation if "query" in parameters else None
@@ -160,12 +158,12 @@ class TypedHandler:
 
 
 def router(endpoints: list[Endpoint]) -> Callable[..., Declare[Any]]:
-    """The decorator of a module's routes, which adds them to these endpoints; see `_route` for what it takes."""
+    """The route decorator of a module, which adds routes to these endpoints; see `_route` for its arguments."""
     return partial(_route, endpoints)
 
 
 def as_struct(cls: type[C], request: object, **fields: object) -> C:
-    """A struct with the fields that a request has, and these; for a request that has more of them, or fewer."""
+    """A struct from the fields of a request and these fields; for a request type with more or fewer fields."""
     return cls(**{name: getattr(request, name) for name in cls.__struct_fields__ if hasattr(request, name)} | fields)
 
 
@@ -182,9 +180,8 @@ def _route(
 ) -> Declare[Any]:
     """Declare the route `METHOD /path` and add it to a module's endpoints.
 
-    The first paragraph of the handler's docstring is the summary, unless one is given; the rest is the description.
-    `check` raises for a caller who is refused before the query and the body are read. `details` are other fields of its
-    Endpoint.
+    The first paragraph of the handler's docstring is the default summary; the rest is the description. `check` raises
+    for callers that are refused before the query and the body are read. `details` are other fields of its Endpoint.
     """
     method, path = way.split()
 

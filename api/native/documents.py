@@ -1,4 +1,4 @@
-"""Documents of any kind: by id, how they are related, the graph; and the projects and agents that have some."""
+"""Documents of any kind: by id, their relations, the graph; and the projects and agents that have documents."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -35,11 +35,11 @@ COLLECTIONS: dict[str, tuple[str, Any]] = {
     "commits": (COMMIT, CommitView),
     "summaries": ("sum", SummaryView),
 }
-"""How the ids of a collection begin, and how its documents are answered."""
+"""The id prefixes of each collection, and the response type of its documents."""
 
 
 def check_collection(request: Request, document_id: str) -> str:
-    """The collection that a path names; raises NotFound for the id of another one."""
+    """Check that an id belongs to the collection in the path; raises NotFound otherwise."""
     collection = request.url.path.split("/")[2]
     if document_id.partition("_")[0] != COLLECTIONS[collection][0]:
         raise NotFound(f"{document_id!r} is not in {collection}")
@@ -47,7 +47,7 @@ def check_collection(request: Request, document_id: str) -> str:
 
 
 class Related(Struct, frozen=True, kw_only=True):
-    """A related document with all its fields, and how it is related: `path` are the relations walked."""
+    """A related document with all its fields, and its relation: `path` lists the relations that lead to it."""
 
     id: str
     hops: int
@@ -65,7 +65,7 @@ class GraphRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class RelatedRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How far to walk."""
+    """How far to follow relations."""
 
     max_hops: Annotated[int, Meta(ge=1, le=5)] = 2
     min_confidence: Confidence = 0.0
@@ -80,7 +80,7 @@ async def list_relations(call: NativeCall, query: ListRequest) -> Page[RelationV
     return await call.queries.relations.page(call.reader(), *query.page)
 
 
-@route("POST /v1/relations", WRITE, 202, faults={404: "One of the two is not there."})
+@route("POST /v1/relations", WRITE, 202, faults={404: "One of the two documents was not found."})
 async def post_relation(call: NativeCall, body: Relate) -> Accepted:
     """Relate two documents, or remove a relation."""
     return await call.operations.work.relate(body, call.reader(), call.caller())
@@ -88,7 +88,7 @@ async def post_relation(call: NativeCall, body: Relate) -> Accepted:
 
 @route("GET /v1/related/{id}", READ)
 async def get_related(call: NativeCall, id: str, query: RelatedRequest) -> Items[Related]:
-    """What is related to a document, directly or through others, highest confidence first."""
+    """Documents related to a document, directly or through others, highest confidence first."""
     documents = await call.queries.graph.related(call.reader(), id, query.max_hops, query.min_confidence)
     return Items(
         [
@@ -106,18 +106,12 @@ async def get_graph(call: NativeCall, query: GraphRequest) -> Drawing:
 
 @route("GET /v1/graph/stats", READ)
 async def get_graph_stats(call: NativeCall, query: InProject) -> Totals:
-    """How big the graph is.
-
-    The number of nodes and edges of each type.
-    """
+    """The size of the graph. The number of nodes and edges of each type."""
     return await call.queries.graph.stats(call.reader(), query.project)
 
 
 async def get_document(call: NativeCall, id: str, query: After, request: Request) -> Any:
-    """One document by id.
-
-    404 for the id of another collection, and for what the reader can't see.
-    """
+    """One document by id. 404 for the id of another collection, and for documents that the reader can't see."""
     check_collection(request, id)
     document = (await call.queries.lookup.document(id, call.reader())).document
     if isinstance(document, Relation) and not await call.queries.relations.readable([document], call.reader()):
@@ -126,7 +120,7 @@ async def get_document(call: NativeCall, id: str, query: After, request: Request
 
 
 for _name, (_, _view) in COLLECTIONS.items():
-    route(f"GET /v1/{_name}/{{id}}", READ, summary=f"One of the {_name}.", answer=_view)(get_document)
+    route(f"GET /v1/{_name}/{{id}}", READ, summary=f"Get one of the {_name}.", answer=_view)(get_document)
 
 
 class NamesRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -143,14 +137,14 @@ class AgentsRequest(NamesRequest, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class ProjectCount(Struct, frozen=True):
-    """A project (`""` is the nameless one), and how many of its documents the reader can find."""
+    """A project (`""` is the nameless one), and the number of its documents that the reader can see."""
 
     project: str
     documents: int
 
 
 class AgentCount(Struct, frozen=True):
-    """An agent, and how many of its documents the reader can find."""
+    """An agent, and the number of its documents that the reader can see."""
 
     agent_id: str
     documents: int
@@ -158,19 +152,13 @@ class AgentCount(Struct, frozen=True):
 
 @route("GET /v1/projects", READ)
 async def list_projects(call: NativeCall, query: NamesRequest) -> Page[ProjectCount]:
-    """Projects, by name.
-
-    Those in which the reader can find documents, and how many.
-    """
+    """Projects, by name. Those with documents that the reader can see, with the number of documents."""
     return _page(ProjectCount, await call.queries.lookup.names(call.reader(), "project"), query)
 
 
 @route("GET /v1/agents", READ)
 async def list_agents(call: NativeCall, query: AgentsRequest) -> Page[AgentCount]:
-    """Agents, by name.
-
-    Those whose documents the reader can find, and how many.
-    """
+    """Agents, by name. Those with documents that the reader can see, with the number of documents."""
     return _page(AgentCount, await call.queries.lookup.names(call.reader(), "agent", query.project), query)
 
 

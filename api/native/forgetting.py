@@ -1,4 +1,4 @@
-"""Routes that forget: one document at once; a session, a user or a project by a job, with a receipt."""
+"""Deletion routes: one document immediately; a session, a user or a project by a job, with a receipt."""
 
 from typing import Annotated, Any, Literal
 
@@ -28,7 +28,8 @@ route = router(ENDPOINTS)
 
 
 class ForgetRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to forget: a session (of a project, where several have it), a user, or a project (`""`: the nameless)."""
+    """What to delete: a session (with its project, if several have a session of that id), a user, or a project (`""`
+    for the nameless one)."""
 
     kind: Literal["session", "user", "project"]
     subject: Annotated[str, Meta(max_length=512)]
@@ -37,43 +38,41 @@ class ForgetRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Deletion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Why something is forgotten; the event id makes a retry harmless."""
+    """The reason for a deletion; the event id makes a retry harmless."""
 
     reason: Annotated[str, Meta(max_length=512)] = ""
     event_id: EventName = ""
 
 
 class SessionDeletion(Deletion, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which of the sessions with that id to forget, and why."""
+    """Which of the sessions with that id to delete, and the reason."""
 
     project: Name | None = None
 
 
 class ReceiptsRequest(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A page of receipts, after the one that `cursor` names."""
+    """A page of receipts, after the receipt `cursor`."""
 
     cursor: str | None = None
     limit: PageLimit = 50
 
 
-@route("POST /v1/forget", ADMIN, 202, faults={404: "There is no such session."})
+@route("POST /v1/forget", ADMIN, 202, faults={404: "No such session."})
 async def post_forget(call: NativeCall, body: ForgetRequest) -> Receipt:
-    """Forget a session, a user or a project.
-
-    202 with the receipt, which says what was removed. The receipt is durable before this answers: the request is
-    carried out whatever crashes. A user or project may have been stored under another form of the name, before names
-    were in NFC: that form gets a receipt of its own.
+    """Delete a session, a user or a project. 202 with the receipt, which lists what was removed. The receipt is durable
+    before the response is sent, so the request is carried out even after a crash. Before names were normalized to NFC,
+    a user or project could be stored under another form of the name: that form gets a separate receipt.
     """
     name, project = body.subject, body.project or ""
     if not name and body.kind != "project":
-        raise CommandRejected(f"the name of a {body.kind} has 1 character or more", "subject")
+        raise CommandRejected(f"the name of a {body.kind} cannot be empty", "subject")
     if "\0" in name:
-        raise CommandRejected("a name may not contain NUL", "subject")
+        raise CommandRejected("a name cannot contain NUL", "subject")
     if body.kind == "session":
         name = nfc(name)
         project = (await call.operations.current.session(name, body.project, call.reader())).project
     elif body.project is not None:
-        raise CommandRejected(f"a {body.kind} is not of a project", "project")
+        raise CommandRejected(f"a {body.kind} does not belong to a project: leave `project` out", "project")
     elif body.kind == "user":
         call.key_scope.check_whole()
     elif not call.key_scope.allows(nfc(name)):
@@ -100,10 +99,7 @@ async def post_forget(call: NativeCall, body: ForgetRequest) -> Receipt:
 
 @route("GET /v1/forget", ADMIN)
 async def list_receipts(call: NativeCall, query: ReceiptsRequest) -> Page[Receipt]:
-    """The receipts of requests to forget, newest first.
-
-    What was removed, and what a search found afterwards.
-    """
+    """Receipts of deletion requests, newest first. With what was removed, and the results of a search afterward."""
     readable = [receipt for receipt in await all_receipts(call.redis) if _may_see(receipt, call)][::-1]
     receipts = [receipt for receipt in readable if query.times.has(*[to_ms(receipt.requested_at)] * 2)]
     ids = [receipt.id for receipt in receipts]
@@ -116,10 +112,7 @@ async def list_receipts(call: NativeCall, query: ReceiptsRequest) -> Page[Receip
 
 @route("GET /v1/forget/{id}", ADMIN)
 async def get_receipt(call: NativeCall, id: str) -> Receipt:
-    """The result of a request to forget.
-
-    What was removed from each store, and what a search for it found.
-    """
+    """The result of a deletion request. With what was removed from each store, and the results of a search for it."""
     receipt = await load_receipt(call.redis, id)
     if receipt is None or not _may_see(receipt, call):
         raise NotFound(f"there is no receipt {id!r}")
@@ -127,10 +120,7 @@ async def get_receipt(call: NativeCall, id: str) -> Receipt:
 
 
 async def delete_document(call: NativeCall, id: str, query: Deletion, request: Request) -> Accepted:
-    """Forget one document.
-
-    Its content leaves the documents, the index and the log; 404 if it is not there.
-    """
+    """Delete one document. Removes its content from the documents, the index and the log; 404 if it does not exist."""
     check_collection(request, id)
     forgetting = call.operations.forgetting
     forgotten = await forgetting.document(
@@ -142,17 +132,14 @@ async def delete_document(call: NativeCall, id: str, query: Deletion, request: R
 for _name in COLLECTIONS:
     if _name != "summaries":
         route(
-            f"DELETE /v1/{_name}/{{id}}", WRITE, 202, summary=f"Forget one of the {_name}, for good.",
-            faults={403: "It is somebody else's: its creator or its owner may do that."},
+            f"DELETE /v1/{_name}/{{id}}", WRITE, 202, summary=f"Permanently delete one of the {_name}.",
+            faults={403: "Only the document's creator or owner can do this."},
         )(delete_document)  # fmt: skip
 
 
 @route("DELETE /v1/sessions/{id:path}", WRITE, 202)
 async def delete_session(call: NativeCall, id: str, query: SessionDeletion) -> Forgotten:
-    """Forget a session with its observations and its summary.
-
-    Answers how many documents were removed.
-    """
+    """Delete a session with its observations and its summary. Returns the number of deleted documents."""
     session = await call.operations.current.session(id, query.project, call.reader())
     forgetting = call.operations.forgetting
     return await forgetting.session(session, call.caller(), reason=query.reason, event_id=query.event_id)
@@ -160,10 +147,7 @@ async def delete_session(call: NativeCall, id: str, query: SessionDeletion) -> F
 
 @route("POST /v1/admin/purge", OPERATOR, 202)
 async def post_purge(call: NativeCall) -> Queued:
-    """Remove what was forgotten from index files now.
-
-    202 with whether a job was queued.
-    """
+    """Remove deleted documents from index files now. 202 with whether a job was queued."""
     return Queued(queued=await call.jobs.enqueue("purge", True, job_id="purge-now"))
 
 
@@ -174,5 +158,5 @@ def _may_see(receipt: Receipt, call: NativeCall) -> bool:
 
 
 def _public(receipt: Receipt) -> Any:
-    """A receipt as it is answered: without the name of a user, who appears as a digest."""
+    """A receipt for clients: a user's name is replaced by a digest."""
     return to_builtins(replace(receipt, name="") if receipt.kind == "user" else receipt)

@@ -1,9 +1,8 @@
 """Routes for API keys: created, listed, rotated and revoked by admins, each within its own tenant and key scope.
 
-On a server with neither a secret nor a key, callers cannot be told apart, so no key is created here: the first caller
-would lock out all others. `mnemolog keys` creates it, for those with access to the log's Redis.
-
-And where clients that can ask for access tokens learn who issues them (RFC 9728), if the settings name an issuer.
+A server with neither a secret nor a key cannot distinguish its callers, so it creates no key here: the first caller
+would lock out all others. `mnemolog keys`, which needs access to Redis, creates the first key. Also the metadata for
+clients that can request access tokens (RFC 9728), if the settings name an issuer.
 """
 
 from datetime import datetime, timedelta
@@ -27,11 +26,11 @@ from ingest.roles import ADMIN, ANY, OF_THE_SERVER
 
 
 def check_named(principal: Principal) -> None:
-    """Raise AccessDenied for a caller who shows neither a key nor the server's secret."""
+    """Raise AccessDenied for a caller with neither a key nor the server's secret."""
     if not principal.named:
         raise AccessDenied(
-            "this server has neither a key nor MNEMOLOG_SECRET, so anybody may call it: make the first key with "
-            "`mnemolog keys create NAME --role operator` where the log's server is"
+            "this server has neither a key nor MNEMOLOG_SECRET, so anyone can call it: create the "
+            "first key with `mnemolog keys create NAME --role operator` on the machine that runs Redis"
         )
 
 
@@ -40,14 +39,14 @@ route = partial(router(ENDPOINTS), check=check_named)
 
 
 class Rotation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For how long the old key continues, and until when the new one is valid."""
+    """How long the old key keeps working, and when the new one expires."""
 
     grace_hours: Annotated[float, Meta(ge=0, le=24 * 90)] = 24.0
     expires_at: datetime | None = None
 
 
 class NewKey(KeyView, frozen=True, kw_only=True):
-    """A key that was just made. `key` is its token, which is shown this once."""
+    """A new key. `key` is its token, which is shown only once."""
 
     key: str
 
@@ -80,16 +79,13 @@ async def list_keys(call: NativeCall, principal: Principal) -> KeysView:
 
 @route("GET /v1/admin/keys/{id}", ADMIN)
 async def get_key(call: NativeCall, id: str, principal: Principal) -> KeyView:
-    """A key, without its secret.
-
-    What it is for, and whether it is valid; its secret is stored nowhere.
-    """
+    """A key, without its secret. Its permissions, and whether it is valid; its secret is not stored."""
     return (await _key(Registry(call.redis), principal, id)).view(to_ms(system_clock()))
 
 
 @route("POST /v1/admin/keys/{id}/rotate", ADMIN, 201, optional=True, answer=NewKey)
 async def rotate_key(call: NativeCall, id: str, body: Rotation, principal: Principal) -> Response:
-    """Replace a key by a new one with the same permissions.
+    """Replace a key with a new one that has the same permissions.
 
     The old key keeps working during the grace period; 201 with the new token.
     """
@@ -101,7 +97,7 @@ async def rotate_key(call: NativeCall, id: str, body: Rotation, principal: Princ
 
 @route("DELETE /v1/admin/keys/{id}", ADMIN)
 async def revoke_key(call: NativeCall, id: str, principal: Principal) -> KeyView:
-    """Revoke a key, for good.
+    """Revoke a key permanently.
 
     It stays in listings as `revoked`.
     """
@@ -112,7 +108,7 @@ async def revoke_key(call: NativeCall, id: str, principal: Principal) -> KeyView
 
 def _made(created: Made) -> Response:
     fields = asdict(created.key.view(to_ms(system_clock())))
-    # no-store: the answer has a secret that is nowhere else
+    # no-store: the response has a secret that is stored nowhere
     return Json({"key": str(created.token), **fields}, 201, {"Cache-Control": "no-store"})
 
 
@@ -132,11 +128,11 @@ def _may_manage(admin: Principal, key: Key) -> bool:
 
 
 def _check(admin: Principal, grant: Grant) -> None:
-    """Raise AccessDenied or OutsideKeyScope for a key that would be for more than the admin's own."""
+    """Raise AccessDenied or OutsideKeyScope for a key with more access than the admin's own."""
     if admin.is_operator:
         return
     if of_the_server := sorted(OF_THE_SERVER.intersection(grant.roles)):
-        raise AccessDenied(f"only an operator makes keys with the role {' or '.join(of_the_server)}")
+        raise AccessDenied(f"only an operator can create keys with the role {' or '.join(of_the_server)}")
     if grant.tenant != admin.tenant:
         raise OutsideKeyScope("tenant", grant.tenant, "tenant")
     if not _within(admin.key_scope.projects, tuple(grant.projects)):
@@ -145,14 +141,16 @@ def _check(admin: Principal, grant: Grant) -> None:
 
 
 async def _check_end(registry: Registry, admin: Principal, expires_at: datetime | None) -> None:
-    # a key may not outlive the access token or key that creates it: otherwise an issuer could not revoke access, and
-    # the end that an operator set for a key would mean nothing
+    # a key must not outlive the access token or key that creates it: otherwise an issuer could not revoke access, and
+    # an expiration set by an operator would have no effect
     ends_ms = admin.expires_ms
     if admin.key_id and not ends_ms:
         ends_ms = (await registry.get(admin.key_id)).expires_ms
     if ends_ms and (expires_at is None or (expires_at.tzinfo and to_ms(expires_at) > ends_ms)):
         latest = from_ms(ends_ms).isoformat()
-        raise AccessDenied(f"a key may not outlive the token or key that makes it: send `expires_at`, {latest} at most")
+        raise AccessDenied(
+            f"a key cannot outlive the token or key that creates it: send an `expires_at` of {latest} or earlier"
+        )
 
 
 def _within(own: tuple[str, ...], others: tuple[str, ...]) -> bool:
@@ -160,7 +158,7 @@ def _within(own: tuple[str, ...], others: tuple[str, ...]) -> bool:
 
 
 class ResourceMetadata(Struct, frozen=True, kw_only=True):
-    """Who issues tokens for this server, and which scopes to begin with."""
+    """The token issuer of this server, and the initial scopes."""
 
     resource: str
     authorization_servers: list[str]
@@ -170,7 +168,7 @@ class ResourceMetadata(Struct, frozen=True, kw_only=True):
 
 
 def metadata_endpoints(resource: Resource) -> list[Endpoint]:
-    """The metadata of a protected resource, at each of its paths."""
+    """The endpoints of the protected-resource metadata, one for each path."""
     endpoints: list[Endpoint] = []
 
     async def get_metadata(call: NativeCall) -> ResourceMetadata:

@@ -1,8 +1,9 @@
-"""The log itself: its events, who wrote what, events as they are projected; how healthy the memory is; export, import.
+"""The log: events, the audit log, live events; diagnosis; export and import.
 
-GET /v1/live is server-sent events, best effort for one reader at a time. A slow client delays no other: it reads the
-log at its own pace, from its own position. `Last-Event-ID`, which browsers send when they reconnect, resumes after that
-position. In silence a comment shows that the connection is alive. A stream ends when its key does.
+GET /v1/live is server-sent events, best effort for one reader at a time. Each client reads the log at its own pace and
+position, so a slow client delays no others. `Last-Event-ID`, which browsers send when they reconnect, resumes after
+that position. Without events, a comment is sent to keep the connection alive. A stream ends when its key becomes
+invalid.
 """
 
 import re
@@ -31,7 +32,7 @@ from projections.operations.transfer import EventDocuments, Imported, Importer, 
 from projections.queries.log_events import AuditPage, EventFilter, EventsPage
 
 MAX_READERS = 200
-"""Open streams; one more is refused for now."""
+"""The most open streams; further ones are refused."""
 EVENTS_AT_ONCE = 100
 NDJSON = "application/x-ndjson"
 _NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -41,7 +42,7 @@ route = router(ENDPOINTS)
 
 
 class EventsRequest(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A page of the log; `after` is where to continue, and is not waited for."""
+    """A page of the log after the position `after`, without waiting for it."""
 
     after: str = ""
     limit: PageLimit = 100
@@ -53,7 +54,7 @@ class EventsRequest(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class AuditRequest(AnyProjectRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which writes: an event type (`*` includes observations), an agent, a project."""
+    """Filters for writes: an event type (`*` includes observations), an agent, a project."""
 
     operation: Name = ""
     agent_id: Name = ""
@@ -80,10 +81,7 @@ class LiveRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 @route("GET /v1/events", READ)
 async def get_events(call: NativeCall, query: EventsRequest) -> EventsPage:
-    """The log itself.
-
-    From after a position.
-    """
+    """Events of the log. Starting after a position."""
     chosen = EventFilter(call.reader(), query.type, query.session_id, query.project, query.agent_id, query.times)
     return await call.queries.log.page(chosen, query.after, query.limit, query.partition)
 
@@ -96,21 +94,20 @@ async def get_audit(call: NativeCall, query: AuditRequest) -> AuditPage:
 
 @route("GET /v1/diagnose", ADMIN)
 async def get_diagnose(call: NativeCall, query: DiagnoseRequest) -> Diagnosis:
-    """The health of the memory: one check for every kind of trouble."""
+    """Diagnosis: one check for every known kind of problem."""
     categories = [name.strip() for name in query.categories.split(",") if name.strip()]
     return await call.queries.diagnose(call.reader(), categories)
 
 
 class LiveStreams:
-    """The streams that are open."""
+    """The open streams."""
 
     def __init__(self) -> None:
         self._open = 0
 
     async def serve(self, call: NativeCall, query: LiveRequest, request: Request) -> Response:
-        """Events as they are projected, by server-sent events.
-
-        From now on or from after a position; 429 while too many streams are open.
+        """Live events, as server-sent events, once they are projected. Starting now or after a position; 429 while too
+        many streams are open.
         """
         if self._open >= MAX_READERS:
             raise Overloaded(f"{self._open} live streams are open", retry_after_s=5)
@@ -150,21 +147,21 @@ route("GET /v1/live", READ, answer=TEXT, media="text/event-stream",
 
 
 class Transfer(NamedTuple):
-    """What export and import work with; the composition root puts it on the application as `state.transfer`."""
+    """The services for export and import; the composition root sets it as `state.transfer`."""
 
     log: EventLog
     documents: EventDocuments
 
 
 class ExportRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All of the tenant, or one project; an empty name is the nameless project."""
+    """The whole tenant, or one project; an empty name is the nameless project."""
 
     project: str | None = None
 
 
 @route("GET /v1/export", ADMIN, answer=TEXT, media=NDJSON)
 async def get_export(call: NativeCall, query: ExportRequest, request: Request) -> Response:
-    """Export the events the caller can read, a line an event."""
+    """Export the events that the caller can read, one line for each."""
     return _export(request, call.reader(), query.project)
 
 
@@ -176,10 +173,7 @@ async def get_admin_export(call: NativeCall, query: ExportRequest, request: Requ
 
 @route("POST /v1/admin/import", ADMIN, 202, body={"type": "array", "items": ANYTHING}, taken=[NDJSON])
 async def post_import(call: NativeCall, request: Request) -> Imported:
-    """Append what an export wrote.
-
-    Line by line; rejected lines are listed in the response.
-    """
+    """Import an export. Appends it line by line; the response lists rejected lines."""
     call.key_scope.check_whole()
     transfer: Transfer = request.app.state.transfer
     existing = KnownEvents(call.redis, transfer.log)
@@ -188,7 +182,7 @@ async def post_import(call: NativeCall, request: Request) -> Imported:
 
     async def lines() -> AsyncIterator[bytes]:
         async for part in request.stream():
-            release_body(request.scope)  # what was passed on is no longer held
+            release_body(request.scope)  # release bytes that were already forwarded
             yield part
 
     return await importer.run(lines())

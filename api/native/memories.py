@@ -1,4 +1,4 @@
-"""What an agent should know: recall, context, profile; a project's memories, their versions, how to change one."""
+"""Recall, context and profile; a project's memories, their versions, and editing."""
 
 from typing import Annotated, Any
 
@@ -52,28 +52,25 @@ class MemoriesRequest(ListRequest, frozen=True, kw_only=True, forbid_unknown_fie
 
 @route("POST /v1/recall", READ)
 async def post_recall(call: NativeCall, body: RecallRequest) -> RecallAnswer:
-    """Find the right memories for a query."""
+    """Find the documents that answer a query."""
     return await call.queries.recall(body, call.reader())
 
 
 @route("POST /v1/context", READ)
 async def post_context(call: NativeCall, body: ContextRequest) -> Context:
-    """What an agent should know before it starts.
-
-    Compile what an agent should know, within a token budget.
-    """
+    """Compile the context for an agent that starts working. Fits a token budget."""
     return await call.queries.context(body, call.reader(body.agent_id))
 
 
 @route("POST /v1/confirm", WRITE, 202)
 async def post_confirm(call: NativeCall, body: ConfirmRequest) -> Confirmed:
-    """Count memories and lessons that proved right."""
+    """Confirm memories and lessons that proved correct."""
     return await call.operations.confirming.confirm(body.ids, call.reader(), call.caller(), body.event_id)
 
 
 @route("GET /v1/profile", READ)
 async def get_profile(call: NativeCall, query: ProfileRequest) -> Known:
-    """What a project is like, and what a user prefers."""
+    """A project's profile, and a user's preferences."""
     profiles = call.queries.profiles
     profile, cached = await profiles.of(call.reader(), query.project, query.user_id, refresh=query.refresh)
     return Known(profile=profile, cached=cached)
@@ -87,15 +84,12 @@ async def list_memories(call: NativeCall, query: MemoriesRequest) -> Page[Any]:
 
 @route("GET /v1/memories/{id}/history", READ, answer=Items[MemoryView])
 async def get_history(call: NativeCall, id: str, query: After) -> Items[Any]:
-    """Every version of a memory, oldest first.
-
-    Every version that the reader can see, whichever of them the id names.
-    """
+    """All versions of a memory, oldest first. Only those that the reader can see; the id can be of any version."""
     return views(await call.queries.memories.history(id, call.reader()))
 
 
 @route("PATCH /v1/memories/{id}", WRITE, 202,
-    faults={403: "It is somebody else's: its creator or its owner may do that."})  # fmt: skip
+    faults={403: "Only the document's creator or owner can do this."})  # fmt: skip
 async def patch_memory(call: NativeCall, id: str, body: MemoryChanges) -> Accepted:
-    """Change a memory: a new version, or who can read it."""
+    """Change a memory: record a new version, or change its readers."""
     return await call.operations.memories.change(id, body, call.reader(body.agent_id), call.caller())

@@ -1,4 +1,4 @@
-"""Sessions: what was observed in them, what is condensed from them, and the commits that were made."""
+"""Sessions: their observations, the documents condensed from them, and their commits."""
 
 from typing import Annotated, Any
 
@@ -26,7 +26,7 @@ route = router(ENDPOINTS)
 
 
 class Around(Struct, frozen=True, kw_only=True):
-    """Observations in order of time, each with its `relative_position`. Without an anchor `reason` says why."""
+    """Observations in order of time, each with its `relative_position`. If there is no anchor, `reason` says why."""
 
     items: list[dict[str, Any]]
     anchor_index: int
@@ -45,10 +45,7 @@ class AroundRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 @route("GET /v1/timeline", READ, answer=SomeRetired[ObservationView])
 async def get_timeline(call: NativeCall, query: ListRequest) -> SomeRetired[Any]:
-    """A project's observations by the time they happened, newest first.
-
-    Observations of all its sessions, by the time their agents state.
-    """
+    """A project's observations by event time, newest first. From all sessions, by the time their agents state."""
     return await call.queries.observations.timeline(call.reader(), *query.page)
 
 
@@ -64,7 +61,7 @@ async def get_around(call: NativeCall, query: AroundRequest) -> Around:
 
 @route("POST /v1/enrich", READ)
 async def post_enrich(call: NativeCall, body: EnrichRequest) -> Enriched:
-    """What is known about files that are about to be worked on, as text."""
+    """Information about files before work on them, as text."""
     return await call.queries.around.enrich(call.reader(), body)
 
 
@@ -79,19 +76,15 @@ async def list_sessions(call: NativeCall, query: AnyProjectRequest) -> Page[Sess
 
 @route("GET /v1/sessions/{id:path}", READ)
 async def get_session(call: NativeCall, id: str, query: InProject) -> SessionView:
-    """One session.
-
-    And how much was observed in it. Without a project, 422 if several projects have a session with that id.
+    """One session. With its number of observations. Without a project, 422 if several projects have a session with that
+    id.
     """
     return view((await call.queries.sessions.one(call.reader(), id, query.project)).document)
 
 
 @route("GET /v1/sessions/{id:path}/observations", READ, answer=SomeRetired[ObservationView])
 async def list_session_observations(call: NativeCall, id: str, query: AnyProjectRequest) -> SomeRetired[Any]:
-    """A session's observations, in order.
-
-    In the order they were recorded.
-    """
+    """A session's observations, oldest first. In the order they were recorded."""
     return await call.queries.sessions.observations(call.reader(), id, *query.page)
 
 
@@ -108,7 +101,7 @@ class SessionReflectRequest(InSession, frozen=True, kw_only=True, forbid_unknown
 
 
 class SummaryMade(Struct, frozen=True):
-    """A session's summary and who made it; `fell_back` says why a model that was asked did not."""
+    """A session's summary and its author; `fell_back` says why a configured model did not write it."""
 
     summary: Digest
     model: str
@@ -117,7 +110,7 @@ class SummaryMade(Struct, frozen=True):
 
 
 class SlotsMade(Struct, frozen=True):
-    """How many slots were changed, and from how many observations."""
+    """The number of slots that were changed, and of observations that were read."""
 
     slots_changed: int
     observations: int
@@ -143,7 +136,7 @@ async def get_summary(call: NativeCall, id: str, query: InProject) -> Any:
     summary = await call.queries.summaries.of_session(call.reader(), located)
     if summary is None:
         check_missing("a summary")
-        raise NotFound(f"session {id!r} has no summary yet; POST makes one")
+        raise NotFound(f"session {id!r} has no summary yet; create it with POST")
     return view(summary)
 
 
@@ -159,41 +152,41 @@ async def post_summary(call: NativeCall, id: str, body: InSession) -> SummaryMad
 
 @route("POST /v1/sessions/{id:path}/reflect", WRITE, 202, optional=True)
 async def post_reflect_session(call: NativeCall, id: str, body: SessionReflectRequest) -> SlotsMade:
-    """Update the slots that follow the work from a session."""
+    """Update the automatic slots from a session."""
     session = await call.operations.current.session(id, body.project, call.reader())
     reflect = call.operations.condensing.reflect_slots
     return SlotsMade(*await reflect(session, call.caller(), body.max_observations, reader=call.reader()))
 
 
 class CrystallizeRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which finished actions."""
+    """The finished actions."""
 
     action_ids: Annotated[list[Name], Meta(min_length=1, max_length=200)]
 
 
 class ConsolidateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which project, and how many important observations it takes."""
+    """The project, and how many important observations are needed."""
 
     project: Name = ""
     min_observations: Annotated[int, Meta(ge=1, le=1000)] = 10
 
 
 class ReflectRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which project, and how many clusters of its memories and lessons."""
+    """The project, and how many clusters of its memories and lessons."""
 
     project: Name = ""
     max_clusters: Annotated[int, Meta(ge=1, le=20)] = 10
 
 
-@route("POST /v1/crystals", READ_WRITE, 202, faults={404: "One of the actions is not there."})
+@route("POST /v1/crystals", READ_WRITE, 202, faults={404: "One of the actions was not found."})
 async def post_crystal(call: NativeCall, body: CrystallizeRequest) -> Crystallized:
-    """A memory and lessons from a chain of finished actions."""
+    """Create a memory and lessons from a chain of finished actions."""
     return await call.operations.condensing.crystallize(body.action_ids, call.reader(), call.caller())
 
 
 @route("POST /v1/consolidate", WRITE, 202, optional=True)
 async def post_consolidate(call: NativeCall, body: ConsolidateRequest) -> Consolidated:
-    """Memories about what a project's observations have in common."""
+    """Create memories of what a project's observations have in common."""
     return await call.operations.condensing.consolidate(
         call.reader(), body.project, call.caller(), fewest_observations=body.min_observations
     )
@@ -201,7 +194,7 @@ async def post_consolidate(call: NativeCall, body: ConsolidateRequest) -> Consol
 
 @route("POST /v1/reflect", WRITE, 202, optional=True)
 async def post_reflect(call: NativeCall, body: ReflectRequest) -> Reflected:
-    """Insights from what a project's memories, lessons and sessions have in common."""
+    """Create insights from what a project's memories, lessons and sessions have in common."""
     return await call.operations.condensing.reflect(call.reader(), body.project, call.caller(), body.max_clusters)
 
 
@@ -213,10 +206,7 @@ class SessionCommitsRequest(BoundedRead, frozen=True, kw_only=True, forbid_unkno
 
 @route("GET /v1/commits", READ)
 async def list_commits(call: NativeCall, query: AnyProjectRequest) -> Page[CommitView]:
-    """Commits, the newest linked first.
-
-    Of one project or of all, with the sessions they were made in.
-    """
+    """Commits, most recently linked first. Of one project or of all, with their sessions."""
     return await call.queries.commits.page(call.reader(), *query.page)
 
 

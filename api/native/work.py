@@ -1,4 +1,4 @@
-"""What agents learn and share: lessons, slots, and work items."""
+"""Lessons, slots, and work items."""
 
 from typing import Annotated
 
@@ -23,25 +23,25 @@ route = router(ENDPOINTS)
 
 
 class FoundLesson(LessonView, frozen=True, kw_only=True):
-    """A lesson, and how well it answers a query."""
+    """A lesson, and its score for a query."""
 
     score: float
 
 
 class SureLesson(LessonView, frozen=True, kw_only=True):
-    """A lesson, and what is left of its confidence."""
+    """A lesson, and its remaining confidence."""
 
     confidence_now: float
 
 
 class LessonsRequest(ListRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A page of lessons; with `retired`, those that have faded as well."""
+    """A page of lessons; with `retired`, including retired ones."""
 
     retired: bool = False
 
 
 class MatchRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The tool that is about to be used, and the beginning of its input."""
+    """The tool about to be used, and the beginning of its input."""
 
     tool_name: Name
     preview: Annotated[str, Meta(max_length=10_000)] = ""
@@ -59,7 +59,7 @@ class LessonSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class SurestRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of a project, or of all; `origin` is what drew the lesson."""
+    """Filters by project and by `origin`."""
 
     project: Name | None = None
     origin: Name = ""
@@ -103,7 +103,7 @@ async def post_search(call: NativeCall, body: LessonSearch) -> Items[FoundLesson
 
 @route("GET /v1/lessons/surest", READ)
 async def get_surest(call: NativeCall, query: SurestRequest) -> Items[SureLesson]:
-    """The lessons with the most confidence left, and how much that is."""
+    """The lessons with the most remaining confidence."""
     now = system_clock()
     lessons = await call.queries.lessons.surest(
         call.reader(), query.project, now, source=query.origin, min_confidence=query.min_confidence, limit=query.limit
@@ -120,19 +120,13 @@ async def patch_lesson(call: NativeCall, id: str, body: LessonPatch) -> Accepted
 
 @route("POST /v1/lessons/{id}/reinforce", WRITE, 202)
 async def post_reinforce(call: NativeCall, id: str, query: Repeatable) -> Accepted:
-    """Say that a lesson proved right again.
-
-    Its confidence grows.
-    """
+    """Confirm a lesson again. Raises its confidence."""
     return await call.operations.work.reinforce(id, call.reader(), call.caller(), query.event_id)
 
 
 @route("POST /v1/lessons/{id}/trigger", WRITE, 202)
 async def post_trigger(call: NativeCall, id: str, query: Repeatable) -> Accepted:
-    """Count that a lesson was shown to an agent.
-
-    Its trigger count and time are updated.
-    """
+    """Record that a lesson was shown to an agent. Updates its trigger count and time."""
     return await call.operations.work.trigger(id, call.reader(), call.caller(), query.event_id)
 
 
@@ -175,8 +169,8 @@ async def get_slot(call: NativeCall, label: str, query: SlotsRequest) -> SlotVie
 
 
 @route("POST /v1/slots", WRITE, 202, faults={
-    404: "There is no slot of that label to add a line to.",
-    409: "There is one of that label, and it was not to be overwritten.",
+    404: "No slot has that label, so no line can be added.",
+    409: "A slot with that label exists, and `overwrite` is false.",
     413: "The text would exceed the slot's limit, or the body is too large."})  # fmt: skip
 async def post_slot(call: NativeCall, body: SlotWrite) -> Accepted:
     """Create a slot, replace its text, or add a line."""
@@ -200,7 +194,7 @@ class ReadyAction(ActionView, frozen=True, kw_only=True):
 
 
 class Frontier(Struct, frozen=True, kw_only=True):
-    """What can be done now, and how many work items are open."""
+    """The work items that can be done now, and the number of open ones."""
 
     items: list[ReadyAction]
     open: int
@@ -213,7 +207,7 @@ class ActionsRequest(ListRequest, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class FrontierRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """In one project, or in all; leaves out what is leased to agents other than `agent_id`."""
+    """Of one project, or of all; omits items leased to agents other than `agent_id`."""
 
     project: Name | None = None
     agent_id: Name = ""
@@ -226,7 +220,7 @@ async def list_actions(call: NativeCall, query: ActionsRequest) -> Page[ActionVi
     return await call.queries.actions.page(call.reader(), *query.page, open_only=query.open)
 
 
-@route("POST /v1/actions", WRITE, 202, faults={404: "There is no action of that id to change."})
+@route("POST /v1/actions", WRITE, 202, faults={404: "No action has that id."})
 async def post_action(call: NativeCall, body: WriteAction) -> Accepted:
     """Create a work item, or change the one that the body names."""
     return await call.operations.work.write_action(body, call.reader(), call.caller())

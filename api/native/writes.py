@@ -1,4 +1,4 @@
-"""Single writes and batches: decode a command, hand it on, acknowledge with 202."""
+"""Single writes and batches: decode a command, execute it, acknowledge with 202."""
 
 from functools import partial
 
@@ -44,10 +44,7 @@ class BatchAnswer(Struct, frozen=True):
 @route("POST /v1/events", WRITE, 202, body=list[WriteCommand],
     taken=[JSON, "application/x-ndjson", "application/msgpack"])  # fmt: skip
 async def post_events(call: NativeCall, request: Request) -> BatchAnswer:
-    """A batch of commands.
-
-    JSON array, NDJSON or msgpack array; up to 10,000 items or 16 MiB.
-    """
+    """Write a batch of commands. JSON array, NDJSON or msgpack array; up to 10,000 items or 16 MiB."""
     raw, content_type = await body(request), request.headers.get("content-type", "application/json")
     commands = parse_batch_at_once(raw, content_type)
     if commands is None:
@@ -58,7 +55,7 @@ async def post_events(call: NativeCall, request: Request) -> BatchAnswer:
 
 
 @route("POST /v1/observations", WRITE, 202,
-    faults={409: "The session has its limit of observations; nothing was stored."})  # fmt: skip
+    faults={409: "The session has reached its limit of observations; nothing was stored."})  # fmt: skip
 async def post_observation(call: NativeCall, body: Observe) -> Accepted:
     """Record what an agent saw or did."""
     return await call.commands.handle(body, call.caller())
@@ -66,7 +63,7 @@ async def post_observation(call: NativeCall, body: Observe) -> Accepted:
 
 @route("POST /v1/memories", WRITE, 202)
 async def post_memory(call: NativeCall, body: Remember, principal: Principal) -> RememberAnswer:
-    """Keep something for a long time."""
+    """Save a long-term memory."""
     accepted = await call.commands.handle(body, call.caller())
     if not principal.may(READ):
         return accepted  # pyright: ignore[reportReturnType]  # without the fields for readers
@@ -75,11 +72,11 @@ async def post_memory(call: NativeCall, body: Remember, principal: Principal) ->
 
 @route("POST /v1/lessons", WRITE, 202)
 async def post_lesson(call: NativeCall, body: RecordLesson) -> Accepted:
-    """State something learned."""
+    """Record a lesson."""
     return await call.commands.handle(body, call.caller())
 
 
 @route("POST /v1/sessions", WRITE, 202)
 async def post_session(call: NativeCall, body: TrackSession) -> Accepted:
-    """Say that a session started or ended."""
+    """Start or end a session."""
     return await call.commands.handle(body, call.caller())

@@ -82,7 +82,7 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_ORIGINS": "allowed Origin header values besides the server's own, by comma; `*`: any",
     "MNEMOLOG_TENANT": "tenant of this server's callers; default `default`",
     "MNEMOLOG_OAUTH_ISSUER": "issuer (URL) whose access tokens are accepted as well as keys; unset: no tokens",
-    "MNEMOLOG_OAUTH_RESOURCE": "address of /mcp as MCP clients know it; needed with an issuer",
+    "MNEMOLOG_OAUTH_RESOURCE": "URL of /mcp that MCP clients use; required with an issuer",
     "MNEMOLOG_OAUTH_AUDIENCE": "values of `aud`, one of which a token must have, by comma; default the resource",
     "MNEMOLOG_OAUTH_JWKS": "address of the issuer's keys; default what the issuer's metadata says",
     "MNEMOLOG_OAUTH_SCOPES": f"roles that scopes give, SCOPE=ROLE+ROLE, by comma; default {','.join(SCOPES)}",

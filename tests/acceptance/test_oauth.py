@@ -219,11 +219,11 @@ async def test_a_token_that_somebody_else_signed_is_refused(tokens: Tokens):
     stranger = ec.generate_private_key(ec.SECP256R1())
     claims = tokens.issuer.stated("mnemolog:read")
     for token, reason in (
-        (signed(stranger, tokens.issuer.kid, claims), "signature is not of the key that it names"),
+        (signed(stranger, tokens.issuer.kid, claims), "signature does not match the key that it names"),
         (signed(stranger, "unheard-of", claims), "signed with the key 'unheard-of'"),
         (signed(None, tokens.issuer.kid, claims, "none"), "signature is 'none'"),
         (signed("x" * 64, tokens.issuer.kid, claims, "HS256"), "signature is 'HS256'"),
-        ("a.b.c", "neither a key nor a signed token"),
+        ("a.b.c", "neither an API key nor a signed token"),
     ):
         async with tokens.client(token) as client:
             answer = await client.get("/v1/memories")
@@ -255,7 +255,7 @@ async def test_while_the_issuer_is_away_known_keys_count_and_of_others_nobody_ca
         await wait_until(given_up)
         refused = await other.get("/v1/memories")
         assert refused.json()["code"] == "issuer_unavailable"
-        assert f"the keys of the issuer {tokens.issuer.url} cannot be read" in refused.json()["detail"]
+        assert f"the keys of the issuer {tokens.issuer.url} cannot be fetched" in refused.json()["detail"]
         assert refused.headers["retry-after"] == "10"
         assert (await client.get("/v1/memories")).status_code == 200
 

@@ -116,10 +116,10 @@ async def test_a_rebuild_outlives_the_worker_that_began_it(rebuildable: Server):
     ("order", "why"),
     [
         ({"embedder": "onnx:/nowhere"}, "/nowhere"),
-        ({"embedder": "onnx:/somewhere"}, "the server's settings do not name this embedder"),
-        ({"what": "embeddings"}, "vectors of none are live: name another embedder"),
-        ({"what": "documents", "embedder": "default"}, "documents need no embedder"),
-        ({"embedder": "default", "partitions": [1]}, "one embedder is for all partitions"),
+        ({"embedder": "onnx:/somewhere"}, "this embedder is not configured"),
+        ({"what": "embeddings"}, "none is already the live embedding model: choose another embedder"),
+        ({"what": "documents", "embedder": "default"}, "a rebuild of documents takes no embedder"),
+        ({"embedder": "default", "partitions": [1]}, "embeddings are rebuilt for all partitions"),
     ],
     ids=["unavailable", "not named", "live", "documents", "partitions"],
 )
@@ -238,7 +238,7 @@ async def test_what_is_asked_wrongly_is_refused(server: Server):
             answer = await client.get(f"{LETTERS}/{place}")
             assert (answer.status_code, fault(answer)["field"]) == (422, "position")
         everything = await client.post(f"{LETTERS}/redrive", json={})
-        assert fault(everything)["detail"] == "name a position, a code or a type"
+        assert fault(everything)["detail"] == "a position, a code or a type is required"
         without_reason = await client.post(f"{LETTERS}/discard", json={"code": "x"})
         assert without_reason.status_code == 422
         assert (await client.get(LETTERS, params={"limit": 1000})).status_code == 422

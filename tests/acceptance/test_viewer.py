@@ -146,7 +146,7 @@ async def test_a_session_is_forgotten_with_the_servers_receipt(shown: Shown, pag
     await page.go(shown.url("/sessions/gone-1?project=gone"))
     await page.press_button("Delete this session…")
     await page.press_button("Delete")
-    await page.until_shown("A search afterward found none", "Log entries")
+    await page.until_shown("A search afterward returned none", "Log entries")
     assert await page.value("document.querySelector('dialog[open]') !== null"), "the receipt stays until it is closed"
 
 

@@ -328,7 +328,7 @@ async def test_what_is_known_counts_for_a_while_when_the_issuer_is_away(
     issuer.down = True
     clock_s.s += FRESH_S
     assert await keys.find(issuer.kid) is not None
-    with pytest.raises(IssuerUnavailable, match="answered HTTP 500"):
+    with pytest.raises(IssuerUnavailable, match="returned HTTP 500"):
         await keys.find("unknown")
     clock_s.s += STALE_S
     with pytest.raises(IssuerUnavailable, match=issuer.url):
@@ -342,14 +342,14 @@ async def test_an_issuer_that_cannot_be_reached_is_told():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     async with IssuerKeys(rules(url)) as keys:
-        with pytest.raises(IssuerUnavailable, match=f"issuer {url} cannot be read: ConnectError"):
+        with pytest.raises(IssuerUnavailable, match=f"issuer {url} cannot be fetched: ConnectError"):
             await keys.find("any")
 
 
 async def test_the_metadata_has_to_be_of_the_issuer(issuer: Issuer):
     """As the settings write it: an issuer is compared as text."""
     async with IssuerKeys(rules(f"{issuer.url}/")) as keys:
-        with pytest.raises(IssuerUnavailable, match=f"is of the issuer '{issuer.url}': write MNEMOLOG_OAUTH_ISSUER"):
+        with pytest.raises(IssuerUnavailable, match=f"names the issuer '{issuer.url}': set MNEMOLOG_OAUTH_ISSUER"):
             await keys.find(issuer.kid)
 
 
@@ -397,18 +397,18 @@ OPENID = "/.well-known/openid-configuration"
 @pytest.mark.parametrize(
     ("path", "answer", "reason"),
     [
-        ("/nothing", (200, PLAIN, b""), "there is no metadata at .*; MNEMOLOG_OAUTH_JWKS can name the keys"),
+        ("/nothing", (200, PLAIN, b""), "no metadata at .*; set MNEMOLOG_OAUTH_JWKS to the URL of the keys"),
         (OPENID, (200, PLAIN, b"<html>"), "openid-configuration: JSON is malformed"),
         (OPENID, (200, PLAIN, b'{"issuer": "URL"}'), "missing required field `jwks_uri`"),
-        (OPENID, (302, REDIRECT, b""), "answered HTTP 302"),
+        (OPENID, (302, REDIRECT, b""), "returned HTTP 302"),
         (
             OPENID,
             (200, PLAIN, b'{"issuer": "URL", "jwks_uri": "http://issuer.example/k"}'),
             "jwks_uri must be an https://",
         ),
         (OPENID, (200, PLAIN, b'{"issuer": "URL", "jwks_uri": "file:///etc/passwd"}'), "jwks_uri is not an http"),
-        (OPENID, (200, PLAIN, b'{"issuer": "URL", "jwks_uri": "URL/none"}'), "/none answered HTTP 404"),
-        (OPENID, (200, PLAIN, b" " * (MAX_BYTES + 1)), "answered more than 262,144 bytes"),
+        (OPENID, (200, PLAIN, b'{"issuer": "URL", "jwks_uri": "URL/none"}'), "/none returned HTTP 404"),
+        (OPENID, (200, PLAIN, b" " * (MAX_BYTES + 1)), "returned more than 262,144 bytes"),
     ],
 )
 async def test_what_an_issuer_must_not_answer_is_told(
@@ -480,7 +480,7 @@ async def test_a_token_of_another_issuer_asks_nobody(issuer: Issuer, keys: Issue
     tokens = AccessTokens(rules(issuer.url), keys)
     await tokens.identify(issuer.token())
     clock_s.s += FRESH_S
-    with pytest.raises(TokenRefused, match="of the issuer"):
+    with pytest.raises(TokenRefused, match="issuer is"):
         await tokens.identify(issuer.token(iss="https://elsewhere.example"))
     assert issuer.requests["/jwks"] == 1
 

@@ -1,1 +1,1 @@
-"""Access tokens of an OAuth issuer: this server as the resource server that the MCP specification describes."""
+"""Access tokens of an OAuth issuer: this server acts as the resource server of the MCP specification."""

@@ -1,5 +1,5 @@
-"""The settings of access tokens, how a token is refused, and the metadata for clients that can ask for tokens (RFC
-9728, RFC 6750, and MCP's authorization)."""
+"""The settings for access tokens, the error responses for tokens, and the metadata for clients that can request tokens
+(RFC 9728, RFC 6750, and MCP's authorization)."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -16,11 +16,12 @@ from ingest.roles import READ_WRITE, Role, roles_by_scope
 
 
 class TokenRefused(Exception):
-    """The token is refused; the text says why, and has nothing of the token but names in it."""
+    """The token is refused; the text says why, and quotes only names from the token."""
 
 
 class TokenRules(NamedTuple):
-    """Whose tokens let in, for what, and which claims say how far. An empty claim name: nothing is read there."""
+    """Which issuer's tokens are accepted, for which resource, and which claims limit access. An empty claim name: the
+    claim is not read."""
 
     issuer: str
     resource: str
@@ -35,16 +36,14 @@ class TokenRules(NamedTuple):
 
 
 def token_rules(settings: Settings) -> TokenRules | None:
-    """The rules of a server that takes access tokens; raises InvalidSetting for settings that make none."""
+    """The rules of a server that accepts access tokens; raises InvalidSetting for contradictory settings."""
     if not settings.oauth_issuer:
         if settings.oauth_resource or settings.oauth_audience or settings.oauth_jwks:
-            raise InvalidSetting(
-                "MNEMOLOG_OAUTH_ISSUER is not set, and other MNEMOLOG_OAUTH settings are: set it, or unset them"
-            )
+            raise InvalidSetting("other MNEMOLOG_OAUTH settings need MNEMOLOG_OAUTH_ISSUER: set it, or unset them")
         return None
     if not settings.oauth_resource:
         raise InvalidSetting(
-            "MNEMOLOG_OAUTH_ISSUER needs MNEMOLOG_OAUTH_RESOURCE: the address of /mcp as MCP clients know it, such as "
+            "MNEMOLOG_OAUTH_ISSUER needs MNEMOLOG_OAUTH_RESOURCE: the URL of /mcp that MCP clients use, such as "
             "https://memory.example/mcp"
         )
     return TokenRules(
@@ -63,9 +62,9 @@ def token_rules(settings: Settings) -> TokenRules | None:
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 _NOT_QUOTABLE = re.compile(r"[^ !#-\[\]-~]")
-"""RFC 6750, section 3: what an error_description may not have."""
+"""RFC 6750, section 3: characters that an error_description must not contain."""
 FORBIDDEN_RPC = -32001
-"""JSON-RPC leaves -32000 to -32099 to servers."""
+"""JSON-RPC reserves -32000 to -32099 for servers."""
 
 
 class Resource:
@@ -77,13 +76,13 @@ class Resource:
         path = WELL_KNOWN + parts.path.rstrip("/")
         self.issuer = rules.issuer
         self.paths = tuple(dict.fromkeys((WELL_KNOWN, f"{WELL_KNOWN}/mcp", path)))
-        """Where its metadata is: also where clients look that know the server's address alone."""
+        """The paths of its metadata, including the one for clients that know only the server's address."""
         self._metadata_url = f"{parts.scheme}://{parts.netloc}{path}"
         self._first_scopes = self.scopes_for(READ_WRITE)
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """RFC 9728, section 2. The scopes are those to begin with; a refusal names further ones."""
+        """RFC 9728, section 2. The scopes are the initial ones; a 403 names the others."""
         return {
             "resource": self._rules.resource,
             "authorization_servers": [self._rules.issuer],
@@ -93,7 +92,7 @@ class Resource:
         }
 
     def scopes_for(self, roles: Iterable[str]) -> list[str]:
-        """Scopes that give these roles, as far as scopes do; of several that give one, that which gives least."""
+        """Scopes that grant these roles, if any do; if several grant a role, the one with the fewest roles."""
         missing, chosen = set(roles), list[str]()
         for scope, given in sorted(self._rules.roles_by_scope.items(), key=lambda item: len(item[1])):
             if missing & given:
@@ -102,13 +101,12 @@ class Resource:
         return chosen
 
     def challenge(self, reason: str = "") -> str:
-        """`WWW-Authenticate` of a 401; `reason` says why the token that was sent does not hold."""
+        """`WWW-Authenticate` of a 401; `reason` says why the sent token is invalid."""
         return self._header("invalid_token" if reason else "", reason, self._first_scopes)
 
     def step_up(self, principal: Principal, refused: RoleMissing) -> str:
-        """`WWW-Authenticate` of a 403 for a token without a role; empty where no scope gives that role.
-
-        Names the scopes of the roles that it has, too: the next token replaces this one.
+        """`WWW-Authenticate` of a 403 for a token without a role; empty if no scope grants that role. Also names the
+        scopes of the token's current roles, because the next token replaces this one.
         """
         if not refused.needs <= frozenset[str]().union(*self._rules.roles_by_scope.values()):
             return ""
@@ -129,10 +127,10 @@ class _RpcAnswer(msgspec.Struct):
 
 
 def stepping_up(send: Send, resource: Resource, principal: Principal, denied: list[RoleMissing]) -> Send:
-    """Sends an answer, unless a role was missing for it: then 403 that says which scope to ask for.
+    """Sends the response, or if a role was missing, a 403 that names the scope to request.
 
-    A tool or resource of MCP answers a refusal with 200, as models need it. A client that can ask for tokens needs the
-    status: it gets the refusal as an error of JSON-RPC instead. An answer that has begun continues.
+    MCP tools and resources answer refusals with 200, because models need the text. A client that can request tokens
+    needs the status, so it gets the refusal as a JSON-RPC error. A response that has started continues.
     """
     begun, body, header = False, bytearray(), b""
 

@@ -1,6 +1,6 @@
 """Signed tokens (JWT, RFC 7519) and the keys they are signed with (JWK, RFC 7517). The one file that imports PyJWT.
 
-Only asymmetric signatures count. Which algorithms do is said by the key, never by the token.
+Only asymmetric signatures are accepted. The key determines the algorithm, never the token.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from jwt.types import Options
 
 from api.access.oauth.rules import TokenRefused, TokenRules
 
-# the clocks of the issuer and of this machine may differ by this much
+# allowed clock difference between the issuer and this machine
 LEEWAY_S = 30
 MAX_TOKEN_CHARS = 16 << 10
 MAX_KEYS = 100
@@ -26,7 +26,7 @@ _BY_KIND = {
 }
 ALGORITHMS = frozenset(name for names in _BY_KIND.values() for name in names)
 _TYPES = ("", "jwt", "at+jwt", "application/at+jwt")
-"""`typ` of an access token; others are for other ends, such as logging out."""
+"""`typ` of an access token; other types have other purposes, such as logging out."""
 _REQUIRED: Options = {"require": ["exp", "iss", "aud", "sub"]}
 
 
@@ -42,20 +42,19 @@ class _KeySet(msgspec.Struct):
 
 
 def signing_keys(document: bytes) -> dict[str, SigningKey]:
-    """The keys of a JWK set that can verify tokens, by `kid`; an only one also by the empty text.
-
-    Keys of other kinds, for other ends or too short (RSA under 2048 bits) are left out. Raises ValueError for what is
-    no set, or one without a usable key.
+    """The keys of a JWK set that can verify tokens, by `kid`; a single key also by the empty text. Keys of other kinds,
+    for other purposes or too short (RSA under 2048 bits) are omitted. Raises ValueError for anything but a set with a
+    usable key.
     """
     try:
         listed = msgspec.json.decode(document, type=_KeySet).keys
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise ValueError(f"is no JWK set: {error}") from None
+        raise ValueError(f"is not a JWK set: {error}") from None
     if len(listed) > MAX_KEYS:
-        raise ValueError(f"has {len(listed)} keys; {MAX_KEYS} are read at most")
+        raise ValueError(f"has {len(listed)} keys; the limit is {MAX_KEYS}")
     keys = {str(stated.get("kid", "")): key for stated in listed if (key := _signing_key(stated)) is not None}
     if not keys:
-        raise ValueError("has no key that can be used: RSA of 2048 bits or more, P-256, P-384, P-521 or Ed25519")
+        raise ValueError("has no usable key: RSA of 2048 bits or more, P-256, P-384, P-521 or Ed25519")
     return keys if len(keys) > 1 else {**keys, "": next(iter(keys.values()))}
 
 
@@ -65,7 +64,7 @@ def _signing_key(stated: dict[str, Any]) -> SigningKey | None:
     if "alg" in stated:
         algorithms = tuple(name for name in algorithms if name == stated["alg"])
     if not algorithms or stated.get("use", "sig") != "sig" or "d" in stated:
-        return None  # with `d` the private key was published: anyone could sign
+        return None  # `d` is the private key: anyone could sign with it
     try:
         key = jwt.PyJWK(stated, algorithms[0])
         if key.Algorithm.check_key_length(key.key):
@@ -76,35 +75,32 @@ def _signing_key(stated: dict[str, Any]) -> SigningKey | None:
 
 
 def is_token(credential: str) -> bool:
-    """Whether a credential has the form of a signed token, which no API key has."""
+    """Whether a credential looks like a signed token; no API key does."""
     return credential.count(".") == 2
 
 
 def key_id_of(token: str, issuer: str) -> str:
-    """The `kid` of the key a token says it is signed with, empty for none. The signature is not looked at.
-
-    Raises TokenRefused for what cannot be a token of this issuer.
+    """The `kid` in a token's header, empty if missing. Does not verify the signature. Raises TokenRefused for anything
+    that cannot be a token of this issuer.
     """
     if len(token) > MAX_TOKEN_CHARS:
         raise TokenRefused(f"the token is longer than {MAX_TOKEN_CHARS:,} characters")
     try:
         opened = jwt.decode_complete(token, options={"verify_signature": False})
     except (jwt.PyJWTError, ValueError, RecursionError):
-        raise TokenRefused("this is neither a key nor a signed token (JWT)") from None
+        raise TokenRefused("the credential is neither an API key nor a signed token (JWT)") from None
     header, claims = opened["header"], opened["payload"]
     if header.get("alg") not in ALGORITHMS:
-        raise TokenRefused(f"the token's signature is {_quoted(header.get('alg'))}; taken are {', '.join(_BY_NAME)}")
+        raise TokenRefused(f"the token's signature is {_quoted(header.get('alg'))}; accepted are {', '.join(_BY_NAME)}")
     if str(header.get("typ", "")).lower() not in _TYPES:
-        raise TokenRefused(f"the token is no access token: its `typ` is {_quoted(header['typ'])}")
+        raise TokenRefused(f"the token is not an access token: its `typ` is {_quoted(header['typ'])}")
     if claims.get("iss") != issuer:
-        raise TokenRefused(
-            f"the token is of the issuer {_quoted(claims.get('iss'))}; MNEMOLOG_OAUTH_ISSUER is {issuer}"
-        )
+        raise TokenRefused(f"the token's issuer is {_quoted(claims.get('iss'))}; MNEMOLOG_OAUTH_ISSUER is {issuer}")
     return str(header.get("kid", ""))
 
 
 def verified_claims(token: str, key: SigningKey, rules: TokenRules) -> Mapping[str, Any]:
-    """The claims of a token that this key signed, for this server, in time; raises TokenRefused."""
+    """The claims of a token that this key signed, for this server, and that is currently valid; raises TokenRefused."""
     try:
         return jwt.decode(
             token,
@@ -123,14 +119,16 @@ def verified_claims(token: str, key: SigningKey, rules: TokenRules) -> Mapping[s
         raise TokenRefused(f"the token has no claim `{error.claim}`") from None
     except jwt.InvalidAudienceError:
         raise TokenRefused(
-            f"the token is not for this server: its `aud` has none of {', '.join(rules.audiences)}"
+            f"the token is not for this server: its `aud` contains none of {', '.join(rules.audiences)}"
         ) from None
     except jwt.InvalidAlgorithmError:
-        raise TokenRefused(f"the token's key is for {', '.join(key.algorithms)}, and it is signed otherwise") from None
+        raise TokenRefused(
+            f"the token's key is for {', '.join(key.algorithms)}, but the signature uses another algorithm"
+        ) from None
     except jwt.InvalidSignatureError:
-        raise TokenRefused("the token's signature is not of the key that it names") from None
+        raise TokenRefused("the token's signature does not match the key that it names") from None
     except (jwt.PyJWTError, ValueError, TypeError):
-        raise TokenRefused("the token's claims are not what RFC 7519 says") from None
+        raise TokenRefused("the token's claims violate RFC 7519") from None
 
 
 _BY_NAME = sorted(ALGORITHMS)

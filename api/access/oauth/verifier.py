@@ -1,12 +1,9 @@
-"""From a bearer token to whom it lets in.
-
-A signature takes 0.1 to 0.2 ms of the event loop, and a client sends the same token for minutes: what was verified is
-kept, until the token expires or the issuer's keys are fetched again.
-
-The issuer's keys are fetched when a token needs them. A request waits for a fetch only while its key is not known, or
-once in FRESH_S; all that wait share one. An unknown key has the issuer asked again, at most every AGAIN_S, whatever
-callers send. While the issuer cannot be reached, what is known is valid for STALE_S. No redirects are followed, and no
-key is read over plain HTTP except from this machine.
+"""Maps a bearer token to a principal. Verifying a signature blocks the event loop for 0.1 to 0.2 ms, and a client sends
+the same token for minutes, so results are cached until the token expires or the issuer's keys are fetched again. The
+issuer's keys are fetched when a token needs them. A request waits for a fetch only if its key is unknown, or once every
+FRESH_S; concurrent requests share one fetch. An unknown key triggers another fetch, at most every AGAIN_S, whatever
+callers send. While the issuer is unreachable, the fetched keys stay valid for STALE_S. No redirects are followed, and
+no key is read over plain HTTP except from this machine.
 """
 
 import asyncio
@@ -37,7 +34,7 @@ from ingest.roles import ADMIN, OF_THE_SERVER, KeyScope, Role
 logger = logging.getLogger(__name__)
 
 FRESH_S = 300.0
-"""How long a key counts that the issuer has taken back."""
+"""How long a key stays valid after the issuer has withdrawn it."""
 AGAIN_S = 10.0  # callers choose the key id, so without it anyone could make this server flood the issuer
 STALE_S = 3600.0  # an outage of the issuer should not lock everyone out, a forgotten key should not work forever
 FETCH_S = 5.0
@@ -47,7 +44,7 @@ _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
 
 
 class _Metadata(msgspec.Struct):
-    """What counts of RFC 8414, section 2, and of OpenID Connect Discovery 1.0, section 3."""
+    """The fields used from RFC 8414, section 2, and from OpenID Connect Discovery 1.0, section 3."""
 
     issuer: str
     jwks_uri: str
@@ -62,7 +59,7 @@ class _NotThere(_Unusable):
 
 
 class IssuerKeys:
-    """An issuer's keys. As a context it begins to fetch them, and lets the connections go at its end."""
+    """An issuer's keys. As a context manager it starts fetching them on entry, and closes its connections on exit."""
 
     def __init__(self, rules: TokenRules, now_s: Callable[[], float] = time.monotonic) -> None:
         self._rules, self._now_s = rules, now_s
@@ -70,7 +67,7 @@ class IssuerKeys:
             headers=_HEADERS, timeout=FETCH_S, follow_redirects=False, **proxy_options(rules.jwks or rules.issuer)
         )
         self._keys: Mapping[str, SigningKey] = {}
-        self._error = "they were not read yet"
+        self._error = "they have not been fetched yet"
         self._begun_s = self._read_s = -math.inf
         self._fetching: asyncio.Task[None] | None = None
 
@@ -87,7 +84,8 @@ class IssuerKeys:
         await self._http.aclose()
 
     async def find(self, kid: str) -> SigningKey | None:
-        """The key of this id; None if the issuer has no such key. Raises IssuerUnavailable if that is unknown."""
+        """The key of this id; None if the issuer has no such key. Raises IssuerUnavailable if this cannot be
+        determined."""
         exists = kid in self._keys
         age_s = self._now_s() - self._begun_s
         begin = age_s >= (FRESH_S if exists and not self._error else AGAIN_S)
@@ -96,7 +94,7 @@ class IssuerKeys:
         if self._fetching is not None and (begin or not exists):
             await asyncio.shield(self._fetching)  # a caller that disconnects must not cancel it for the others
         if self._error and (kid not in self._keys or self._now_s() - self._read_s > STALE_S):
-            raise IssuerUnavailable(f"the keys of the issuer {self._rules.issuer} cannot be read: {self._error}")
+            raise IssuerUnavailable(f"the keys of the issuer {self._rules.issuer} cannot be fetched: {self._error}")
         return self._keys.get(kid)
 
     def _begin(self) -> None:
@@ -118,7 +116,7 @@ class IssuerKeys:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             reason = f"{type(error).__name__}: {error}"
         if reason and reason != self._error:
-            logger.warning("the keys of the issuer %s cannot be read: %s", self._rules.issuer, reason)
+            logger.warning("the keys of the issuer %s cannot be fetched: %s", self._rules.issuer, reason)
         self._error = reason
 
     async def _address_of_keys(self) -> str:
@@ -132,24 +130,24 @@ class IssuerKeys:
             metadata = _usable(address, lambda document=document: msgspec.json.decode(document, type=_Metadata))
             if metadata.issuer != issuer:  # RFC 8414, section 3.3
                 raise _Unusable(
-                    f"{address} is of the issuer {metadata.issuer!r}: write MNEMOLOG_OAUTH_ISSUER like that"
+                    f"{address} names the issuer {metadata.issuer!r}: set MNEMOLOG_OAUTH_ISSUER to exactly that"
                 )
             if problem := fault_of_url(metadata.jwks_uri, query=True):
                 raise _Unusable(f"{address}: jwks_uri {problem}")
             return metadata.jwks_uri
-        raise _Unusable(f"there is no metadata at {', '.join(addresses)}; MNEMOLOG_OAUTH_JWKS can name the keys")
+        raise _Unusable(f"no metadata at {', '.join(addresses)}; set MNEMOLOG_OAUTH_JWKS to the URL of the keys")
 
     async def _get(self, address: str) -> bytes:
         async with self._http.stream("GET", address) as response:
             if 400 <= response.status_code < 500:
-                raise _NotThere(f"{address} answered HTTP {response.status_code}")
+                raise _NotThere(f"{address} returned HTTP {response.status_code}")
             if response.status_code != 200:
-                raise _Unusable(f"{address} answered HTTP {response.status_code}")
+                raise _Unusable(f"{address} returned HTTP {response.status_code}")
             body = bytearray()
             async for part in response.aiter_raw():  # raw: a small compressed body could expand without limit
                 body += part
                 if len(body) > MAX_BYTES:
-                    raise _Unusable(f"{address} answered more than {MAX_BYTES:,} bytes")
+                    raise _Unusable(f"{address} returned more than {MAX_BYTES:,} bytes")
             return bytes(body)
 
 
@@ -171,15 +169,15 @@ class _Verified(NamedTuple):
 
 
 class AccessTokens:
-    """Says who a caller is by the access token it sends."""
+    """Identifies a caller by its access token."""
 
     def __init__(self, rules: TokenRules, keys: IssuerKeys, clock: Clock = system_clock) -> None:
         self._rules, self._keys, self._clock = rules, keys, clock
         self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
-        """By the hash of a token: a token itself is kept nowhere."""
+        """By the token's hash; tokens themselves are not stored."""
 
     async def identify(self, credential: str) -> Principal | None:
-        """Whom a token lets in; None for what is no token. Raises TokenRefused or IssuerUnavailable."""
+        """The principal of a token; None if the credential is not a token. Raises TokenRefused or IssuerUnavailable."""
         if not is_token(credential):
             return None
         try:
@@ -201,7 +199,7 @@ class AccessTokens:
             raise TokenRefused(
                 f"the token is signed with the key {kid[:200]!r}, which the issuer {self._rules.issuer} does not have"
                 if kid
-                else "the token does not say with which of the issuer's keys (`kid`) it is signed"
+                else "the token does not name the issuer's key (`kid`) that signed it"
             )
         principal = principal_of_claims(verified_claims(token, key, self._rules), self._rules)
         self._verified[digest] = _Verified(kid, key, principal)
@@ -211,16 +209,15 @@ class AccessTokens:
 
 
 EVERY = "*"
-"""In the claim of projects or agents: all of them."""
+"""In the claim for projects or agents: all of them."""
 SCOPE_CLAIMS = ("scope", "scp")
-"""RFC 9068, section 2.2.3, and what Microsoft and Okta write."""
+"""The claim of RFC 9068, section 2.2.3, and those of Microsoft and Okta."""
 
 
 def principal_of_claims(claims: Mapping[str, Any], rules: TokenRules) -> Principal:
-    """Whom a token lets in. Raises TokenRefused where a claim that the settings name is missing, or holds no names.
-
-    What a key could not be, a token is not either: one for some projects has no role for the whole server, one for some
-    agents none of an admin. The scope is skipped then, since clients ask for every scope there is.
+    """The principal of a token. Raises TokenRefused if a claim that the settings name is missing or has no names. The
+    limits of keys apply to tokens: a token for some projects has no server-wide role, and a token for some agents no
+    admin role. Scopes for such roles are ignored, because clients request every scope.
     """
     tenant: str = _claim(claims, rules.tenant_claim, Name) if rules.tenant_claim else rules.tenant
     projects = _names(claims, rules.projects_claim, ProjectNames)
@@ -228,7 +225,7 @@ def principal_of_claims(claims: Mapping[str, Any], rules: TokenRules) -> Princip
     if not claims["sub"]:
         raise TokenRefused("the token's claim `sub` is empty")
     if not tenant or any("\0" in name for name in (tenant, *projects, *agents)):
-        raise TokenRefused("the token names a tenant, project or agent that cannot be one")
+        raise TokenRefused("the token contains an invalid tenant, project or agent name")
     roles: frozenset[Role] = frozenset(
         role for scope in scopes_of(claims) for role in rules.roles_by_scope.get(scope, ())
     )
@@ -247,7 +244,7 @@ def principal_of_claims(claims: Mapping[str, Any], rules: TokenRules) -> Princip
 
 
 def scopes_of(claims: Mapping[str, Any]) -> list[str]:
-    """The scopes of a token: words of a text, or a list."""
+    """The scopes of a token, from a space-separated text or a list."""
     for name in SCOPE_CLAIMS:
         match claims.get(name):
             case str(text):
@@ -260,20 +257,21 @@ def scopes_of(claims: Mapping[str, Any]) -> list[str]:
 
 
 def _names(claims: Mapping[str, Any], claim: str, kind: Any) -> tuple[str, ...]:
-    """The names that a claim lists, which may be one text; none, for any, where it lists EVERY or is not asked for."""
+    """The names in a claim, which can be a single text; empty (meaning all) if it contains EVERY or the settings name
+    no claim."""
     if not claim:
         return ()
     stated = claims.get(claim)
     listed: list[str] = _claim({claim: [stated] if isinstance(stated, str) else stated}, claim, kind)
-    if not listed:  # a key scope without names would allow everything, so the token must say so
-        raise TokenRefused(f"the token's claim {claim!r} is empty; {EVERY!r} in it means all")
+    if not listed:  # a key scope without names allows everything, so the token must say so explicitly
+        raise TokenRefused(f"the token's claim {claim!r} is empty; use {EVERY!r} for all")
     return () if EVERY in listed else tuple(sorted(set(listed)))
 
 
 def _claim(claims: Mapping[str, Any], claim: str, kind: Any) -> Any:
     if claims.get(claim) is None:
-        raise TokenRefused(f"the token has no claim {claim!r}, which the settings name")
+        raise TokenRefused(f"the token has no claim {claim!r}, which the settings require")
     try:
         return msgspec.convert(claims[claim], kind)
     except msgspec.ValidationError as error:
-        raise TokenRefused(f"the token's claim {claim!r} cannot be used: {error}") from None
+        raise TokenRefused(f"the token's claim {claim!r} is invalid: {error}") from None

@@ -36,7 +36,7 @@ def refused(tool: Tool, error: Exception) -> ToolAnswer:
         case MnemologError():
             return json_answer({"error": str(error)})
         case _:
-            return json_answer({"error": "an unexpected fault; the server's log has it"})
+            return json_answer({"error": "unexpected error; see the server's log"})
 
 
 def _text(description: str) -> dict[str, Any]:

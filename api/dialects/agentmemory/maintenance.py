@@ -242,7 +242,7 @@ async def health(request: Request) -> Response:
     connected, behind = latency_ms is not None, sum(server.search_index.lag.values())
     conditions = [condition for condition in server.watch.readiness.conditions if condition.code != LOG]
     notes = [condition.message for condition in conditions if condition.code == "index" or condition.weight == "notes"]
-    alerts = [] if connected else ["the log's server does not answer"]
+    alerts = [] if connected else ["Redis is not responding"]
     alerts += [condition.message for condition in conditions if condition.message not in notes]
     if behind >= DEGRADED_BEHIND:
         alerts.append(f"{behind:,} events are not projected yet")

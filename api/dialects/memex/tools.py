@@ -34,7 +34,7 @@ def refused(tool: Tool, error: Exception) -> ToolAnswer:
         case MnemologError():
             return _failed(tool, str(error))
         case _:
-            return _failed(tool, "an unexpected fault; the server's log has it")
+            return _failed(tool, "unexpected error; see the server's log")
 
 
 def _failed(tool: Tool, text: str) -> ToolAnswer:

@@ -282,7 +282,10 @@ async def test_whatever_else_fails_is_a_problem_too(error: Exception, status: in
 
 def test_the_gate_of_a_dialect_answers_what_its_clients_know():
     """The wire of imitated systems does not follow that of the native API."""
-    told = at_the_gate(MalformedRequest("there is more than one host header: send one"))
+    told = at_the_gate(MalformedRequest("the request has more than one host header; send only one"))
     assert (told.status_code, told.headers["content-type"]) == (400, "application/json")
-    assert told.body == b'{"error":{"code":"malformed","message":"there is more than one host header: send one"}}'
+    assert (
+        told.body
+        == b'{"error":{"code":"malformed","message":"the request has more than one host header; send only " "one"}}'
+    )
     assert at_the_gate(LogUnavailable("away")).headers["retry-after"] == "1"

@@ -130,10 +130,10 @@ def test_requests_are_counted_with_their_times():
 FIRST = """# HELP mnemolog_http_requests_total Requests answered.
 # TYPE mnemolog_http_requests_total counter
 mnemolog_http_requests_total{door="native",status="200"} 3.0
-# HELP mnemolog_index_ready 1 when the index is caught up.
+# HELP mnemolog_index_ready 1 if the index is caught up.
 # TYPE mnemolog_index_ready gauge
 mnemolog_index_ready 1.0
-# HELP mnemolog_workers Workers that are alive.
+# HELP mnemolog_workers Live workers.
 # TYPE mnemolog_workers gauge
 mnemolog_workers 2.0
 """

@@ -184,7 +184,7 @@ def test_bad_arguments_are_flagged_and_other_faults_are_not():
     for error, told in [
         (CommandRejected("is blank", "query"), "query: is blank"),
         (NotFound("there is no such thing"), "there is no such thing"),
-        (ValueError("a secret detail"), "an unexpected fault; the server's log has it"),
+        (ValueError("a secret detail"), "unexpected error; see the server's log"),
     ]:
         answer = tools.refused(tool, error)
         assert not answer.is_error

@@ -95,10 +95,10 @@ def test_the_length_of_a_text_is_checked(value: str, fault: str):
     ("error", "told"),
     [
         (BadArgument("content is required", "content"), "validation error: content is required"),
-        (CommandRejected("a name may not contain NUL", "agent_id"), "validation error: agent_id: a name may not"),
+        (CommandRejected("a name cannot contain NUL", "agent_id"), "validation error: agent_id: a name cannot"),
         (Overloaded("too much to do"), "too much to do; try again"),
         (LogUnavailable("no answer"), "no answer"),
-        (ValueError("secret detail"), "an unexpected fault"),
+        (ValueError("secret detail"), "unexpected error"),
     ],
 )
 def test_every_fault_is_flagged_and_told(error: Exception, told: str):
