@@ -9,8 +9,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whether reads and writes work, and what does not work well.
-         * @description 200 when reads and writes work, with what they do not do well in `degraded`; else 503 that says what is missing. Looks now: an answer is never older than the question.
+         * Whether reads and writes work, and known limitations.
+         * @description 200 if reads and writes work, with limitations in `degraded`; otherwise 503 with the reason. Checked on each request: the result is never cached.
          */
         get: operations["get_readyz"];
         put?: never;
@@ -53,17 +53,17 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One of the actions.
-         * @description One document by id. 404 for the id of another collection, and for what the reader can't see.
+         * Get one of the actions.
+         * @description One document by id. 404 for the id of another collection, and for documents that the reader can't see.
          */
         get: operations["get_v1_actions_id"];
         put?: never;
         post?: never;
         /**
-         * Forget one of the actions, for good.
-         * @description Forget one document. Its content leaves the documents, the index and the log; 404 if it is not there.
+         * Permanently delete one of the actions.
+         * @description Delete one document. Removes its content from the documents, the index and the log; 404 if it does not exist.
          *
-         *     Why something is forgotten; the event id makes a retry harmless.
+         *     The reason for a deletion; the event id makes a retry harmless.
          */
         delete: operations["delete_v1_actions_id"];
         options?: never;
@@ -83,10 +83,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Agents, by name.
-         * @description Those whose documents the reader can find, and how many.
-         *
-         *     A page of the agents of one project, or of all.
+         * Agents, by name. Those with documents that the reader can see, with the number of documents.
+         * @description A page of the agents of one project, or of all.
          */
         get: operations["get_v1_agents"];
         put?: never;
@@ -107,7 +105,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Count memories and lessons that proved right.
+         * Confirm memories and lessons that proved correct.
          * @description Ids of recalled memories or lessons that proved correct.
          */
         post: operations["post_v1_confirm"];
@@ -127,10 +125,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * What an agent should know before it starts.
-         * @description Compile what an agent should know, within a token budget.
-         *
-         *     For whom to compile, and how much room there is. `min_confidence` and `time_zone` are recall's, of `query`.
+         * Compile the context for an agent that starts working. Fits a token budget.
+         * @description For whom to compile, and how much room there is. `min_confidence` and `time_zone` are recall's, of `query`.
          */
         post: operations["post_v1_context"];
         delete?: never;
@@ -147,17 +143,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The log itself.
-         * @description From after a position.
-         *
-         *     A page of the log; `after` is where to continue, and is not waited for.
+         * Events of the log. Starting after a position.
+         * @description A page of the log after the position `after`, without waiting for it.
          */
         get: operations["get_v1_events"];
         put?: never;
-        /**
-         * A batch of commands.
-         * @description JSON array, NDJSON or msgpack array; up to 10,000 items or 16 MiB.
-         */
+        /** Write a batch of commands. JSON array, NDJSON or msgpack array; up to 10,000 items or 16 MiB. */
         post: operations["post_v1_events"];
         delete?: never;
         options?: never;
@@ -173,18 +164,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The receipts of requests to forget, newest first.
-         * @description What was removed, and what a search found afterwards.
-         *
-         *     A page of receipts, after the one that `cursor` names.
+         * Receipts of deletion requests, newest first. With what was removed, and the results of a search afterward.
+         * @description A page of receipts, after the receipt `cursor`.
          */
         get: operations["get_v1_forget"];
         put?: never;
         /**
-         * Forget a session, a user or a project.
-         * @description 202 with the receipt, which says what was removed. The receipt is durable before this answers: the request is carried out whatever crashes. A user or project may have been stored under another form of the name, before names were in NFC: that form gets a receipt of its own.
-         *
-         *     What to forget: a session (of a project, where several have it), a user, or a project (`""`: the nameless).
+         * Delete a session, a user or a project. 202 with the receipt, which lists what was removed. The receipt is durable before the response is sent, so the request is carried out even after a crash. Before names were normalized to NFC, a user or project could be stored under another form of the name: that form gets a separate receipt.
+         * @description What to delete: a session (with its project, if several have a session of that id), a user, or a project (`""` for the nameless one).
          */
         post: operations["post_v1_forget"];
         delete?: never;
@@ -200,10 +187,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * The result of a request to forget.
-         * @description What was removed from each store, and what a search for it found.
-         */
+        /** The result of a deletion request. With what was removed from each store, and the results of a search for it. */
         get: operations["get_v1_forget_id"];
         put?: never;
         post?: never;
@@ -222,7 +206,7 @@ export interface paths {
         };
         /**
          * The work items that can be done now, most urgent first.
-         * @description In one project, or in all; leaves out what is leased to agents other than `agent_id`.
+         * @description Of one project, or of all; omits items leased to agents other than `agent_id`.
          */
         get: operations["get_v1_frontier"];
         put?: never;
@@ -242,12 +226,12 @@ export interface paths {
         };
         /**
          * A project's lessons, newest first.
-         * @description A page of lessons; with `retired`, those that have faded as well.
+         * @description A page of lessons; with `retired`, including retired ones.
          */
         get: operations["get_v1_lessons"];
         put?: never;
         /**
-         * State something learned.
+         * Record a lesson.
          * @description State something learned; saying it again makes it stronger. A trigger says before which tool calls it shows.
          */
         post: operations["post_v1_lessons"];
@@ -265,17 +249,17 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One of the lessons.
-         * @description One document by id. 404 for the id of another collection, and for what the reader can't see.
+         * Get one of the lessons.
+         * @description One document by id. 404 for the id of another collection, and for documents that the reader can't see.
          */
         get: operations["get_v1_lessons_id"];
         put?: never;
         post?: never;
         /**
-         * Forget one of the lessons, for good.
-         * @description Forget one document. Its content leaves the documents, the index and the log; 404 if it is not there.
+         * Permanently delete one of the lessons.
+         * @description Delete one document. Removes its content from the documents, the index and the log; 404 if it does not exist.
          *
-         *     Why something is forgotten; the event id makes a retry harmless.
+         *     The reason for a deletion; the event id makes a retry harmless.
          */
         delete: operations["delete_v1_lessons_id"];
         options?: never;
@@ -296,10 +280,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Say that a lesson proved right again.
-         * @description Its confidence grows.
-         */
+        /** Confirm a lesson again. Raises its confidence. */
         post: operations["post_v1_lessons_id_reinforce"];
         delete?: never;
         options?: never;
@@ -316,10 +297,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Count that a lesson was shown to an agent.
-         * @description Its trigger count and time are updated.
-         */
+        /** Record that a lesson was shown to an agent. Updates its trigger count and time. */
         post: operations["post_v1_lessons_id_trigger"];
         delete?: never;
         options?: never;
@@ -338,7 +316,7 @@ export interface paths {
          * The lessons to show before a tool is used.
          * @description The most severe first.
          *
-         *     The tool that is about to be used, and the beginning of its input.
+         *     The tool about to be used, and the beginning of its input.
          */
         get: operations["get_v1_lessons_match"];
         put?: never;
@@ -379,8 +357,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The lessons with the most confidence left, and how much that is.
-         * @description Of a project, or of all; `origin` is what drew the lesson.
+         * The lessons with the most remaining confidence.
+         * @description Filters by project and by `origin`.
          */
         get: operations["get_v1_lessons_surest"];
         put?: never;
@@ -399,10 +377,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Events as they are projected, by server-sent events.
-         * @description From now on or from after a position; 429 while too many streams are open.
-         *
-         *     Which events; `after` starts after a position instead of now.
+         * Live events, as server-sent events, once they are projected. Starting now or after a position; 429 while too many streams are open.
+         * @description Which events; `after` starts after a position instead of now.
          */
         get: operations["get_v1_live"];
         put?: never;
@@ -427,7 +403,7 @@ export interface paths {
         get: operations["get_v1_memories"];
         put?: never;
         /**
-         * Keep something for a long time.
+         * Save a long-term memory.
          * @description Keep something for a long time. With `keep_duplicates` it supersedes nothing, nor is it superseded.
          */
         post: operations["post_v1_memories"];
@@ -445,23 +421,23 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One of the memories.
-         * @description One document by id. 404 for the id of another collection, and for what the reader can't see.
+         * Get one of the memories.
+         * @description One document by id. 404 for the id of another collection, and for documents that the reader can't see.
          */
         get: operations["get_v1_memories_id"];
         put?: never;
         post?: never;
         /**
-         * Forget one of the memories, for good.
-         * @description Forget one document. Its content leaves the documents, the index and the log; 404 if it is not there.
+         * Permanently delete one of the memories.
+         * @description Delete one document. Removes its content from the documents, the index and the log; 404 if it does not exist.
          *
-         *     Why something is forgotten; the event id makes a retry harmless.
+         *     The reason for a deletion; the event id makes a retry harmless.
          */
         delete: operations["delete_v1_memories_id"];
         options?: never;
         head?: never;
         /**
-         * Change a memory: a new version, or who can read it.
+         * Change a memory: record a new version, or change its readers.
          * @description What to change of a memory; null stays, but new `content` drops the old `valid_until`. `visibility` and `shared_with` alone make no new version.
          */
         patch: operations["patch_v1_memories_id"];
@@ -474,10 +450,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Every version of a memory, oldest first.
-         * @description Every version that the reader can see, whichever of them the id names.
-         */
+        /** All versions of a memory, oldest first. Only those that the reader can see; the id can be of any version. */
         get: operations["get_v1_memories_id_history"];
         put?: never;
         post?: never;
@@ -515,17 +488,17 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One of the observations.
-         * @description One document by id. 404 for the id of another collection, and for what the reader can't see.
+         * Get one of the observations.
+         * @description One document by id. 404 for the id of another collection, and for documents that the reader can't see.
          */
         get: operations["get_v1_observations_id"];
         put?: never;
         post?: never;
         /**
-         * Forget one of the observations, for good.
-         * @description Forget one document. Its content leaves the documents, the index and the log; 404 if it is not there.
+         * Permanently delete one of the observations.
+         * @description Delete one document. Removes its content from the documents, the index and the log; 404 if it does not exist.
          *
-         *     Why something is forgotten; the event id makes a retry harmless.
+         *     The reason for a deletion; the event id makes a retry harmless.
          */
         delete: operations["delete_v1_observations_id"];
         options?: never;
@@ -541,10 +514,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Projects, by name.
-         * @description Those in which the reader can find documents, and how many.
-         *
-         *     A page of names.
+         * Projects, by name. Those with documents that the reader can see, with the number of documents.
+         * @description A page of names.
          */
         get: operations["get_v1_projects"];
         put?: never;
@@ -565,7 +536,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Find the right memories for a query.
+         * Find the documents that answer a query.
          * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents. `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent. Without `min_confidence` nothing is returned if the query probably has no answer (`ANSWERED_FROM`), and no result that is much less likely one than the best (`ranking.likely`); with it, what is less confident is left out, and results of unknown confidence stay. `min_trust` is the lowest trust class of a result; from high to low: user_stated, agent_concluded, imported, tool_output, external. With `fold` a result represents those that say nearly the same, unless the question counts. With `max_tokens` the titles and contents of all results have at most so many tokens, and `content` is the snippet; a result that does not fit is left out, and counted in `omitted`. A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`, unless `from` or `to` is given.
          */
         post: operations["post_v1_recall"];
@@ -589,7 +560,7 @@ export interface paths {
         get: operations["get_v1_sessions"];
         put?: never;
         /**
-         * Say that a session started or ended.
+         * Start or end a session.
          * @description Say that a session started or ended. Never needed: an observation opens its session.
          */
         post: operations["post_v1_sessions"];
@@ -606,18 +577,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * One session.
-         * @description And how much was observed in it. Without a project, 422 if several projects have a session with that id.
-         */
+        /** One session. With its number of observations. Without a project, 422 if several projects have a session with that id. */
         get: operations["get_v1_sessions_id"];
         put?: never;
         post?: never;
         /**
-         * Forget a session with its observations and its summary.
-         * @description Answers how many documents were removed.
-         *
-         *     Which of the sessions with that id to forget, and why.
+         * Delete a session with its observations and its summary. Returns the number of deleted documents.
+         * @description Which of the sessions with that id to delete, and the reason.
          */
         delete: operations["delete_v1_sessions_id"];
         options?: never;
@@ -652,10 +618,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * A session's observations, in order.
-         * @description In the order they were recorded.
-         */
+        /** A session's observations, oldest first. In the order they were recorded. */
         get: operations["get_v1_sessions_id_observations"];
         put?: never;
         post?: never;
@@ -675,7 +638,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Update the slots that follow the work from a session.
+         * Update the automatic slots from a session.
          * @description Which of the sessions with that id, and how many of its newest observations are read.
          */
         post: operations["post_v1_sessions_id_reflect"];
@@ -768,10 +731,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * A project's observations by the time they happened, newest first.
-         * @description Observations of all its sessions, by the time their agents state.
-         */
+        /** A project's observations by event time, newest first. From all sessions, by the time their agents state. */
         get: operations["get_v1_timeline"];
         put?: never;
         post?: never;
@@ -833,7 +793,7 @@ export interface components {
         };
         /**
          * AgentCount
-         * @description An agent, and how many of its documents the reader can find.
+         * @description An agent, and the number of its documents that the reader can see.
          */
         AgentCount: {
             agent_id: string;
@@ -1017,7 +977,8 @@ export interface components {
         };
         /**
          * ForgetRequest
-         * @description What to forget: a session (of a project, where several have it), a user, or a project (`""`: the nameless).
+         * @description What to delete: a session (with its project, if several have a session of that id), a user, or a project (`""`
+         *         for the nameless one).
          */
         ForgetRequest: {
             /** @enum {unknown} */
@@ -1047,7 +1008,7 @@ export interface components {
         };
         /**
          * FoundLesson
-         * @description A lesson, and how well it answers a query.
+         * @description A lesson, and its score for a query.
          */
         FoundLesson: {
             active: boolean;
@@ -1081,7 +1042,7 @@ export interface components {
         };
         /**
          * Frontier
-         * @description What can be done now, and how many work items are open.
+         * @description The work items that can be done now, and the number of open ones.
          */
         Frontier: {
             items: components["schemas"]["ReadyAction"][];
@@ -1529,7 +1490,7 @@ export interface components {
         };
         /**
          * ProjectCount
-         * @description A project (`""` is the nameless one), and how many of its documents the reader can find.
+         * @description A project (`""` is the nameless one), and the number of its documents that the reader can see.
          */
         ProjectCount: {
             documents: number;
@@ -2068,7 +2029,7 @@ export interface components {
         };
         /**
          * Shortcoming
-         * @description One thing that is not as it should be; `code` is stable.
+         * @description A degraded condition; `code` is stable.
          */
         Shortcoming: {
             code: string;
@@ -2097,7 +2058,7 @@ export interface components {
         };
         /**
          * SlotsMade
-         * @description How many slots were changed, and from how many observations.
+         * @description The number of slots that were changed, and of observations that were read.
          */
         SlotsMade: {
             observations: number;
@@ -2143,7 +2104,7 @@ export interface components {
         };
         /**
          * SummaryMade
-         * @description A session's summary and who made it; `fell_back` says why a model that was asked did not.
+         * @description A session's summary and its author; `fell_back` says why a configured model did not write it.
          */
         SummaryMade: {
             fell_back: string;
@@ -2153,7 +2114,7 @@ export interface components {
         };
         /**
          * SureLesson
-         * @description A lesson, and what is left of its confidence.
+         * @description A lesson, and its remaining confidence.
          */
         SureLesson: {
             active: boolean;
@@ -2230,9 +2191,8 @@ export interface components {
         };
         /**
          * Usable
-         * @description Reads and writes work; `degraded` has what they do not do well. `lag` counts entries not applied, by partition.
-         *
-         *         Figures of the server are there for its operator, and for a key of the role `metrics`.
+         * @description Reads and writes work; `degraded` lists the limitations. `lag` counts pending entries by partition. Server-wide
+         *         figures are included for operator and metrics keys.
          */
         Usable: {
             degraded: components["schemas"]["Shortcoming"][];
@@ -2359,26 +2319,26 @@ export interface operations {
     get_v1_actions: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
-                /** @description The `next` of the page before. */
+                /** @description The `next` of the previous page. */
                 cursor?: string;
-                /** @description At most so many. */
+                /** @description The maximum number of results. */
                 limit?: number;
-                /** @description Only those that are still to be done. */
+                /** @description Only open work items. */
                 open?: boolean;
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
-                /** @description Only what was recorded then or later. */
+                /** @description Only documents recorded at or after this time. */
                 recorded_since?: string;
-                /** @description Only what was recorded before that. */
+                /** @description Only documents recorded before this time. */
                 recorded_until?: string;
-                /** @description Only what happened then or later. */
+                /** @description Only documents whose event time is at or after this time. */
                 since?: string;
-                /** @description Only what happened before that. */
+                /** @description Only documents whose event time is before this time. */
                 until?: string;
             };
             header?: never;
@@ -2517,13 +2477,13 @@ export interface operations {
     get_v1_actions_id: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
             };
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example act_a78d002ba85080345705
                  */
                 id: string;
@@ -2567,15 +2527,15 @@ export interface operations {
     delete_v1_actions_id: {
         parameters: {
             query?: {
-                /** @description A name of your own for the write: sending it again changes nothing. */
+                /** @description An idempotency key for the write: sending it again changes nothing. */
                 event_id?: string;
-                /** @description Why it is forgotten. */
+                /** @description The reason for the deletion. */
                 reason?: string;
             };
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example act_a78d002ba85080345705
                  */
                 id: string;
@@ -2610,7 +2570,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example act_a78d002ba85080345705
                  */
                 id: string;
@@ -2703,14 +2663,14 @@ export interface operations {
     get_v1_agents: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
-                /** @description The `next` of the page before. */
+                /** @description The `next` of the previous page. */
                 cursor?: string;
-                /** @description At most so many. */
+                /** @description The maximum number of results. */
                 limit?: number;
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
@@ -2837,30 +2797,30 @@ export interface operations {
     get_v1_events: {
         parameters: {
             query?: {
-                /** @description Read on behind this position; it is not waited for. */
+                /** @description Continue after this position, without waiting for it. */
                 after?: string;
-                /** @description Only what this agent wrote. */
+                /** @description Only documents by this agent. */
                 agent_id?: string;
-                /** @description At most so many. */
+                /** @description The maximum number of results. */
                 limit?: number;
-                /** @description Only of this partition of the log. */
+                /** @description Only this partition of the log. */
                 partition?: number;
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
-                /** @description Only what was recorded then or later. */
+                /** @description Only documents recorded at or after this time. */
                 recorded_since?: string;
-                /** @description Only what was recorded before that. */
+                /** @description Only documents recorded before this time. */
                 recorded_until?: string;
-                /** @description Only of this session. */
+                /** @description Only this session. */
                 session_id?: string;
-                /** @description Only what happened then or later. */
+                /** @description Only documents whose event time is at or after this time. */
                 since?: string;
                 /** @description Only events of this type. */
                 type?: string;
-                /** @description Only what happened before that. */
+                /** @description Only documents whose event time is before this time. */
                 until?: string;
             };
             header?: never;
@@ -2983,17 +2943,17 @@ export interface operations {
     get_v1_forget: {
         parameters: {
             query?: {
-                /** @description The id of a receipt: what is older follows. */
+                /** @description A receipt id; older receipts follow. */
                 cursor?: string;
-                /** @description At most so many. */
+                /** @description The maximum number of results. */
                 limit?: number;
-                /** @description Only what was recorded then or later. */
+                /** @description Only documents recorded at or after this time. */
                 recorded_since?: string;
-                /** @description Only what was recorded before that. */
+                /** @description Only documents recorded before this time. */
                 recorded_until?: string;
-                /** @description Only what happened then or later. */
+                /** @description Only documents whose event time is at or after this time. */
                 since?: string;
-                /** @description Only what happened before that. */
+                /** @description Only documents whose event time is before this time. */
                 until?: string;
             };
             header?: never;
@@ -3135,7 +3095,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example 01M86G37QABSREYRWQMKFM3F1R
                  */
                 id: string;
@@ -3198,14 +3158,14 @@ export interface operations {
     get_v1_frontier: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
-                /** @description Leave out what other agents than this one work on. */
+                /** @description Omit work items that other agents are working on. */
                 agent_id?: string;
-                /** @description At most so many. */
+                /** @description The maximum number of results. */
                 limit?: number;
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
@@ -3258,26 +3218,26 @@ export interface operations {
     get_v1_lessons: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
-                /** @description The `next` of the page before. */
+                /** @description The `next` of the previous page. */
                 cursor?: string;
-                /** @description At most so many. */
+                /** @description The maximum number of results. */
                 limit?: number;
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
-                /** @description Only what was recorded then or later. */
+                /** @description Only documents recorded at or after this time. */
                 recorded_since?: string;
-                /** @description Only what was recorded before that. */
+                /** @description Only documents recorded before this time. */
                 recorded_until?: string;
-                /** @description Also lessons that have faded. */
+                /** @description Include retired lessons. */
                 retired?: boolean;
-                /** @description Only what happened then or later. */
+                /** @description Only documents whose event time is at or after this time. */
                 since?: string;
-                /** @description Only what happened before that. */
+                /** @description Only documents whose event time is before this time. */
                 until?: string;
             };
             header?: never;
@@ -3422,13 +3382,13 @@ export interface operations {
     get_v1_lessons_id: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
             };
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example lsn_48de97ae3dbd3d0e49e9
                  */
                 id: string;
@@ -3481,15 +3441,15 @@ export interface operations {
     delete_v1_lessons_id: {
         parameters: {
             query?: {
-                /** @description A name of your own for the write: sending it again changes nothing. */
+                /** @description An idempotency key for the write: sending it again changes nothing. */
                 event_id?: string;
-                /** @description Why it is forgotten. */
+                /** @description The reason for the deletion. */
                 reason?: string;
             };
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example lsn_48de97ae3dbd3d0e49e9
                  */
                 id: string;
@@ -3524,7 +3484,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example lsn_48de97ae3dbd3d0e49e9
                  */
                 id: string;
@@ -3607,13 +3567,13 @@ export interface operations {
     post_v1_lessons_id_reinforce: {
         parameters: {
             query?: {
-                /** @description A name of your own for the write: sending it again changes nothing. */
+                /** @description An idempotency key for the write: sending it again changes nothing. */
                 event_id?: string;
             };
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example lsn_48de97ae3dbd3d0e49e9
                  */
                 id: string;
@@ -3645,13 +3605,13 @@ export interface operations {
     post_v1_lessons_id_trigger: {
         parameters: {
             query?: {
-                /** @description A name of your own for the write: sending it again changes nothing. */
+                /** @description An idempotency key for the write: sending it again changes nothing. */
                 event_id?: string;
             };
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example lsn_48de97ae3dbd3d0e49e9
                  */
                 id: string;
@@ -3683,19 +3643,19 @@ export interface operations {
     get_v1_lessons_match: {
         parameters: {
             query: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
-                /** @description At most so many. */
+                /** @description The maximum number of results. */
                 limit?: number;
-                /** @description The beginning of what the tool is given. */
+                /** @description The beginning of the tool's input. */
                 preview?: string;
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
                 /**
-                 * @description The tool that is about to be used.
+                 * @description The tool about to be used.
                  * @example Bash
                  */
                 tool_name: string;
@@ -3820,16 +3780,16 @@ export interface operations {
     get_v1_lessons_surest: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
-                /** @description At most so many. */
+                /** @description The maximum number of results. */
                 limit?: number;
-                /** @description Only what is at least so sure. */
+                /** @description Only results with at least this confidence. */
                 min_confidence?: number;
-                /** @description Only lessons that this drew: `manual`, `crystal`, `reflection`, `suggestion`. */
+                /** @description Only lessons of this origin: `manual`, `crystal`, `reflection`, `suggestion`. */
                 origin?: string;
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
@@ -3889,18 +3849,18 @@ export interface operations {
     get_v1_live: {
         parameters: {
             query?: {
-                /** @description Begin behind this position instead of now. */
+                /** @description Start after this position instead of now. */
                 after?: string;
-                /** @description Only what this agent wrote. */
+                /** @description Only documents by this agent. */
                 agent_id?: string;
-                /** @description End the stream after so many events; 0 never does. */
+                /** @description End the stream after this many events; 0 for no limit. */
                 limit?: number;
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
-                /** @description Only of this session. */
+                /** @description Only this session. */
                 session_id?: string;
                 /** @description Only events of this type. */
                 type?: string;
@@ -3930,26 +3890,26 @@ export interface operations {
     get_v1_memories: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
-                /** @description The `next` of the page before. */
+                /** @description The `next` of the previous page. */
                 cursor?: string;
                 /** @description Only the current version of each memory. */
                 latest?: boolean;
-                /** @description At most so many. */
+                /** @description The maximum number of results. */
                 limit?: number;
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
-                /** @description Only what was recorded then or later. */
+                /** @description Only documents recorded at or after this time. */
                 recorded_since?: string;
-                /** @description Only what was recorded before that. */
+                /** @description Only documents recorded before this time. */
                 recorded_until?: string;
-                /** @description Only what happened then or later. */
+                /** @description Only documents whose event time is at or after this time. */
                 since?: string;
-                /** @description Only what happened before that. */
+                /** @description Only documents whose event time is before this time. */
                 until?: string;
             };
             header?: never;
@@ -4135,13 +4095,13 @@ export interface operations {
     get_v1_memories_id: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
             };
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example mem_9f01e400307031dcf3e6
                  */
                 id: string;
@@ -4212,15 +4172,15 @@ export interface operations {
     delete_v1_memories_id: {
         parameters: {
             query?: {
-                /** @description A name of your own for the write: sending it again changes nothing. */
+                /** @description An idempotency key for the write: sending it again changes nothing. */
                 event_id?: string;
-                /** @description Why it is forgotten. */
+                /** @description The reason for the deletion. */
                 reason?: string;
             };
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example mem_9f01e400307031dcf3e6
                  */
                 id: string;
@@ -4255,7 +4215,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example mem_9f01e400307031dcf3e6
                  */
                 id: string;
@@ -4301,13 +4261,13 @@ export interface operations {
     get_v1_memories_id_history: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
             };
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example mem_9f01e400307031dcf3e6
                  */
                 id: string;
@@ -4460,13 +4420,13 @@ export interface operations {
     get_v1_observations_id: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
             };
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example obs_edc5b0f0a6708b3512be
                  */
                 id: string;
@@ -4527,15 +4487,15 @@ export interface operations {
     delete_v1_observations_id: {
         parameters: {
             query?: {
-                /** @description A name of your own for the write: sending it again changes nothing. */
+                /** @description An idempotency key for the write: sending it again changes nothing. */
                 event_id?: string;
-                /** @description Why it is forgotten. */
+                /** @description The reason for the deletion. */
                 reason?: string;
             };
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example obs_edc5b0f0a6708b3512be
                  */
                 id: string;
@@ -4567,11 +4527,11 @@ export interface operations {
     get_v1_projects: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
-                /** @description The `next` of the page before. */
+                /** @description The `next` of the previous page. */
                 cursor?: string;
-                /** @description At most so many. */
+                /** @description The maximum number of results. */
                 limit?: number;
             };
             header?: never;
@@ -4662,24 +4622,24 @@ export interface operations {
     get_v1_sessions: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
-                /** @description The `next` of the page before. */
+                /** @description The `next` of the previous page. */
                 cursor?: string;
-                /** @description At most so many. */
+                /** @description The maximum number of results. */
                 limit?: number;
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
-                /** @description Only what was recorded then or later. */
+                /** @description Only documents recorded at or after this time. */
                 recorded_since?: string;
-                /** @description Only what was recorded before that. */
+                /** @description Only documents recorded before this time. */
                 recorded_until?: string;
-                /** @description Only what happened then or later. */
+                /** @description Only documents whose event time is at or after this time. */
                 since?: string;
-                /** @description Only what happened before that. */
+                /** @description Only documents whose event time is before this time. */
                 until?: string;
             };
             header?: never;
@@ -4807,10 +4767,10 @@ export interface operations {
     get_v1_sessions_id: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
@@ -4818,7 +4778,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example s1
                  */
                 id: string;
@@ -4862,20 +4822,20 @@ export interface operations {
     delete_v1_sessions_id: {
         parameters: {
             query?: {
-                /** @description A name of your own for the write: sending it again changes nothing. */
+                /** @description An idempotency key for the write: sending it again changes nothing. */
                 event_id?: string;
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
-                /** @description Why it is forgotten. */
+                /** @description The reason for the deletion. */
                 reason?: string;
             };
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example s1
                  */
                 id: string;
@@ -4908,26 +4868,26 @@ export interface operations {
     get_v1_sessions_id_commits: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
-                /** @description Only what was recorded then or later. */
+                /** @description Only documents recorded at or after this time. */
                 recorded_since?: string;
-                /** @description Only what was recorded before that. */
+                /** @description Only documents recorded before this time. */
                 recorded_until?: string;
-                /** @description Only what happened then or later. */
+                /** @description Only documents whose event time is at or after this time. */
                 since?: string;
-                /** @description Only what happened before that. */
+                /** @description Only documents whose event time is before this time. */
                 until?: string;
             };
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example s1
                  */
                 id: string;
@@ -4975,30 +4935,30 @@ export interface operations {
     get_v1_sessions_id_observations: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
-                /** @description The `next` of the page before. */
+                /** @description The `next` of the previous page. */
                 cursor?: string;
-                /** @description At most so many. */
+                /** @description The maximum number of results. */
                 limit?: number;
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
-                /** @description Only what was recorded then or later. */
+                /** @description Only documents recorded at or after this time. */
                 recorded_since?: string;
-                /** @description Only what was recorded before that. */
+                /** @description Only documents recorded before this time. */
                 recorded_until?: string;
-                /** @description Only what happened then or later. */
+                /** @description Only documents whose event time is at or after this time. */
                 since?: string;
-                /** @description Only what happened before that. */
+                /** @description Only documents whose event time is before this time. */
                 until?: string;
             };
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example s1
                  */
                 id: string;
@@ -5067,7 +5027,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example s1
                  */
                 id: string;
@@ -5107,10 +5067,10 @@ export interface operations {
     get_v1_sessions_id_summary: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
@@ -5118,7 +5078,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example s1
                  */
                 id: string;
@@ -5167,7 +5127,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Its id.
+                 * @description The document's id.
                  * @example s1
                  */
                 id: string;
@@ -5215,20 +5175,20 @@ export interface operations {
     get_v1_slots: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
-                /** @description Only what was recorded then or later. */
+                /** @description Only documents recorded at or after this time. */
                 recorded_since?: string;
-                /** @description Only what was recorded before that. */
+                /** @description Only documents recorded before this time. */
                 recorded_until?: string;
-                /** @description Only what happened then or later. */
+                /** @description Only documents whose event time is at or after this time. */
                 since?: string;
-                /** @description Only what happened before that. */
+                /** @description Only documents whose event time is before this time. */
                 until?: string;
             };
             header?: never;
@@ -5356,10 +5316,10 @@ export interface operations {
     get_v1_slots_label: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
@@ -5367,7 +5327,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The name of the slot.
+                 * @description The slot's label.
                  * @example project_context
                  */
                 label: string;
@@ -5409,17 +5369,17 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
-                /** @description Whether it is a slot of the project or a global one. */
+                /** @description `project` for a slot of the project, `global` for a global slot. */
                 scope?: "global" | "project";
             };
             header?: never;
             path: {
                 /**
-                 * @description The name of the slot.
+                 * @description The slot's label.
                  * @example project_context
                  */
                 label: string;
@@ -5451,24 +5411,24 @@ export interface operations {
     get_v1_timeline: {
         parameters: {
             query?: {
-                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
-                /** @description The `next` of the page before. */
+                /** @description The `next` of the previous page. */
                 cursor?: string;
-                /** @description At most so many. */
+                /** @description The maximum number of results. */
                 limit?: number;
                 /**
-                 * @description Only of this project; empty is what is of no project.
+                 * @description Only this project; an empty value selects the nameless project.
                  * @example shop
                  */
                 project?: string;
-                /** @description Only what was recorded then or later. */
+                /** @description Only documents recorded at or after this time. */
                 recorded_since?: string;
-                /** @description Only what was recorded before that. */
+                /** @description Only documents recorded before this time. */
                 recorded_until?: string;
-                /** @description Only what happened then or later. */
+                /** @description Only documents whose event time is at or after this time. */
                 since?: string;
-                /** @description Only what happened before that. */
+                /** @description Only documents whose event time is before this time. */
                 until?: string;
             };
             header?: never;
