@@ -18,6 +18,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constr
 FRAMEWORKS := build/frameworks
 FRAMEWORK_PINS := tests/clients/frameworks/constraints.txt
 FRAMEWORK_NODE := tests/clients/frameworks/node_modules/.installed
+HOST_PROGRAMS := tests/clients/hosts/node_modules/.installed
 
 # Tests run in so many processes side by side. What starts its servers once goes on with a run of neighbours (worksteal).
 LANES ?= 2
@@ -33,7 +34,7 @@ ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run cluster install wheels model test test-redis8 inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs image types format clean
+.PHONY: run cluster install wheels model test test-redis8 host-tests inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs image types format clean
 
 install: $(BASE)
 
@@ -54,6 +55,10 @@ cluster: $(DEV)
 
 # One after the other: the servers that a part shares end with it. `make -k test` runs all parts whatever fails.
 test: inner-tests contract-tests acceptance-tests client-tests serial-tests
+
+# The programs of Claude Code, Codex and Gemini CLI (760 MB) install the plugin and the extension.
+host-tests: $(DEV) $(HOST_PROGRAMS)
+	$(PYTEST) tests/clients/test_host_programs.py
 
 # These wait for a server's answers half of the time, so there are twice as many processes.
 inner-tests: $(DEV)
@@ -139,7 +144,7 @@ format: $(DEV)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) build *.egg-info $(patsubst %/.installed,%,$(NODE) $(FRAMEWORK_NODE)) clients/typescript/build clients/typescript/dist
+	rm -rf $(VENV) build *.egg-info $(patsubst %/.installed,%,$(NODE) $(FRAMEWORK_NODE) $(HOST_PROGRAMS)) clients/typescript/build clients/typescript/dist
 
 # Every wheel that `pip install mnemolog` or `uvx mnemolog` needs and no index has, in the folder WHEELS.
 wheels: $(VENV)/.created

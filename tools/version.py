@@ -17,6 +17,8 @@ PLACES = {
     "clients/python/pyproject.toml": r'^version = "(.+)"$',
     "clients/typescript/package.json": r'^  "version": "(.+)",$',
     "api/agents/plugin/.claude-plugin/plugin.json": r'^  "version": "(.+)",$',
+    "api/agents/.codex-plugin/plugin.json": r'^  "version": "(.+)",$',
+    "gemini-extension.json": r'^  "version": "(.+)",$',
     "compose.yaml": r"^  mnemolog: &mnemolog mnemolog:(.+)$",
     "deploy/helm/mnemolog/Chart.yaml": r"^appVersion: (.+)$",
 }

@@ -1,0 +1,122 @@
+"""The plugin and the extension, installed by the coding agents' own programs, which connect to a real server.
+
+`make host-tests` installs the programs. Nothing is sent to a model: that takes an account.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from subprocess import PIPE
+from typing import Any, NamedTuple
+
+import pytest
+
+from api.agents import hook
+from api.agents.payloads import HOSTS
+from tests.acceptance.running import SECRET, Server
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = Path(__file__).parent / "hosts/node_modules"
+CLAUDE, CODEX = "@anthropic-ai/claude-code/cli-wrapper.cjs", "@openai/codex/bin/codex.js"
+GEMINI = "@google/gemini-cli/bundle/gemini.js"
+PLUGIN = "mnemolog@mnemolog"
+QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "NO_COLOR": "1"}
+pytestmark = [
+    pytest.mark.skipif(not (PACKAGES / ".installed").exists(), reason="`make host-tests` has not run, or failed"),
+    pytest.mark.timeout(180),
+]
+
+
+class Printed(NamedTuple):
+    """What a program printed."""
+
+    stdout: str
+    stderr: str
+
+
+class Host:
+    """A program in a home folder of its own."""
+
+    def __init__(self, program: str, home: Path, **variables: str) -> None:
+        self._command, self._home = ("node", str(PACKAGES / program)), home
+        self._environ = {"HOME": str(home), "PATH": os.environ["PATH"], **QUIET, **variables}
+
+    def start(self, *words: str | Path) -> subprocess.Popen[str]:
+        """Start it, with pipes."""
+        options: Any = {"cwd": self._home, "env": self._environ, "stdin": PIPE, "stdout": PIPE, "stderr": PIPE}
+        return subprocess.Popen([*self._command, *map(str, words)], text=True, **options)
+
+    def run(self, *words: str | Path) -> Printed:
+        """What it prints; it must succeed."""
+        with self.start(*words) as process:
+            printed = Printed(*process.communicate(timeout=90))
+        assert process.returncode == 0, printed
+        return printed
+
+
+def test_claude_code_installs_the_plugin_and_connects_with_the_key(server: Server, tmp_path: Path):
+    claude = Host(CLAUDE, tmp_path, MNEMOLOG_URL=server.url, MNEMOLOG_KEY=SECRET)
+    for folder in (ROOT, ROOT / "api/agents/plugin"):
+        claude.run("plugin", "validate", "--strict", folder)
+    claude.run("plugin", "marketplace", "add", ROOT)
+    claude.run("plugin", "install", PLUGIN)
+    details = claude.run("plugin", "details", "mnemolog").stdout
+    events = details.partition("Hooks (8)")[2].partition("(harness")[0]
+    assert {event.strip() for event in events.split(",")} == HOSTS["claude-code"].events.keys()
+    assert "Skills (1)  memory" in details
+    assert f"{server.url}/mcp (HTTP) - ✔ Connected" in claude.run("mcp", "list").stdout
+    stranger = Host(CLAUDE, tmp_path, MNEMOLOG_URL=server.url, MNEMOLOG_KEY="another")
+    assert "✔" not in stranger.run("mcp", "list").stdout
+
+
+def test_codex_installs_the_plugin_with_its_own_hooks_and_server(tmp_path: Path):
+    (tmp_path / ".codex").mkdir()
+    codex = Host(CODEX, tmp_path)
+    codex.run("plugin", "marketplace", "add", ROOT)
+    codex.run("plugin", "add", PLUGIN)
+    (plugin,) = json.loads(codex.run("plugin", "list", "--json").stdout)["installed"]
+    assert (plugin["pluginId"], plugin["enabled"]) == (PLUGIN, True)
+    (entry,) = json.loads(codex.run("mcp", "list", "--json").stdout)
+    assert (entry["name"], entry["transport"]["command"], *entry["transport"]["args"]) == (
+        "mnemolog",
+        "mnemolog",
+        "mcp",
+    )
+    messages = [
+        {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "tests", "version": "1"}}},
+        {"method": "initialized"},
+        {"id": 2, "method": "hooks/list", "params": {"cwds": [str(tmp_path)]}},
+    ]
+    with codex.start("app-server") as server:
+        assert server.stdin
+        assert server.stdout
+        server.stdin.write("".join(json.dumps(message) + "\n" for message in messages))
+        server.stdin.flush()
+        answers = (json.loads(line) for line in server.stdout)
+        (listed,) = next(answer["result"]["data"] for answer in answers if answer.get("id") == 2)
+    hooks = {shown["eventName"].lower(): shown["command"] for shown in listed["hooks"]}
+    assert hooks.keys() == {event.lower() for event in HOSTS["codex"].events}
+    (command,) = set(hooks.values())
+    installed = Path(command.split('"')[1])
+    assert command.endswith(" codex")
+    assert installed.is_relative_to(tmp_path)
+    assert installed.read_bytes() == Path(hook.__file__).read_bytes()
+
+
+def test_gemini_cli_installs_the_extension_and_connects_with_the_key(server: Server, tmp_path: Path):
+    home, extension = tmp_path / "home", tmp_path / "extension"
+    for name in ("hooks", "api/agents"):  # of a clone, what the extension names
+        shutil.copytree(ROOT / name, extension / name)
+    shutil.copy(ROOT / "gemini-extension.json", extension)
+    (home / ".gemini").mkdir(parents=True)
+    (home / ".gemini/settings.json").write_text('{"security": {"folderTrust": {"enabled": false}}}')
+    gemini = Host(GEMINI, home, MNEMOLOG_URL=server.url, MNEMOLOG_KEY=SECRET)
+    gemini.run("extensions", "validate", extension)
+    gemini.run("extensions", "install", "--consent", "--skip-settings", extension)
+    # without a terminal it prints to stderr
+    assert "api/agents/plugin/skills/memory/SKILL.md" in gemini.run("extensions", "list").stderr
+    assert f"{server.url}/mcp (http) - Connected" in gemini.run("mcp", "list").stderr
+    stranger = Host(GEMINI, home, MNEMOLOG_URL=server.url, MNEMOLOG_KEY="another")
+    assert "- Connected" not in stranger.run("mcp", "list").stderr
