@@ -241,7 +241,7 @@ def test_the_commands_that_do_not_go_through_the_api_are_those_that_the_page_nam
         parts = getattr(command, "commands", {}).values() or (command,)
         return all(any("--url" in parameter.opts for parameter in part.params) for part in parts)
 
-    table = re.search(r"These do not ask it.*?\n\n(.*?)\n\n", page("cli.md"), re.DOTALL)
+    table = re.search(r"These commands do not use the API.*?\n\n(.*?)\n\n", page("cli.md"), re.DOTALL)
     assert table is not None
     named_there = {name for row in table[1].splitlines()[2:] for name in named(row.split("|")[1])}
     assert named_there == {name for name, command in commands().items() if not asks_the_api(command)}

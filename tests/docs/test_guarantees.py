@@ -39,7 +39,7 @@ def _marks_nightly(marks: Sequence[ast.expr]) -> bool:
 
 def test_every_promise_names_a_test_that_holds_it():
     for promise, text in SECTIONS.items():
-        assert re.search(r"^Held by `tests/", text, re.MULTILINE), promise
+        assert re.search(r"^Tested by `tests/", text, re.MULTILINE), promise
 
 
 def test_every_test_that_holds_a_promise_is_there():
