@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound, ReaderUnknown
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.resources import PROMPTS, RESOURCES, TEMPLATES, contexts, prompt_text, resource_text
+from mcp_gateway.tools.files import MEMORY_FILES
 from mcp_gateway.tools.reading import CONTEXT, RECALL
 from mcp_gateway.tools.tool import Call, Tool
 from mcp_gateway.tools.writing import CONFIRM, FORGET, LESSON, OBSERVE, REMEMBER, REVISE, SLOTS
@@ -240,6 +241,12 @@ class ToolProfile(NamedTuple):
 
 NATIVE_ATTACHMENTS = Attachments(True, RESOURCES, TEMPLATES, PROMPTS, resource_text, prompt_text, contexts)
 NATIVE_PROFILE = ToolProfile("native", NATIVE, INSTRUCTIONS, attachments=NATIVE_ATTACHMENTS)
+FILES_PROFILE = ToolProfile(
+    "files",
+    (MEMORY_FILES,),
+    "View /memories with `memory` before you start: its files are the notes of earlier conversations. Write there what "
+    "later conversations need.",
+)
 
 
 class UnknownProfile(CommandRejected):

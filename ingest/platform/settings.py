@@ -122,7 +122,7 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_LLM": "an OpenAI-compatible chat endpoint, URL|MODEL, for compression and summaries; unset: rules only",
     "MNEMOLOG_LLM_KEY": "API key for MNEMOLOG_LLM",
     "MNEMOLOG_LLM_DAILY_TOKENS": "tokens a tenant may use a day (UTC), or `unlimited`; default 1000000",
-    "MNEMOLOG_MCP_PROFILE": "MCP tools: native, agentmemory, memex, agent-memory, or several by comma; default native",
+    "MNEMOLOG_MCP_PROFILE": "MCP tools: native, files, agentmemory, memex, agent-memory, or several; default native",
     "MAX_OBS_PER_SESSION": "observations a session may have; default 0, any number",
     "MNEMOLOG_READ_WAIT": "seconds a read waits for the write that it names, before it gets 503; default 1",
     "MNEMOLOG_MEMORY_CEILING": "memory of the log's server above which writes get 429: a share or a size; default 85%",

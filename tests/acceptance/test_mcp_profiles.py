@@ -404,7 +404,7 @@ async def test_an_unknown_profile_is_refused(server: Server):
     async with server.client() as http:
         answer = await http.post("/mcp?profile=memry", json={"jsonrpc": "2.0", "id": 3, "method": "tools/list"})
     assert (answer.status_code, answer.json()["id"]) == (400, 3)
-    assert "native, agentmemory, memex, agent-memory, all" in answer.json()["error"]["message"]
+    assert "native, files, agentmemory, memex, agent-memory, all" in answer.json()["error"]["message"]
 
 
 async def test_the_bridge_passes_its_profile_on(server: Server):

@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable, Generator, Sequence
 from inspect import isawaitable
 from operator import methodcaller
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from unicodedata import normalize
 
 from mnemolog_client.answers import Accepted, Memory
-from mnemolog_client.client import AsyncMnemolog, Mnemolog
+from mnemolog_client.client import Mnemolog
 from mnemolog_client.fields import OfMemory
 
 T = TypeVar("T")
@@ -36,6 +36,13 @@ AROUND = 2
 _TRAVERSAL = re.compile(r"(^|[/\\])\.\.?([/\\]|$)|%2e|%2f|%5c|\\|[\x00-\x1f]", re.IGNORECASE)
 
 
+class HasMemories(Protocol):
+    """An asyncio client, or anything else with its calls `list`, `create`, `revise` and `delete` on memories."""
+
+    @property
+    def memories(self) -> Any: ...
+
+
 class FileError(Exception):
     """A command cannot be carried out; the text is the answer for the model."""
 
@@ -51,7 +58,7 @@ def run(client: Mnemolog, steps: Steps[T]) -> T:
         answer = call(client.memories)
 
 
-async def run_async(client: AsyncMnemolog, steps: Steps[T]) -> T:
+async def run_async(client: HasMemories, steps: Steps[T]) -> T:
     """The same with an asyncio client."""
     answer: Any = None
     while True:

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
 from anthropic.lib.tools import ToolError
 from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
@@ -33,9 +35,11 @@ def client() -> Iterator[Mnemolog]:
         yield opened
 
 
-@pytest.fixture(params=["blocking", "asynchronous"])
+@pytest.fixture(params=["blocking", "asynchronous", "mcp"])
 def do(request: pytest.FixtureRequest, client: Mnemolog, project: str) -> Do:
-    """Carries out a command with each of the two tools; an error is its text."""
+    """Carries out a command with each of the two tools, and over MCP; an error is its text."""
+    if request.param == "mcp":
+        return over_mcp(client, project)
     files = MemoryFiles(project, on_deleted=lambda path, receipt: DELETED.append((path, receipt)))
     if request.param == "blocking":
         return doing(MemoryTool(client, files))
@@ -63,6 +67,28 @@ def doing(tool: Any) -> Do:
             return tool.call({"command": name, **fields})
         except ToolError as error:
             return str(error.content)
+
+    return do
+
+
+def over_mcp(client: Mnemolog, project: str) -> Do:
+    """Carries out a command with the server's tool, which a host calls over MCP."""
+    headers = {"Authorization": f"Bearer {os.environ['MNEMOLOG_SECRET']}", "X-Agent-Id": "ada"}
+
+    def do(name: str, **fields: Any) -> str:
+        call = {"name": "memory", "arguments": {"command": name, "project": project, **fields}}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+        url = f"{os.environ['MNEMOLOG_URL']}/mcp?profile=files"
+        result = httpx.post(url, json=message, headers=headers, timeout=60).json()["result"]
+        data: dict[str, list[dict[str, str]]] = result.get("structuredContent") or {}
+        for receipt in data.get("acknowledged", ()):
+            client.advance(receipt["position"])
+            if path := receipt.get("path"):
+                fields = {"duplicate": False, "durability": "fsync"}
+                DELETED.append(
+                    (path, Accepted(**{key: receipt[key] for key in ("id", "event_id", "position")}, **fields))
+                )
+        return result["content"][0]["text"]
 
     return do
 
