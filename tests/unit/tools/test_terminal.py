@@ -59,5 +59,6 @@ def test_the_picture_of_the_docs_is_drawn_from_its_recording_and_loses_nothing()
     assert draw((IMAGES / "kill.cast").read_text()) == svg
     assert counts["acknowledged"] == counts["in the log"] != "0"
     assert (counts["lost"], counts["duplicates"], counts["at another position"]) == ("0", "0", "0")
+    assert f"0 of {counts['acknowledged']} acknowledged" in (IMAGES.parents[1] / "README.md").read_text()
     assert len(svg) < 60_000
     assert "<script" not in svg
