@@ -86,7 +86,7 @@ def test_the_table_says_what_the_formulas_come_to():
     assert told["the same, at the peak"] == "100/s"
     assert told["API cores, writes one by one, peak"] == written_cores(100 * 0.001)
     assert told["API cores, questions, peak"] == written_cores(100 * 0.1 * 0.010)
-    assert told["index in **each** API process, embedded"] == "282 GB"
+    assert told["index in **each** API process, embedded"] == "178 GB"
     assert told["disk: archive of the log"] == "8.64 GB"
 
 
