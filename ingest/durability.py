@@ -6,8 +6,8 @@ from typing import Literal, get_args
 from ingest.errors import CommandRejected
 
 Durability = Literal["memory", "fsync", "replicated"]
-"""`memory`: the server has it and may lose it in a power cut or a crash. `fsync`: it is on the server's disk.
-`replicated`: it is on the disks of the server and of one replica at least."""
+"""`memory`: in the server's memory; a power failure or a crash can lose it. `fsync`: on the server's disk.
+`replicated`: on the disks of the server and of at least one replica."""
 
 LEVELS: tuple[Durability, ...] = get_args(Durability)
 
@@ -33,4 +33,4 @@ def parse_durability(text: str | None, field: str) -> Durability | None:
     for level in LEVELS:
         if text == level:
             return level
-    raise CommandRejected(f"{text[:40]!r} is no durability; there are: {', '.join(LEVELS)}", field)
+    raise CommandRejected(f"{text[:40]!r} is not a durability level; valid levels: {', '.join(LEVELS)}", field)

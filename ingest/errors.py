@@ -78,7 +78,7 @@ class DurabilityUnavailable(CommandRejected):
     code = "durability_unavailable"
 
     def __init__(self, requested: str, reason: str) -> None:
-        super().__init__(f"this log cannot confirm {requested!r}: {reason}", "X-Durability")
+        super().__init__(f"this log cannot confirm durability {requested!r}: {reason}", "X-Durability")
 
 
 class DurabilityNotReached(LogUnavailable):
@@ -90,7 +90,7 @@ class DurabilityNotReached(LogUnavailable):
     code = "durability_not_reached"
 
     def __init__(self, requested: str, reached: str) -> None:
-        super().__init__(f"the write is in the log, and is only known to be {reached!r} so far, not {requested!r}")
+        super().__init__(f"the write is in the log, but so far only with durability {reached!r}, not {requested!r}")
         self.requested, self.reached = requested, reached
 
 
@@ -147,21 +147,21 @@ class OutsideKeyScope(AccessDenied, CommandRejected):
     """A command for a project, or in the name of an agent, that the caller's key is not for; nothing was stored."""
 
     def __init__(self, what: str, name: str, field: str) -> None:
-        CommandRejected.__init__(self, f"this key is not for {what} {name!r}", field)
+        CommandRejected.__init__(self, f"this key does not cover {what} {name!r}", field)
 
 
 class TooManyRequests(Overloaded):
     """A key made more requests than it may. Nothing was done."""
 
     def __init__(self, kind: str, per_minute: int, retry_after_s: int) -> None:
-        super().__init__(f"this key may send {per_minute:,} {kind} a minute", retry_after_s, "limit")
+        super().__init__(f"this key's rate limit is {per_minute:,} {kind} a minute", retry_after_s, "limit")
 
 
 class ReaderUnknown(CommandRejected):
     """The scope is isolated, and the request does not say which agent reads."""
 
     def __init__(self) -> None:
-        super().__init__("the scope is isolated: say which agent reads (X-Agent-Id)", "agent_id")
+        super().__init__("the scope is isolated: name the reading agent (X-Agent-Id)", "agent_id")
 
 
 class AlreadyThere(CommandRejected):
@@ -203,7 +203,8 @@ class SessionFull(CommandRejected):
 
     def __init__(self, session_id: str, limit: int) -> None:
         super().__init__(
-            f"session {session_id!r} has its limit of {limit:,} observations; start another session", "session_id"
+            f"session {session_id!r} has reached its limit of {limit:,} observations; start another session",
+            "session_id",
         )
         self.limit = limit
 
@@ -214,7 +215,7 @@ class ProjectionBehind(MnemologError):
     code = "projection_behind"
 
     def __init__(self, waited_s: float, lag: dict[int, int]) -> None:
-        super().__init__(f"waited {waited_s:.2f} s; {sum(lag.values())} events are not projected yet")
+        super().__init__(f"waited {waited_s:.2f} s; {sum(lag.values())} events are pending")
         self.lag = lag
 
 
@@ -235,7 +236,7 @@ class PartitionCountMismatch(MnemologError):
 
     def __init__(self, recorded: int, configured: int) -> None:
         super().__init__(
-            f"this log has {recorded} partitions and the settings say {configured}; "
+            f"this log has {recorded} partitions but the settings say {configured}; "
             f"set MNEMOLOG_PARTITIONS={recorded} (the number is fixed when a log is created)"
         )
         self.recorded, self.configured = recorded, configured
@@ -248,8 +249,9 @@ class LogMoved(MnemologError):
 
     def __init__(self, partitions: int, at: datetime) -> None:
         super().__init__(
-            f"this log is grown into one of {partitions} partitions since {at:%Y-%m-%d %H:%M} UTC; use that one, "
-            "or take this one back with `mnemolog grow --back`"
+            f"this log was grown into a log with {partitions} partitions at {at:%Y-%m-%d %H:%M} UTC; "
+            "use that log, "
+            "or return to this one with `mnemolog grow --back`"
         )
 
 
@@ -259,7 +261,7 @@ class GrowthUnfinished(MnemologError):
     code = "growth_unfinished"
 
     def __init__(self) -> None:
-        super().__init__("growing another log into this one was interrupted; run `mnemolog grow` again, which goes on")
+        super().__init__("growing another log into this one was interrupted; run `mnemolog grow` again to continue")
 
 
 class RestoreUnfinished(MnemologError):
@@ -295,7 +297,7 @@ class UnknownEventType(UnreadableEvent):
     code = "unknown_event_type"
 
     def __init__(self, event_type: str, types: Sequence[str]) -> None:
-        super().__init__(f"unknown event type {event_type!r}; this version knows {', '.join(types)}")
+        super().__init__(f"unknown event type {event_type!r}; this version supports {', '.join(types)}")
 
 
 class NewerEventVersion(UnreadableEvent):
@@ -305,7 +307,8 @@ class NewerEventVersion(UnreadableEvent):
 
     def __init__(self, event_type: str, version: int, newest: int) -> None:
         super().__init__(
-            f"{event_type} version {version} is newer than version {newest}, the newest this release knows; "
+            f"{event_type} version {version} is newer than version {newest}, the newest this release "
+            "supports; "
             "upgrade, then rebuild"
         )
 

@@ -25,7 +25,8 @@ FIELDS = frozenset(
      "as_actor", "author", "assigned_to", "shared_with", "tags", "any_tags", "tag", "files", "file", "concepts",
      "references", "label", "source", "target", "branch", "repo", "tool_name", "trigger_tool", "name", "terms", "edges")
 )  # fmt: skip
-"""The fields of requests and commands that hold names (`edges`: structs with names). Dialects have `sessionId`, too."""
+"""The fields of requests and commands that contain names (`edges`: structs with names). Dialects also have
+`sessionId`."""
 _CAPITAL = re.compile(r"(?<=[a-z])[A-Z]")
 
 

@@ -17,19 +17,19 @@ from ingest.errors import CommandRejected
 
 MAX_PATTERN_CHARS = 500
 MAX_PATTERN_MEMORY = 256 * 1024
-"""Bytes one compiled pattern may take, RE2's cache of states included, so that a full cache stays within 256 MiB."""
+"""The byte limit of one compiled pattern, including RE2's state cache, so that a full cache stays within 256 MiB."""
 MAX_PROGRAM = 2_000
-"""Instructions a pattern may compile to: each may cost a step at every character. Five hundred letters come to 500
-(1,500 outside ASCII), `.{0,200}` to 1,800; beyond are mostly repetitions of repetitions."""
+"""The instruction limit of a compiled pattern: each can cost a step at every character. Five hundred letters take 500
+(1,500 outside ASCII), `.{0,200}` takes 1,800; larger patterns are mostly nested repetitions."""
 CACHED_PATTERNS = 1024
 AT_ONCE = 16
-"""Patterns of ours that one automaton looks for."""
+"""Built-in patterns that one automaton matches."""
 SHAPE_MEMORY, RARE_MEMORY = 16 << 20, 4 << 20
-"""Bytes that such an automaton, or one for a pattern's places, may take; and one for a pattern that is rarely tried."""
+"""The byte limit of such an automaton, or of one for a pattern's offsets; and of one for a rarely used pattern."""
 FIELD = "trigger_pattern"
 
 _Refused = cast(type[Exception], re2.error)
-"""The package has no types of its own."""
+"""The package has no type hints."""
 
 
 class Pattern(Protocol):
@@ -53,7 +53,7 @@ def compiled(pattern: str) -> Pattern:
     outcome = _outcome(pattern)
     if isinstance(outcome, str):
         raise CommandRejected(
-            f"the pattern cannot be used: {outcome} (look-around and back-references are not supported, because"
+            f"invalid pattern: {outcome} (look-around and back-references are not supported, because"
             " matching must take linear time)",
             FIELD,
         )
@@ -76,12 +76,12 @@ def _outcome(pattern: str) -> Pattern | str:
         options.case_sensitive = False
         pattern_ = cast(Pattern, re2.compile(pattern.encode(), options))
     except UnicodeEncodeError:
-        return "it holds half a surrogate pair"
+        return "it contains half a surrogate pair"
     except _Refused as refused:
         reason: object = refused.args[0]
         return reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
     if pattern_.programsize > MAX_PROGRAM:
-        return f"its repetitions come to {pattern_.programsize:,} steps a character; the limit is {MAX_PROGRAM:,}"
+        return f"its repetitions take {pattern_.programsize:,} steps per character; the limit is {MAX_PROGRAM:,}"
     return pattern_
 
 

@@ -16,11 +16,11 @@ from ingest.errors import AccessDenied
 Role = Literal["read", "write", "admin", "metrics", "operator"]
 ROLES: tuple[Role, ...] = get_args(Role)
 OF_THE_SERVER: frozenset[Role] = frozenset({"metrics", "operator"})
-"""Roles that only an operator gives away, and that no tenant or project limits."""
+"""Roles that only an operator can grant, and that no tenant or project limits."""
 _SCOPE = re.compile(r"[!#-\[\]-~]+")
 """RFC 6749, section 3.3."""
 Needs: TypeAlias = frozenset[Role]
-"""The roles that a route or tool needs, all of them; none: any key will do."""
+"""The roles that a route or tool needs, all of them; empty: any key is accepted."""
 
 ANY: Needs = frozenset()
 """It reveals nothing, or checks each of its calls itself."""
@@ -31,11 +31,11 @@ WRITE: Needs = frozenset({"write"})
 READ_WRITE: Needs = READ | WRITE
 """It writes, and answers with what others wrote."""
 ADMIN: Needs = frozenset({"admin"})
-"""It concerns everything of the key's tenant, or of its projects."""
+"""It affects everything in the key's tenant, or in its projects."""
 METRICS: Needs = frozenset({"metrics"})
-"""Metrics of the server as a whole, and no content."""
+"""Server-wide metrics without content."""
 OPERATOR: Needs = frozenset({"operator"})
-"""It concerns the server as a whole: it costs, changes or shows something of every tenant, or reads local files."""
+"""It affects the whole server: it uses resources of, changes or shows data of every tenant, or reads local files."""
 
 
 def allow(roles: frozenset[Role], needs: Needs) -> bool:
@@ -82,7 +82,7 @@ class KeyScope(NamedTuple):
     def check_whole(self) -> None:
         """Raise AccessDenied for a key for some projects or agents: what is asked for is for a whole tenant."""
         if not self.whole:
-            raise AccessDenied("this key is for some projects or agents, and that concerns all of them")
+            raise AccessDenied("this key is limited to some projects or agents, and this affects all of them")
 
     @property
     def sole_agent(self) -> str:
@@ -91,4 +91,4 @@ class KeyScope(NamedTuple):
 
 
 ANYWHERE = KeyScope()
-"""All of a tenant, in anybody's name."""
+"""A whole tenant, as any agent."""

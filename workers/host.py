@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 TICK_S = 1.0
 ANSWER_WITHIN_S = 1.0
-"""Time limit of a request about leases. A tick has at most three in a row, so that leases are renewed in time."""
+"""Time limit of a lease request. A tick makes at most three in a row, so that leases are renewed in time."""
 _TTL_MS = int(LEASE_TTL.total_seconds() * 1000)
 
 
@@ -94,7 +94,7 @@ class RunnerHost:
         try:
             await self._redis.zrem(WORKERS, self._worker_id)
         except (RedisError, OSError) as error:
-            logger.warning("could not sign off; the lease will expire: %s", error)
+            logger.warning("could not deregister the worker; its heartbeat will expire: %s", error)
 
     async def _tick(self) -> None:
         while True:

@@ -54,18 +54,18 @@ logger = logging.getLogger(__name__)
 
 REBUILD_SLICE_S = 20.0
 REBUILD_LOOK_S = 1.0
-"""Between two looks for a rebuild that was ordered, or that a worker left."""
+"""Between two checks for a requested rebuild, or one that a worker abandoned."""
 REBUILD_AGAIN_S = 0.2
-"""Between two slices of a rebuild: the job of one worker may be given to another, which has one of its own."""
+"""Between two slices of a rebuild: a worker's job can go to another worker, which has its own."""
 UPKEEP_EVERY_S = 60.0
 ARCHIVE_EVERY_S = 600.0
 """At most: to see whether a segment's worth is there costs reading what waits, up to 8 MiB a partition."""
 WAIT_S = 30.0
-"""How long a job waits for what it wrote to be projected."""
+"""How long a job waits until its writes are projected."""
 ASK_AGAIN_S = 1.0
 """After a job could not be queued."""
 LOCAL_TIMEOUT_S = 60.0
-"""For an answer of a server on a unix socket."""
+"""Timeout for a response from a server on a Unix socket."""
 EMBEDDING_WAITS = 20
 """Tenths of a second, before each batch of texts, while events wait to be projected."""
 SNAPSHOT_AT_SECONDS = frozenset({15, 45})
@@ -132,8 +132,8 @@ class WorkerProcess:
                 *services.backup_jobs(self._backups),
             ]
 
-            await retry_until_connected(redis, "to say that it is up", host.beat)
-            await retry_until_connected(redis, "to look at the log again", lambda: refuse_if_closed(redis))
+            await retry_until_connected(redis, "to register the process", host.beat)
+            await retry_until_connected(redis, "to check the log again", lambda: refuse_if_closed(redis))
 
             def embedding() -> Awaitable[bool]:
                 return queue.enqueue("embed", host.leased, job_id=f"embed:{self._arq_worker_id}")
@@ -170,7 +170,7 @@ class WorkerProcess:
                 )
                 indexes.start()
                 stack.push_async_callback(indexes.aclose)
-            logger.info("worker %s is up", self._id)
+            logger.info("worker %s has started", self._id)
             await stop.wait()
             await host.aclose()
             await end(*tasks)
@@ -198,7 +198,7 @@ class _Services(NamedTuple):
     embedders: LiveEmbedder
     stack: AsyncExitStack
     engine: Client | None
-    """The search engine that has the index; None where each API process has its own."""
+    """The search engine with the index; None if each API process has its own index."""
     host: RunnerHost
 
     async def let_projecting_go_first(self) -> None:
@@ -247,7 +247,7 @@ class _Services(NamedTuple):
         """With a search engine there is nothing to write, and the worker's log says so."""
 
         async def no_snapshot(force: bool = False) -> None:
-            logger.info("no snapshot is written: the index is on a search engine")
+            logger.info("snapshots are not written: the index is on a search engine")
 
         if self.engine is not None:
             return [Job("snapshot", no_snapshot)]
@@ -325,7 +325,7 @@ async def _seal_and_trim(archive: ArchiveJob) -> None:
     try:
         await archive.run()
     except MnemologError as error:
-        logger.warning("nothing is archived: %s", error)
+        logger.warning("archiving is disabled: %s", error)
 
 
 def _lower_priority() -> None:
@@ -342,7 +342,7 @@ async def queue_periodically(queue: JobQueue, job: Job, period_s: float) -> None
         try:
             await queue.enqueue(job.name, job_id=job.name)
         except Exception as error:  # Redis is away or starting; asked for again later
-            logger.warning("%s was not asked for: %s", job.name, error)
+            logger.warning("%s could not be requested: %s", job.name, error)
         await asyncio.sleep(period_s)
 
 
@@ -356,7 +356,7 @@ async def queue_rebuilding(queue: JobQueue, rebuilds: Rebuilds, rebuilding: Rebu
             else:
                 await rebuilding.rest()
         except Exception as error:  # Redis is away or starting; looked again later
-            logger.warning("rebuilds were not looked for: %s", error)
+            logger.warning("could not check for rebuilds: %s", error)
         await asyncio.sleep(REBUILD_AGAIN_S if has_work else REBUILD_LOOK_S)
 
 
@@ -376,7 +376,7 @@ async def queue_when(changed: asyncio.Event, enqueue: Callable[[], Awaitable[boo
                 changed.set()
                 await asyncio.sleep(0.1)
         except Exception as error:  # Redis is away or starting: the event is set again, nothing is lost
-            logger.warning("a job was not asked for: %s", error)
+            logger.warning("a job could not be requested: %s", error)
             changed.set()
             await asyncio.sleep(ASK_AGAIN_S)
 

@@ -21,9 +21,9 @@ logger = logging.getLogger(__name__)
 
 QUEUE = "mnemolog:arq"
 POLL_S = 0.05
-"""arq asks for work this often: an enqueued job starts after about 30 ms."""
+"""arq polls for work this often: an enqueued job starts after about 30 ms."""
 JOB_TIMEOUT_S = 300
-"""No job runs longer at a stretch. It is also how long arq waits before it repeats a job whose worker was killed."""
+"""The time limit of a job run. Also how long arq waits before it repeats a job whose worker was killed."""
 _Hook = Callable[[dict[Any, Any]], Awaitable[None]]
 _encode = msgspec.msgpack.Encoder(enc_hook=repr).encode
 _decode = msgspec.msgpack.decode
@@ -165,21 +165,21 @@ async def run_worker(build: Callable[[], Worker]) -> None:
         try:
             await worker.main()
         except (RedisError, OSError) as error:
-            logger.warning("jobs: Redis is away, trying again: %s", error)
+            logger.warning("jobs: Redis is unreachable, retrying: %s", error)
             await asyncio.sleep(0.5)
         finally:
             try:
                 # closing talks to a Redis that may be away; the next worker must not wait for that
                 await asyncio.wait_for(worker.close(), timeout=5)
             except (asyncio.CancelledError, TimeoutError, RedisError, OSError):
-                logger.debug("jobs: the worker was not closed cleanly")
+                logger.debug("jobs: the worker did not shut down cleanly")
 
 
 def _redis_settings(url: str) -> RedisSettings:
     if not url.startswith(("redis://", "rediss://", "unix://")):
         raise InvalidSetting(
-            "the job queue's server is named by redis://, rediss:// or unix:// (REDIS_URL, or MNEMOLOG_JOBS_REDIS_URL "
-            "where that is set)"
+            "the job queue needs a redis://, rediss:// or unix:// URL (MNEMOLOG_JOBS_REDIS_URL, or "
+            "REDIS_URL if that is unset)"
         )
     settings = RedisSettings.from_dsn(url)
     settings.conn_timeout = 10  # a starved server on this machine is not away, and taking it for that ends the jobs

@@ -33,10 +33,10 @@ logger = logging.getLogger(__name__)
 
 BATCH = 256
 MOST = 1_024
-"""Entries of a batch when more are waiting than fit into the last one. Rows and round trips are paid for once a batch:
-where sessions write all the time, a batch of four times as many events costs a third less per event."""
+"""Batch size if more entries are waiting than fit into the last batch. Rows and round trips cost once per batch: for
+sessions that write continuously, a batch four times as large costs a third less per event."""
 MOST_BYTES = 2 << 20
-"""Of a batch that is larger than BATCH."""
+"""The byte limit of a batch that is larger than BATCH."""
 PRESSED = 64
 """Entries in one read from which a worker's other jobs step back."""
 BLOCK_MS = 1000
@@ -48,7 +48,7 @@ Saving each event alone would leave little of the disk to writers; saving togeth
 (decision 6).
 """
 REDRIVES = 16
-"""Dead letters tried between two batches; between them, readers get the events that they wait for."""
+"""Dead letters retried between two batches, so that readers still get the events that they wait for."""
 MAX_ATTEMPTS = 5
 FIRST_PAUSE_S = 0.05
 """Pause between attempts at one event; doubles each time."""
@@ -133,13 +133,13 @@ class PartitionRunner:
         self._attempts = Attempts(redis, self._keys)
         self._dead_letters = dead_letters(redis, log, self._keys)
         self._contexts: dict[Position, str] = {}
-        """The traces in which the entries of the last read were written."""
+        """The traces that wrote the entries of the last read."""
         self._applied_bytes = self._appended_bytes = 0
         """Sizes of all events up to the checkpoint, and of all that were in the log before the last read."""
         self._stopping = False
         self._batch_size = BATCH
         self.pressed = False
-        """Whether the last read found many entries waiting: other work of this process should wait."""
+        """Whether the last read had many waiting entries, so that other work of this process should wait."""
 
     def stop(self) -> None:
         """Finish the current batch and return from `run` within about a second."""

@@ -30,7 +30,7 @@ D = TypeVar("D")
 
 PAGE = 100
 SUMMARISE_SLICE_S = 120.0
-"""Summaries, which a model may take long for, are gone on with in the next run."""
+"""Time for summaries, which can take a model long; the next run continues."""
 SOURCE = "upkeep"
 
 
@@ -122,14 +122,14 @@ class Upkeep:
             steps = (_guarded(f"session {it.id}", "summarised", self._summarise(it)) for it in sessions)
             made += sum(await asyncio.gather(*steps))
             if asyncio.get_running_loop().time() >= until:
-                logger.info("upkeep: sessions that are left are summarised in the next run")
+                logger.info("upkeep: the remaining sessions are summarized in the next run")
                 break
         return made
 
     async def _summarise(self, session: Session) -> int:
         outcome = await self._condensing.summarise(session, Caller(session.tenant, SOURCE))
         if outcome.fell_back:
-            logger.info("session %s: summarised by rule: %s", session.session_id, outcome.fell_back)
+            logger.info("session %s: summarized by rule: %s", session.session_id, outcome.fell_back)
         return 1
 
     async def condense(self) -> int:

@@ -28,7 +28,7 @@ Confidence = Annotated[float, Meta(ge=0, le=1)]
 SlotSize = Annotated[int, Meta(ge=1, le=20_000)]
 _EXACT = Meta(ge=-(2**53), le=2**53)
 Priority: TypeAlias = Annotated[int, _EXACT] | Annotated[float, _EXACT]
-"""As far as a number is exact for every reader of JSON."""
+"""The largest integer that every JSON parser reads exactly."""
 Status = Annotated[str, Meta(max_length=64)]
 
 
@@ -48,7 +48,7 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
 
 
 EVERYBODY = "*"
-"""In the place of an agent's name: lifts the isolated scope of a reader, as in agentmemory. No agent has this name."""
+"""Used as an agent name, it lifts a reader's isolated scope, as in agentmemory. No agent has this name."""
 
 
 class Caller(NamedTuple):
@@ -80,11 +80,11 @@ class Origin(NamedTuple):
 CommandT = TypeVar("CommandT", bound=Command)
 DataT = TypeVar("DataT", bound=Struct)
 DECIDERS: dict[type[Command], Callable[[Any, Origin], Decision]] = {}
-"""The function that decides each type of command."""
+"""The decide function of each command type."""
 AS_SENT = frozenset(("derived_from", "originals", "documents", "kept", "sources"))
-"""Lists of an event that are stored as the command has them."""
+"""Lists that an event stores as they are in the command."""
 KEEP_NAMES: set[type[Command]] = set()
-"""Commands that end or forget something, and so must call it as it is called, even by a name that holds a secret."""
+"""Commands that end or delete something, and so must use its exact name, even if the name contains a secret."""
 
 
 def decides(
@@ -184,14 +184,14 @@ def need_text(text: str, field: str = "content") -> None:
 
 def need_session(command: Command) -> None:
     if not command.session_id:
-        raise CommandRejected("which session?", "session_id")
+        raise CommandRejected("a session id is required", "session_id")
 
 
 def storable(value: dict[str, Any], field: str) -> dict[str, Any]:
     try:
         msgpack.encode(value)
     except OverflowError:
-        raise CommandRejected("a number does not fit into 64 bits; send it as text", field) from None
+        raise CommandRejected("a number exceeds 64 bits; send it as text", field) from None
     except ValueError as error:
         raise CommandRejected(str(error), field) from None
     return value

@@ -21,7 +21,7 @@ from ingest.secrets.clean import Names, clean_agent, cleaned
 WriteCommand: TypeAlias = (
     Observe | Remember | RecordLesson | TrackSession | LinkCommit | SetSlot | DeleteSlot | WriteAction | Relate
 )
-"""The commands a batch may hold: those that do not read documents first."""
+"""The commands that a batch can contain: those that do not read documents first."""
 AnyCommand: TypeAlias = (
     WriteCommand
     | ReviseMemory | ChangeVisibility | ConfirmMemory | CondenseMemories
@@ -36,7 +36,7 @@ MAX_METADATA_BYTES = 4096
 _NAME_FIELDS = ("project", "session_id", "agent_id", "user_id", "event_id")
 _WRITES = frozenset(get_args(WriteCommand))
 _EXPLAINED_SOURCES = ("native", "mcp")
-"""Sources whose callers see why a write is refused. Others are hooks, other systems' clients, and imports."""
+"""Sources whose callers see why a write was refused. Other sources are hooks, other systems' clients, and imports."""
 
 
 def stated_agent(name: str, header: str) -> str:
@@ -44,7 +44,7 @@ def stated_agent(name: str, header: str) -> str:
     if len(name) > MAX_NAME_CHARS:
         raise CommandRejected(f"{header} is {len(name):,} characters; the limit is {MAX_NAME_CHARS}", header)
     if "\0" in name:
-        raise CommandRejected(f"{header} may not contain NUL", header)
+        raise CommandRejected(f"{header} cannot contain NUL", header)
     return nfc(name)
 
 
@@ -83,8 +83,8 @@ def _check_names(command: Command) -> None:
         return
     for field in _NAME_FIELDS:
         if "\0" in getattr(command, field):
-            raise CommandRejected("a name may not contain NUL", field)
+            raise CommandRejected("a name cannot contain NUL", field)
         try:
             getattr(command, field).encode()
         except UnicodeEncodeError:
-            raise CommandRejected("a name may not contain half a surrogate pair", field) from None
+            raise CommandRejected("a name cannot contain half a surrogate pair", field) from None

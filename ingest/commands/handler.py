@@ -43,11 +43,11 @@ from ingest.secrets.clean import are_clean
 
 BIG_CHARS = 64 << 10
 BIG_VALUES = 2_000
-"""A command of more is decided in a thread: looking through it for secrets takes more than a slice."""
+"""A larger command is decided in a thread, because scanning it for secrets takes longer than a slice."""
 CHECKED_TOGETHER = 16
-"""Commands of a batch that are looked through for secrets at once; none is big, so it takes less than a slice."""
+"""Commands of a batch that are scanned for secrets together; none is large, so it takes less than a slice."""
 RECORDED_AT_BYTES = 64
-"""What an imported event may be bigger than one of our own: it says when it was recorded."""
+"""How much larger an imported event can be than a new one, because it includes its recording time."""
 
 
 class Accepted(Struct, frozen=True):
@@ -72,7 +72,7 @@ class BatchOutcome(NamedTuple):
     token: Token
     durability: Durability
     repeated: Sequence[int] = ()
-    """For imported events: the indexes of those that the log already had."""
+    """For imported events: the indexes of those that were already in the log."""
 
 
 class _Ready(NamedTuple):
@@ -108,8 +108,8 @@ class CapacityGate(Protocol):
 
 
 charge: ContextVar[Callable[[int], Awaitable[None]] | None] = ContextVar("charge", default=None)
-"""Charges a request's key for the events it stored (the request itself is counted when it is admitted): awaited with
-their number. None where nothing is charged: without a rate, and in workers."""
+"""Charges a request's key for the events that it stored; awaited with their number. The request itself is counted when
+it is admitted. None if nothing is charged: without a rate limit, and in workers."""
 
 
 class CommandHandler:
@@ -125,7 +125,7 @@ class CommandHandler:
         self.admission: Admission | None = None
         """Called before every observation, if set."""
         self.gate: CapacityGate | None = None
-        """Called before every write but forgetting, if set."""
+        """Called before every write except deletions, if set."""
         self.refused: Counter[str] = Counter()
         """Commands and imported events that were refused for lack of room, by `cause`."""
 
@@ -361,7 +361,7 @@ def _is_big(command: AnyCommand) -> bool:
 
 
 UPSERT = "upsert_memory"
-"""Of commands that may create a document or change one."""
+"""`gen_ai.operation.name` of commands that can create or change a document."""
 _UPDATES = (
     ReviseMemory, ChangeVisibility, ConfirmMemory, ReinforceLesson, ReviseLesson, TriggerLesson, RetireLesson,
 )  # fmt: skip
@@ -372,7 +372,7 @@ OPERATIONS: dict[type[Command], str] = {
     ForgetSubject: "delete_memory",
     DeleteSlot: "delete_memory",
 }
-"""`gen_ai.operation.name` of each command that is no UPSERT."""
+"""`gen_ai.operation.name` of each command that is not an UPSERT."""
 
 
 def write_span(commands: Sequence[Command]) -> AbstractContextManager[Span]:

@@ -154,6 +154,6 @@ class Relate(Command, frozen=True, kw_only=True, tag="relation"):
 @decides(Relate)
 def _relate(command: Relate, origin: Origin) -> Decision:
     if "\0" in command.source + command.target + command.relation:
-        raise CommandRejected("an end or the name of a relation may not contain NUL", "source")
+        raise CommandRejected("the ends and the name of a relation cannot contain NUL", "source")
     data = data_of(RelationUnlinked if command.remove else RelationLinked, command)
     return creating(RELATION, command, origin, data, command.source, command.relation, command.target)

@@ -29,14 +29,14 @@ if TYPE_CHECKING:  # the stdio bridge imports this module too, and never gets a 
 T = TypeVar("T")
 
 _ANY_WRITE = cast(type[WriteCommand], WriteCommand)
-"""msgspec takes a union where type checkers want a class."""
+"""msgspec accepts a union where type checkers require a class."""
 _json_batch = msgspec.json.Decoder(list[WriteCommand])
 _AT = re.compile(r" - at `(?:key in )?\$(.*?)`$")
 _FIELD = re.compile(r"(?:unknown|missing required) field `(.*?)`")
 _MAX_DEPTH = 200
 MAX_BATCH_ITEMS = 10_000
 AT_ONCE_BYTES = 512 << 10
-"""A bigger batch is parsed item by item: nothing else runs while a parser is at work."""
+"""A larger batch is parsed item by item, because nothing else runs while the parser does."""
 _MAX_MESSAGE_CHARS = 500
 _LINES_WINDOW = 1 << 20
 _NOT_BLANK, _LINE_END = re.compile(rb"\S"), re.compile(rb"[\r\n]")
@@ -139,7 +139,9 @@ def rejected(error: msgspec.ValidationError) -> CommandRejected:
     if name := _FIELD.search(message):
         path = f"{path}.{name[1]}" if path else name[1]
     if path == "type" and "Invalid value" in message:
-        message = f"{message.removeprefix('Invalid value ')} is not a command type; there are: {', '.join(WRITE_TYPES)}"
+        message = (
+            f"{message.removeprefix('Invalid value ')} is not a command type; valid types: {', '.join(WRITE_TYPES)}"
+        )
     message = message.replace("Object contains unknown field", "unknown field")
     return CommandRejected(message[:_MAX_MESSAGE_CHARS], path[:_MAX_MESSAGE_CHARS] or None)
 
@@ -165,7 +167,7 @@ def _parse_msgpack_item(item: msgspec.Raw) -> WriteCommand | CommandRejected:
 
 
 def _no_extension(code: int, data: memoryview) -> Any:
-    raise ValueError(f"msgpack extension type {code} is not understood")
+    raise ValueError(f"msgpack extension type {code} is not supported")
 
 
 _msgpack_batch = msgspec.msgpack.Decoder(list[WriteCommand], ext_hook=_no_extension)
@@ -219,13 +221,14 @@ def _repaired(value: Any, depth: int = 0) -> Any:
 
 
 MAX_VALUES = 250_000
-"""In one request or one item of a batch, at any depth. Making so many takes up to 60 ms in one go, and 60 MB."""
+"""Values in one request or one item of a batch, at any depth. Creating this many blocks for up to 60 ms, and takes 60
+MB."""
 MAX_BATCH_VALUES = 1_000_000
-"""In all items of a batch together."""
+"""Values in all items of a batch together."""
 _WINDOW = 1 << 20
 _COMMA, _QUOTE, _OPEN, _CLOSE = b',"{}'
 _LOWER = 0x20
-"""Makes a curly bracket of a square one."""
+"""Turns a square bracket into a curly one."""
 
 
 def check_values(body: bytes, limit: int = MAX_VALUES, what: str = "the body") -> None:

@@ -35,7 +35,7 @@ class DeleteSlot(Command, frozen=True, kw_only=True, tag="slot_delete"):
 def _set_slot(command: SetSlot, origin: Origin) -> Decision:
     for name in ("size_limit", "description", "pinned", "read_only") if command.append else ():
         if getattr(command, name) is not None:
-            raise CommandRejected("adding a line changes nothing else of a slot", name)
+            raise CommandRejected("adding a line cannot change other fields of a slot", name)
     return _of_slot(command, origin, data_of(SlotAppended if command.append else SlotSet, command))
 
 

@@ -22,15 +22,16 @@ from ingest.commands.decide import WriteCommand
 from ingest.errors import CommandRejected, MalformedRequest, RequestTooLarge
 
 MAX_FILE_BYTES = 33 << 20
-"""A hook takes 32 MiB, and wraps them."""
+"""A hook accepts 32 MiB, and wraps them."""
 BATCH_BYTES = 16 << 20
 SETTLED_S = 5.0
-"""A younger file that cannot be read may still be on its way to the disk: not every client renames."""
+"""A newer unreadable file may still be being written: not every client renames."""
 MAX_REJECTED = 1_000
 REJECTED = "rejected"
 
 Parse = Callable[[bytes, str], Sequence[WriteCommand]]
-"""The commands of a file, given its content and name. Raises MalformedRequest, CommandRejected or RequestTooLarge."""
+"""Returns the commands of a file from its content and name. Raises MalformedRequest, CommandRejected or
+RequestTooLarge."""
 
 logger = logging.getLogger(__name__)
 
@@ -82,10 +83,10 @@ class Spool:
         folder = self.folder / REJECTED
         folder.mkdir(mode=0o700, exist_ok=True)
         if len(os.listdir(folder)) >= 2 * MAX_REJECTED:  # noqa: PTH208 - names are enough
-            logger.error("%s is full: %s is deleted, it was refused: %s", folder, name, reason)
+            logger.error("%s is full; deleted %s, which was refused: %s", folder, name, reason)
             self.done(name)
             return
-        logger.warning("%s is refused and kept in %s: %s", name, folder, reason)
+        logger.warning("%s was refused and moved to %s: %s", name, folder, reason)
         (folder / f"{name}.reason").write_text(f"{reason}\n", errors="replace")
         with suppress(FileNotFoundError):  # another process was first
             (self.folder / name).rename(folder / name)
@@ -103,7 +104,7 @@ class Spool:
         names = [entry.name for entry in files if _is_own(entry)]
         if len(names) < len(files) and not self._warned:
             self._warned = True
-            logger.warning("%s: %d files are of other users, and are left", self.folder, len(files) - len(names))
+            logger.warning("%s: skipped %d files that belong to other users", self.folder, len(files) - len(names))
         return names
 
     def _read(self, name: str) -> bytes | None:

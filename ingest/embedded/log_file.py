@@ -61,7 +61,7 @@ class Acknowledged:
                 try:
                     os.pwrite(self._fd, _RECORD.pack(*newest), partition * _RECORD.size)
                 except OSError as error:
-                    logger.warning("what was acknowledged is not recorded: %s", error)
+                    logger.warning("acknowledged positions could not be recorded: %s", error)
 
     def close(self) -> None:
         """Give the file back."""
@@ -112,7 +112,7 @@ class FileFault(NamedTuple):
     size: int
 
     def __str__(self) -> str:
-        return f"{self.file} cannot be read from byte {self.at:,} of {self.size:,} on"
+        return f"{self.file} cannot be read after byte {self.at:,} of {self.size:,}"
 
 
 class Lost(Struct, frozen=True, kw_only=True):
@@ -138,7 +138,7 @@ class Incident(Struct, frozen=True, kw_only=True):
     entries: dict[int, list[str]] = {}
     lost: list[Lost] = []
     compared: bool = False
-    """Whether the log was compared with what was acknowledged: `lost` is all of it then."""
+    """Whether the log was compared with the acknowledged positions; if so, `lost` is complete."""
 
     @property
     def open(self) -> bool:
@@ -151,20 +151,20 @@ class Incident(Struct, frozen=True, kw_only=True):
 
     def whole(self) -> str:
         """All of it, for an operator."""
-        where = f"{self.file} from byte {self.cut_at:,} on" if self.file else ""
+        where = f"{self.file} after byte {self.cut_at:,}" if self.file else ""
         copy = f"kept in {self.kept}" if self.kept else ""
         return "; ".join(filter(None, (*_described(self, ", ".join), where, copy)))
 
 
 def _described(incident: Incident, listed: Callable[[Sequence[str]], str]) -> Iterator[str]:
     if incident.lost:
-        yield f"acknowledged events are not in the log any more: {listed([str(lost) for lost in incident.lost])}"
+        yield f"acknowledged events are missing from the log: {listed([str(lost) for lost in incident.lost])}"
     if incident.cut_bytes:
         yield f"the last {incident.cut_bytes:,} bytes of the log's file could not be read and were cut off"
     if incident.entries:
-        verdict = "it is not known whether events in them had been acknowledged"
+        verdict = "they may have contained acknowledged events"
         if incident.compared:
-            verdict = "they had these events" if incident.lost else "no event in them had been acknowledged"
+            verdict = "they contained these events" if incident.lost else "they contained no acknowledged events"
         some = {n: at if len(at) <= 2 else [at[0], "...", at[-1]] for n, at in incident.entries.items()}
         entries = [f"partition {n} at {', '.join(positions)}" for n, positions in some.items()]
         yield f"{verdict}: {listed(entries)}"
@@ -329,9 +329,9 @@ def files_of(folder: Path) -> list[Path]:
     gone = [file.name for file in files if not file.exists()]
     if all(read) and {"b", "i"} <= {kind for _, kind in named} and not gone:
         return files
-    why = f"names {gone[0]}, which is not there" if gone else "cannot be read" if lines else "is not there, or empty"
+    why = f"names {gone[0]}, which is missing" if gone else "cannot be read" if lines else "is missing or empty"
     likely = ", ".join(f"`file {match[0]} seq {match[1]} type {match[2][0]}`" for match in there)
-    hint = f". It probably had these lines: {likely}" if len(there) > 1 else ""
+    hint = f". It probably contained these lines: {likely}" if len(there) > 1 else ""
     raise DamagedLogFile(f"{manifest} {why}; nothing was changed. {WAY_OUT}{hint}")
 
 
@@ -348,7 +348,7 @@ _LOG = re.compile(rb"mnemolog:\{p(\d{2,4})\}:log")
 _FEED = re.compile(rb"mnemolog:\{p\d{2,4}\}:g\d+:changes")
 _ERASED = re.compile(rb"mnemolog:\{p(\d{2,4})\}:erased")
 _STUB = re.compile(rb"\d{14}-\d{6}\|(?:(=[0-9a-f]{8}\|)|[\x80-\x8f\xde\xdf])")
-"""A stub with its checksum, or an older one: a map of msgpack begins with one of these bytes."""
+"""A stub with its checksum, or an older one; a msgpack map begins with one of these bytes."""
 _NEXT = re.compile(rb"\r\n(?=\*\d+\r\n\$\d+\r\n[A-Z]+\r\n)")
 _OF_A_LOG = frozenset({b"XADD", b"XDEL", b"XTRIM", b"XSETID", b"XGROUP", b"XACK", b"XCLAIM", b"DEL", b"UNLINK"})
 _OF_STUBS = frozenset({b"ZADD", b"ZREM", b"DEL", b"UNLINK"})
@@ -372,7 +372,7 @@ class LogCheck:
                 for at, command in _commands(data) if data[:5] != b"REDIS" else ():
                     self.faults += (f"{file.name} at byte {at:,}: {what}" for what in self._wrong(command))
         self.faults += (
-            f"acknowledged entries are not there: {lost}" for lost in missing(load_acknowledged(folder), self._newest)
+            f"acknowledged entries are missing: {lost}" for lost in missing(load_acknowledged(folder), self._newest)
         )
         self.faults += (
             f"the entry of partition {partition} at {position} was deleted without a stub"
@@ -385,9 +385,9 @@ class LogCheck:
         key = next(iter(command[2 if name == b"XGROUP" else 1 :]), b"")
         log, erased = _LOG.fullmatch(key), _ERASED.fullmatch(key)
         if not name:
-            yield "it is no command"
+            yield "it is not a command"
         elif (log and name not in _OF_A_LOG) or (erased and name not in _OF_STUBS):
-            yield f"{_text(name)} is no command for {_text(key)}"
+            yield f"{_text(name)} is not a valid command for {_text(key)}"
         elif log:
             try:
                 yield from self._of_a_log(name, PartitionKeys(int(log[1])), command[2:])

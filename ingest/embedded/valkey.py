@@ -60,7 +60,7 @@ class EmbeddedValkey:
         self._lock = Lock(directory / "lock", f"the data folder {directory.parent}", advice)
         self._process: subprocess.Popen[bytes] | None = None
         self.incident: Incident | None = None
-        """What the last start found wrong with the log's file, and put right as far as it can be."""
+        """What the last start detected and repaired in the log's file."""
 
     @property
     def socket(self) -> Path:
@@ -118,7 +118,7 @@ class EmbeddedValkey:
 
     def _start(self, timeout_s: float) -> None:
         if self.serving:
-            raise InUse(f"a Valkey that holds no lock already serves {self._directory}: stop it first")
+            raise InUse(f"another Valkey without a lock already serves {self._directory}: stop it first")
         files_of(self._directory)  # before the server, which would begin an empty log where the manifest is missing
         try:
             self._launch(timeout_s)
@@ -127,7 +127,7 @@ class EmbeddedValkey:
             if damage is None and _OF_THE_FILE.search(str(ended)):
                 raise DamagedLogFile(
                     f"the embedded Valkey cannot load {self._directory / FOLDER}: {ended}; nothing was changed. "
-                    f"`mnemolog log-file check` says what is damaged. {WAY_OUT}; a folder that a newer release wrote "
+                    f"`mnemolog log-file check` shows what is damaged. {WAY_OUT}; a folder that a newer release wrote "
                     "needs that release"
                 ) from None
             if damage is None:
@@ -135,10 +135,8 @@ class EmbeddedValkey:
             if not is_torn(damage):
                 more, or_repair = "", ""
                 if is_newest(damage):
-                    more = ", and whole transactions are behind that"
-                    or_repair = (
-                        ", or go on without what is behind: `mnemolog log-file repair` keeps that in another file"
-                    )
+                    more = ", with complete transactions after that"
+                    or_repair = ", or continue without the rest: `mnemolog log-file repair` moves it to another file"
                 raise DamagedLogFile(f"{damage}{more}; nothing was changed. {WAY_OUT}{or_repair}") from None
             incident = cut_off(damage, self._directory)
             try:
@@ -172,7 +170,7 @@ class EmbeddedValkey:
                 deadline = time.monotonic() + timeout_s
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self._end(self._process)
-                raise _Ended(f"{reason_in(log, begin)} (all of it: {log})")
+                raise _Ended(f"{reason_in(log, begin)} (full log: {log})")
             time.sleep(0.02)
 
     def compare_again(self) -> None:

@@ -95,7 +95,7 @@ class Recorded(NamedTuple):
 _UNREADABLE = (
     msgspec.MsgspecError, KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError,
 )  # fmt: skip
-"""What reading raises for bytes that somebody else wrote, or that broke."""
+"""What decoding raises for foreign or damaged bytes."""
 _encoder = msgspec.msgpack.Encoder()
 _LARGEST_FIXMAP, _MAP_OF_16 = 0x8F, b"\xde\x00\x10"
 """The first byte of a map is 0x80 and its size up to 15; an envelope has 15 fields."""
@@ -153,7 +153,7 @@ def as_json_object(payload: bytes, position: Position) -> dict[str, Any]:
 
 
 _NAMED = {"project": "", "agent_id": "", "session_id": "", "user_id": ""}
-"""Readers get these even where the stored event leaves them out."""
+"""Fields that readers get even if the stored event omits them."""
 
 
 SESSION_TYPES = frozenset(
@@ -168,7 +168,7 @@ SESSION_TYPES = frozenset(
         ObservationQuarantined,
     )
 )
-"""Events of a session's stream; the others are of their project's."""
+"""Events in a session's stream; the others are in their project's stream."""
 
 
 def route_of(envelope: Envelope, data: EventData) -> str:

@@ -8,7 +8,7 @@ from msgspec import Struct
 Severity = Literal["", "critical", "warning", "info"]
 
 EVERY_PROJECT = "*"
-"""The project of lessons that are meant for every project. One without a project is of none."""
+"""The project name of lessons that apply to every project. A lesson without a project belongs to none."""
 
 
 class LessonRecorded(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -46,7 +46,7 @@ EVENT_TYPES: dict[str, type[EventData]] = {cls.TYPE: cls for cls in EventData.__
 
 
 Step = Callable[[Mapping[str, Any], datetime], dict[str, Any]]
-"""Old data, of one version, and the envelope's `occurred_at` to new data."""
+"""Maps the data of one old version, with the envelope's `occurred_at`, to new data."""
 
 
 def memory_recorded_v1_to_v2(old: Mapping[str, Any], occurred_at: datetime) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class SessionCommitted(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 MAX_RETIRED = 500
-"""Observations and marks one event retires at most: a fold reads them all and writes them in one transaction."""
+"""The most observations and marks that one event retires: a fold reads them all and writes them in one transaction."""
 
 
 class SessionRetired(Struct, frozen=True, kw_only=True, omit_defaults=True):

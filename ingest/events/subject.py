@@ -9,7 +9,7 @@ SubjectKind = Literal[
 ]
 
 MAX_FORGOTTEN = 200
-"""Documents one event forgets at most: a fold reads them all and writes them in one transaction."""
+"""The most documents that one event deletes: a fold reads them all and writes them in one transaction."""
 
 
 class SubjectForgotten(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -21,9 +21,10 @@ if TYPE_CHECKING:  # the MCP bridge imports this module and must not load a clie
     from ingest.platform.connections import Client
 
 CLOCKS_DIFFER_BY = timedelta(seconds=10)
-"""At most: a log's creation time is by one cluster node's clock, positions are by the clocks of others too."""
+"""Allowed clock difference: a log's creation time is from one cluster node's clock, positions are from several
+nodes."""
 FIRST_MS = 10**12
-"""In 2001: no log is older. Clients say "from the beginning" with smaller positions, such as `3:1-0`."""
+"""In 2001; no log is older. Clients use smaller positions, such as `3:1-0`, to mean "from the beginning"."""
 
 
 class Growth(Struct, frozen=True):
@@ -84,8 +85,8 @@ class LogHistory(NamedTuple):
         for partition, position in token.items():
             if FIRST_MS <= position.ms < first_ms:
                 raise CommandRejected(
-                    f"{partition}:{position} is a position of another log, this one began later, at "
-                    f"{self.began_at:%Y-%m-%dT%H:%M:%SZ}; leave it out, and pass on what this server answers",
+                    f"{partition}:{position} is a position of another log; this log was created later, at "
+                    f"{self.began_at:%Y-%m-%dT%H:%M:%SZ}; leave it out, and pass on positions from this server",
                     "after",
                 )
 
@@ -94,14 +95,14 @@ class LogHistory(NamedTuple):
 
 
 def _before_growth(partition: int, position: Position) -> CommandRejected:
-    text = f"{partition}:{position} is a position from before this log got more partitions"
-    return CommandRejected(f"{text}; leave it out, and pass on what this server answers", "after")
+    text = f"{partition}:{position} is a position from before the number of partitions was increased"
+    return CommandRejected(f"{text}; leave it out, and pass on positions from this server", "after")
 
 
 MAX_ENTRY_BYTES = 1 << 20
-"""One encoded event. Bigger ones belong in a file store; a stream node should not hold them."""
+"""The size limit of an encoded event. Larger content belongs in a file store, not in a stream node."""
 PAGE = 100
-"""Entries that are in memory at once where a whole log is read."""
+"""Entries that are in memory at once while a whole log is read."""
 
 
 class Entry(NamedTuple):

@@ -27,17 +27,17 @@ logger = logging.getLogger(__name__)
 MAX_WAITING_EVENTS = 50_000
 MAX_WAITING_BYTES = 128 << 20
 EVENTS_PER_APPEND = 1_000
-"""Enough to amortise a round trip, short enough that Redis is not held for long (about 15 ms at 600 bytes each)."""
+"""Enough to amortize a round trip, few enough not to block Redis for long (about 15 ms at 600 bytes each)."""
 APPENDS_AT_ONCE = 3
-"""To one server. Three overlapping appends took the most single writes when measured: 2,600 to 2,900 a second against
-2,100 with two. With one, the API waits while Redis works, and the other way round."""
+"""Concurrent appends to one server. Three gave the highest rate of single writes when measured: 2,600 to 2,900 a
+second, compared to 2,100 with two. With one, the API waits while Redis works, and vice versa."""
 ENOUGH_FOR_ANOTHER = 16
-"""Waiting events that are worth an append of their own beside one in progress; fewer wait."""
+"""Waiting events that start another append while one is in progress; fewer wait."""
 GIVE_UP_AFTER_S = 3.0
 """How long a write is retried while its server is away (a restart takes one or two seconds)."""
 
 Rows: TypeAlias = Mapping[int, Sequence[Appended]]
-"""What became of the entries of each partition."""
+"""The result of each partition's entries."""
 _Append: TypeAlias = Callable[[Mapping[int, Sequence[Entry]]], Awaitable[dict[int, list[Appended]]]]
 
 
@@ -45,7 +45,7 @@ class _Write(NamedTuple):
     entries: Sequence[tuple[int, Entry]]
     size: int
     give_up_at: float
-    """In the loop's time: when it is refused if its server has not answered."""
+    """When it is refused unless its server has answered, in event loop time."""
     done: "asyncio.Future[list[Appended]]"
 
 
@@ -56,9 +56,9 @@ class GroupCommit:
         """`appended` is called with what is in the log, by partition, before any caller gets its answer."""
         self._log, self._appended = log, appended
         self.confirmations = Confirmations(log)
-        """How durable what was appended is."""
+        """The durability that the append reached."""
         self._queues: dict[tuple[str, bool], _Queue] = {}
-        """By server, and whether it is past the limit; idle ones are dropped when another is made."""
+        """By server and by whether it is over the limit; idle ones are dropped when another is created."""
         self._events = self._bytes = 0
 
     @property
@@ -75,7 +75,7 @@ class GroupCommit:
         size = _size(entries)
         # before anything is queued, so that a refused write is stored nowhere
         if self._events + len(entries) > MAX_WAITING_EVENTS or self._bytes + size > MAX_WAITING_BYTES:
-            raise Overloaded(f"{self._events:,} events ({self._bytes >> 20} MiB) are waiting to be written")
+            raise Overloaded(f"{self._events:,} events ({self._bytes >> 20} MiB) are queued for writing")
         if len(entries) == 1:
             return await self._put(self._log.server_of(entries[0][0]), entries, size, past_limit)
         servers = {partition: self._log.server_of(partition) for partition in {partition for partition, _ in entries}}
@@ -211,9 +211,9 @@ def _batches(group: Sequence[_Write]) -> dict[int, list[Entry]]:
 
 
 LOOK_AGAIN_S = 10.0
-"""Between two reads of the server's settings, which an operator may change."""
+"""Between two reads of the server's settings, which an operator can change."""
 REACHED_COUNTS_S = 3600.0
-"""How long a level that was reached counts as reachable: a replica that is away may come back."""
+"""How long a reached level counts as reachable: a missing replica may return."""
 
 
 class _Round:
@@ -236,7 +236,7 @@ class Confirmations:
         self._turn: dict[tuple[str, Durability], asyncio.Lock] = {}
         """By server and level."""
         self._can_until: dict[Durability, float] = {}
-        """By level, until when it counts as reachable."""
+        """By level, the time until which it counts as reachable."""
 
     async def standing(self) -> Durability:
         """What every acknowledged write has without waiting, as the server last said; `memory` until it does. Only the
@@ -303,4 +303,4 @@ class Confirmations:
     def _looked(self, task: "asyncio.Task[Durability]") -> None:
         self._looking, self._looked_at = None, time.monotonic()
         if not task.cancelled() and (error := task.exception()) is not None:
-            logger.info("the log's server does not say how durable writes are: %s", error)
+            logger.info("the durability of writes in Redis cannot be determined: %s", error)

@@ -72,19 +72,19 @@ from typing import NamedTuple
 PREFIX = "mnemolog"
 MANIFEST = f"{PREFIX}:manifest"
 RESTORING = "restoring"
-"""Field of the manifest: the backup that is being restored, until it is all there."""
+"""Field of the manifest: the backup being restored, until the restore is complete."""
 FORGOTTEN_BEFORE = "forgotten_before"
-"""Field of the manifest: how much had been forgotten in the log that this one was restored from."""
+"""Field of the manifest: the deletion count of the log that this one was restored from."""
 ARCHIVE_ID = "archive"
-"""Field of the manifest: the name of this log's folder in the archive; a restored log gets another one."""
+"""Field of the manifest: the name of this log's folder in the archive; a restored log gets a new folder."""
 RESTORED = "restored"
-"""Field of the manifest: which backup the log was restored from, up to where, when, and what was left out."""
+"""Field of the manifest: the backup the log was restored from, up to which positions, when, and what was omitted."""
 GROWING = "grow:"
-"""How the field `restoring` begins of a log that another one is being grown into."""
+"""The prefix of the field `restoring` while another log is being grown into this one."""
 GROWN = "grown"
 """Field of the manifest: each time the log got more partitions; backups keep it."""
 MOVED = "moved"
-"""Field of the manifest: the log is being, or was, grown into another one, and nothing is to be written to it."""
+"""Field of the manifest: the log is being, or was, grown into another log, and must not be written to."""
 WORKERS = f"{PREFIX}:workers"
 REPLICAS = f"{PREFIX}:replicas"
 PURGED = f"{PREFIX}:purged"
@@ -106,11 +106,11 @@ CONSUMER = "runner"
 
 DEDUP_WINDOW = timedelta(hours=1)
 DEDUP_IDS = 250_000
-"""Ids remembered per partition. About 100 bytes each, so a partition's window costs at most 25 MB."""
+"""Event ids remembered per partition. About 100 bytes each, so a partition's window takes at most 25 MB."""
 LEASE_TTL = timedelta(seconds=5)
 """A crashed worker's partitions are free after this long; a healthy one renews three times within it."""
 JOB_LEASE_TTL = timedelta(seconds=30)
-"""Renewed three times within it; a crashed worker's job is free for another one after this long."""
+"""Renewed three times within it; another worker can take a crashed worker's job after this time."""
 EMBEDDING_CACHE_TTL = timedelta(days=30)
 
 
@@ -120,7 +120,7 @@ def embedding(sha256: bytes) -> str:
 
 
 EMBEDDINGS, LLM_BUDGETS = f"{PREFIX}:vec:*", f"{PREFIX}:llm:*"
-"""SCAN patterns of what the two functions beside them name."""
+"""SCAN patterns for the keys of the two functions above."""
 
 
 def llm_budget(tenant: str, day: str) -> str:
@@ -238,13 +238,13 @@ class PartitionKeys(NamedTuple):
     rebuild = _Key("rebuild")
     attempts = _Key("attempts")
     redrive = _Key("redrive")
-    """Positions of dead letters that the runner is to retry."""
+    """Positions of dead letters that the runner should retry."""
     discarded = _Key("discarded")
     letters = _Key("letters")
-    """Counts of what became of dead letters."""
+    """Counts of dead letters by outcome."""
     purge = _Key("purge")
     purging = _Key("purging")
-    """The notes that a purge works on; new notes wait for the next one."""
+    """The notes that the current purge processes; new notes wait for the next purge."""
     imported = _Key("imported")
     enriched = _Key("enriched")
 

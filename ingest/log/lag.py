@@ -14,7 +14,7 @@ from ingest.platform.connections import Client
 from ingest.platform.partial import UNREACHABLE, leave_out
 
 LAG_LOOK_S = 0.1
-"""Between two looks at the checkpoints."""
+"""Between two reads of the checkpoints."""
 
 
 async def entries_behind(redis: Client, partitions: int) -> dict[int, int]:

@@ -36,7 +36,7 @@ async def lease(redis: Client, key: str, who: str, ttl: timedelta, *, wait_s: fl
         try:
             await release(redis, key, who)
         except RedisError as error:
-            logger.warning("%s was not given up, it runs out: %s", key, error)
+            logger.warning("%s could not be released and will expire: %s", key, error)
 
 
 async def _keep(redis: Client, key: str, who: str, ttl: timedelta) -> None:
@@ -44,10 +44,10 @@ async def _keep(redis: Client, key: str, who: str, ttl: timedelta) -> None:
         await asyncio.sleep(ttl.total_seconds() / 3)  # two renewals may fail before it runs out
         try:
             if not await renew(redis, key, who, ttl):
-                logger.warning("%s was lost: another worker may do the same job", key)
+                logger.warning("%s was lost: another worker may run the same job", key)
                 return
         except RedisError as error:  # there is time for two more
-            logger.warning("%s was not renewed: %s", key, error)
+            logger.warning("%s could not be renewed: %s", key, error)
 
 
 async def _set(redis: Client, key: str, who: str, ttl: timedelta) -> bool:

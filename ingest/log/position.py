@@ -93,7 +93,7 @@ class Token(dict[int, Position]):
         """The token itself; raises CommandRejected when it names a partition that a log of so many does not have."""
         unknown = [partition for partition in self if partition >= partitions]
         if unknown:
-            raise CommandRejected(f"there is no partition {unknown[0]}; this position is of another log", "after")
+            raise CommandRejected(f"there is no partition {unknown[0]}; this position belongs to another log", "after")
         return self
 
     def covered_by(self, applied: Mapping[int, Position]) -> bool:
@@ -120,7 +120,7 @@ def partition_of(routing_key: str, partitions: int) -> int:
 
 
 EVENT, TRACE, CHECKSUM = b"e", b"t", b"c"
-"""Fields of an entry. Entries of releases before this have no checksum."""
+"""Fields of an entry. Entries of earlier releases have no checksum."""
 ALTERED = b"\xc1altered:"
 """0xc1 is the one byte that msgpack never writes."""
 

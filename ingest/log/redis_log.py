@@ -38,23 +38,24 @@ from ingest.platform.tasks import waiting_at_most
 logger = logging.getLogger(__name__)
 
 ENTRIES_PER_CALL = 2_000
-"""Lua hands at most about 8,000 values to one command; a call looks up each id once and stores two values for it."""
+"""Lua passes at most about 8,000 values to one command; a call looks up each id once and stores two values for it."""
 
 CONFIRM_WITHIN_S = 3.0
-"""How long a write waits for a disk or a replica. Shorter than the time-out of a connection, which would be lost."""
+"""How long a write waits for a disk or a replica. Shorter than the connection timeout, which would drop the
+connection."""
 RECEIVED_WITHIN = 0.1
-"""Of that time, for a replica to say that it has received a write, before it is asked whether that is on its disk."""
+"""The part of that time for a replica to confirm receipt, before it is asked whether the write is on its disk."""
 CONFIRM_KEY_TTL_S = 60
 CONFIRM = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '', 'EX', ARGV[1])"
-"""A write to wait behind, also where the server has no memory left: a forgetting is confirmed, too."""
+"""A write to wait for that works even if the server is out of memory, because deletions are confirmed as well."""
 TIME = "return redis.call('TIME')"
-"""Of the server that has the key which is named."""
+"""The time of the server that has the key."""
 LOST_WITHIN_MS = 60_000
-"""A replica that becomes the primary has at least what the primary had this long ago."""
+"""A replica that becomes the primary has at least the data that the primary had this long ago."""
 
-_NO_WAITAOF = "its server has no WAITAOF (Redis >= 7.2 or Valkey >= 8 have)"
-_NO_FILE = "its server writes no append-only file; set `appendonly yes`, or ask for 'memory'"
-_NO_REPLICA = "its server has no replica; attach one (`REPLICAOF`), or ask for 'fsync'"
+_NO_WAITAOF = "its server does not support WAITAOF (Redis >= 7.2 or Valkey >= 8 do)"
+_NO_FILE = "its server writes no append-only file; set `appendonly yes`, or request 'memory'"
+_NO_REPLICA = "its server has no replica; attach one (`REPLICAOF`), or request 'fsync'"
 _DUPLICATE = ord("=")
 _STUB = re.compile(rb"\d{14}-\d{6}\|")
 
@@ -71,7 +72,7 @@ class RedisLog:
         self._window_ids = window_ids
         self.history = LogHistory(partitions)
         self._closed: str | None = None
-        """Why nothing may be written."""
+        """Why writes are disabled."""
 
     @property
     def partitions(self) -> int:
@@ -106,7 +107,7 @@ class RedisLog:
             await refuse_if_closed(self._redis)
         except (LogMoved, GrowthUnfinished, RestoreUnfinished) as error:
             if self._closed is None:
-                logger.error("nothing more is written by this process: %s", error)
+                logger.error("this process has stopped writing: %s", error)
             self._closed = str(error)
         else:
             self._closed = None
@@ -134,14 +135,14 @@ class RedisLog:
             answers = await script.try_each(self._redis, arguments)
         except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
             # unknown what was appended; the dedup ids make a repeat harmless
-            raise LogUnavailable(f"the log did not answer: {error}") from error
+            raise LogUnavailable(f"Redis did not respond: {error}") from error
         for answer in answers:
             if isinstance(answer, (ConnectionError, TimeoutError)):
-                raise LogUnavailable(f"the log did not answer: {answer}") from answer
+                raise LogUnavailable(f"Redis did not respond: {answer}") from answer
             if isinstance(answer, OutOfMemoryError):
-                raise LogFull(f"the log's server has no memory left: {answer}") from answer
+                raise LogFull(f"Redis is out of memory: {answer}") from answer
             if isinstance(answer, RedisError):
-                raise LogRefused(f"the log refused the write: {answer}") from answer
+                raise LogRefused(f"Redis refused the write: {answer}") from answer
         appended: dict[int, list[Appended]] = {partition: [] for partition in batches}
         for (partition, _), answer in zip(calls, answers, strict=True):
             appended[partition].extend(_parse(raw) for raw in answer)
@@ -176,7 +177,7 @@ class RedisLog:
         except ResponseError:  # managed services forbid CONFIG
             return "memory"
         except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
-            raise LogUnavailable(f"the log did not answer: {error}") from error
+            raise LogUnavailable(f"Redis did not respond: {error}") from error
         settings = {_text(key): _text(value) for key, value in config.items()}
         on_disk = settings.get("appendonly") == "yes" and settings.get("appendfsync") == "always"
         return "fsync" if on_disk else "memory"
@@ -189,7 +190,7 @@ class RedisLog:
         except ResponseError:  # managed services forbid INFO
             return ""
         except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
-            raise LogUnavailable(f"the log did not answer: {error}") from error
+            raise LogUnavailable(f"Redis did not respond: {error}") from error
         reasons = [_why_never(info, requested) for info in nodes]
         return reasons[0] if reasons and all(reasons) else ""
 
@@ -216,7 +217,7 @@ class RedisLog:
                 with waiting_at_most(CONFIRM_WITHIN_S):
                     *rows, _, answer = await pipe.execute(raise_on_error=False)
             except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
-                raise LogUnavailable(f"the log did not answer: {error}") from error
+                raise LogUnavailable(f"Redis did not respond: {error}") from error
         _check_there(newest, rows)
         return weakest([_reached(reply, requested) for reply in answers_of(answer)])
 
@@ -241,10 +242,10 @@ def _check_there(newest: Mapping[int, Position], rows: Sequence[Any]) -> None:
         answers = rows[3 * n : 3 * n + 3]
         for answer in answers:
             if isinstance(answer, Exception):
-                raise LogUnavailable(f"the log did not confirm: {answer}") from answer
+                raise LogUnavailable(f"Redis did not confirm the write: {answer}") from answer
         # an older one may have left the log for other reasons, and its loss would have been noticed
         if not answers[1] and not answers[2] and to_ms(system_clock()) - position.ms < LOST_WITHIN_MS:
-            raise LogUnavailable(f"the log has lost what was appended to partition {partition}; send it again")
+            raise LogUnavailable(f"the log has lost the events appended to partition {partition}; send them again")
 
 
 def _reached(answer: Any, requested: Durability) -> Durability:
@@ -257,7 +258,7 @@ def _reached(answer: Any, requested: Durability) -> Durability:
         case ResponseError() as refused if "appendonly is disabled" in str(refused):
             raise DurabilityUnavailable(requested, _NO_FILE)
         case error:
-            raise LogUnavailable(f"the log did not confirm: {error}")
+            raise LogUnavailable(f"Redis did not confirm the write: {error}")
 
 
 def _parse(raw: bytes) -> Appended:

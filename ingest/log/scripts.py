@@ -71,7 +71,7 @@ class Script:
 
 
 PARTS_PER_CALL = 1_000
-"""Short enough that Redis is not held for long (about 2 ms)."""
+"""Few enough not to block Redis for long (about 2 ms)."""
 
 APPEND = Script("append")
 APPEND_PAST_LIMIT = Script("append", past_limit=True)

@@ -47,9 +47,9 @@ def fault_of_url(url: str, *, secure: bool = True, query: bool = False) -> str:
     if not usable or not re.fullmatch(r"[!-~]+", url):
         return _NO_ADDRESS
     if "@" in parts.netloc or "#" in url or ("?" in url and not query):
-        return "has a user, a fragment or a query, which it may not have"
+        return "contains a user, a fragment or a query, which is not allowed"
     if secure and parts.scheme != "https" and parts.hostname not in LOOPBACK:
-        return "must be an https:// address: who stands in between could put keys of its own there"
+        return "must be an https:// address: otherwise an attacker on the network could substitute keys"
     return ""
 
 
@@ -96,9 +96,11 @@ def search_engine_of(index: str, log: str | None) -> str | None:
         raise ValueError("it is not one of embedded, redis-search, redis-search://HOST:PORT, rediss-search://HOST:PORT")
     url = f"{scheme.removesuffix('-search')}://{rest}" if separator else log or ""
     if not is_redis_url(url):
-        raise ValueError("it names no server" if separator else "redis-search alone is the log's server: set REDIS_URL")
+        raise ValueError(
+            "it names no server" if separator else "redis-search without an address uses REDIS_URL: set it"
+        )
     if is_cluster(url):
-        raise ValueError("a cluster cannot be the search engine yet: name one server")
+        raise ValueError("a cluster is not supported as the search engine: name one server")
     return url
 
 
@@ -148,7 +150,7 @@ def proxy_options(url: str) -> dict[str, Any]:
 
 _PORTS = {"http": 80, "https": 443}
 KEY_VARIABLES = ("MNEMOLOG_KEY", "MNEMOLOG_SECRET")
-"""What clients send as their key, the first that is set; the second is also the server's own secret."""
+"""The variables for a client's key, in order of precedence; the second is also the server's own secret."""
 
 
 def client_key(url: str, environ: Mapping[str, str]) -> str | None:
@@ -166,7 +168,9 @@ def client_key(url: str, environ: Mapping[str, str]) -> str | None:
     except (OSError, ValueError):
         return None
     if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
-        raise InvalidSetting(f"{path} holds a key and others can read it: chmod 600 it, and rotate the key")
+        raise InvalidSetting(
+            f"{path} contains a key and other users can read it: chmod 600 the file, and rotate the key"
+        )
     return key or None
 
 

@@ -31,7 +31,7 @@ def time_zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name) if name else UTC
     except (KeyError, OSError, ValueError) as error:  # not found, a folder, a file of something else
-        raise ValueError(f"{name!r} is no time zone such as Europe/Berlin") from error
+        raise ValueError(f"{name!r} is not a time zone such as Europe/Berlin") from error
 
 
 def machine_zone() -> str:

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 AGAIN_AFTER_S = 1.0
-"""Between tries to start while a node of a cluster is away."""
+"""Between attempts to start while a cluster node is unreachable."""
 
 
 class Commands(Protocol):
@@ -205,7 +205,7 @@ async def retry_until_connected(client: Client, what: str, step: Callable[[], Aw
         except (ConnectionError, TimeoutError, LogUnavailable, OSError) as error:
             if not isinstance(client, ClusterClient) or not client.is_known:
                 raise
-            logger.warning("a node of the cluster is away; waiting for it %s: %s", what, error)
+            logger.warning("a cluster node is unreachable; waiting for it %s: %s", what, error)
             await asyncio.sleep(AGAIN_AFTER_S)
 
 

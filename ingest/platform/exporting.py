@@ -19,7 +19,7 @@ _SUPPORTED = {
     "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": ("http/protobuf",),
 }
 LAST_EXPORT_S = 3.0
-"""How long a process that ends waits for the collector to take its last spans."""
+"""How long an exiting process waits for the collector to accept its last spans."""
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def exporting(environ: Mapping[str, str], process: str) -> Generator[None]:
         except ModuleNotFoundError as error:
             why = f"{error.name} is not installed: pip install 'mnemolog[opentelemetry]'"
     if why:
-        logger.warning("no traces are exported: %s", why)
+        logger.warning("traces are not exported: %s", why)
     tracing.use(tracer)
     try:
         yield

@@ -17,7 +17,7 @@ from msgspec import Struct
 from ingest.errors import InUse, ServerStartFailed
 
 WAIT_S = 30.0
-"""For a holder that is about to go: a short command, or children of one that was killed."""
+"""How long to wait for a holder that will exit soon: a short command, or children of a killed process."""
 _LOOK_EVERY_S = 0.05
 
 

@@ -19,13 +19,13 @@ from ingest.platform.tasks import waiting_at_most
 T = TypeVar("T")
 
 PATIENCE_S = 0.5
-"""A node answers a read within milliseconds. Moving a slot key by key has held one up for seconds."""
+"""A node normally answers a read within milliseconds. Migrating a slot key by key has delayed reads for seconds."""
 UNREACHABLE = (ConnectionError, TimeoutError, OSError, LogUnavailable)
-"""How the answers of a node that is away fail."""
+"""The errors of an unreachable node."""
 
 _left_out: ContextVar[set[int] | None] = ContextVar("left_out", default=None)
 _whole: ContextVar[frozenset[int]] = ContextVar("whole", default=frozenset())
-"""The partitions of the whole answer, while it is put together from parts."""
+"""The partitions of the whole response, while it is assembled from parts."""
 
 
 @contextmanager
@@ -101,9 +101,9 @@ def left_out() -> frozenset[int]:
 def check_missing(what: str) -> None:
     """Raise LogUnavailable if `what`, which was not found, may be in a partition that was left out."""
     if unread := left_out():
-        raise LogUnavailable(f"it cannot be told whether there is {what}; {left_out_message(unread)}")
+        raise LogUnavailable(f"whether there is {what} is unknown; {left_out_message(unread)}")
 
 
 def left_out_message(partitions: Collection[int]) -> str:
     """What is missing, for people."""
-    return f"left out: partitions {', '.join(map(str, sorted(partitions)))}, on a node of the cluster that is away"
+    return f"left out: partitions {', '.join(map(str, sorted(partitions)))}, on an unreachable cluster node"

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, cast
 
 _SERIOUS = re.compile(r"^\d+:\w \d.{18,25} # |^\*\*\* |^[\w.]+(Error|Exception|Failed|Unavailable): ")
-"""Warnings in Valkey's log, faults in its configuration, and the last line of a traceback."""
+"""Warnings in Valkey's log, errors in its configuration, and the last line of a traceback."""
 _LINE_START = re.compile(r"^\d+:\w \d.{18,25} [.*#-] ")
 _ADVICE = re.compile(r"\.? You can: |: make a backup")
-"""Names a program that is not installed."""
+"""The message for a program that is not installed."""
 _HINT = re.compile(r"# WARNING ")
 
 _PARENT_DEATH_SIGNAL = 1
@@ -48,14 +48,14 @@ def reason_in(log: Path, begin: int, most: int = 64 << 10) -> str:
     errors = [line for line in lines if line.startswith("error: ")] or [
         line for line in lines if _SERIOUS.search(line) and not _HINT.search(line)
     ]
-    candidates = errors or lines or ["it said nothing"]
+    candidates = errors or lines or ["it printed nothing"]
     # the last but one says why where a server can't load its files, and the last that it gave up
     reasons = candidates[-2:] if errors and not errors[-1].startswith("error: ") else candidates[-1:]
     return "; ".join(_LINE_START.sub("", _ADVICE.split(line.removeprefix("error: "))[0]) for line in reasons)
 
 
 GATE = "STARTED_BY_SUPERVISOR"
-"""Environment variable of a child that, once loaded, waits for its parent's word."""
+"""Environment variable of a child that, once loaded, waits for its parent's signal to start."""
 GO = b"go\n"
 
 
@@ -71,10 +71,11 @@ def usable_cores() -> int:
 
 
 SWITCH_INTERVAL_S = 0.0002
-"""A busy thread gives the event loop its turn after this long. With 5 ms (the default) or 1 ms, a thread that applies
-the change feed takes most of the time from an event loop that works in steps of 0.1 ms."""
+"""A busy thread yields to the event loop after this time. With 5 ms (the default) or 1 ms, a thread that applies the
+change feed takes most of the time from an event loop that works in steps of 0.1 ms."""
 YOUNG_OBJECTS = 50_000
-"""Allocations between two collections; a batch of 500 events makes thousands of objects, nearly none in cycles."""
+"""Allocations between two garbage collections; a batch of 500 events creates thousands of objects, almost none in
+cycles."""
 LOWEST_NICENESS = 19
 SLICE_NS = 100_000
 """Linux's least."""

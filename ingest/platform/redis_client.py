@@ -55,16 +55,16 @@ else:
 
 Words: TypeAlias = Sequence[Any]
 Expected: TypeAlias = Mapping[str, str | bytes | None]
-"""What keys must hold, None for nothing, for a transaction to be carried out."""
+"""The values that keys must have (None: missing) for a transaction to be executed."""
 
 PROTOCOL = 2
 """Of every connection, whatever its URL says: answers of version 3, the default since redis-py 8, have other shapes."""
 SCRIPT = (files("ingest.log") / "lua" / "past_limit.lua").read_text()
 MOST_WORDS = 7_000
-"""Of one command: Lua hands at most about 8,000 values to a call."""
+"""The most values of one command: Lua passes at most about 8,000 values to a call."""
 _REPEATED = {"ZADD": (2, 2), "HSET": (2, 2), "ZREM": (2, 1), "SADD": (2, 1), "SREM": (2, 1), "HDEL": (2, 1),
              "XDEL": (2, 1), "XACK": (3, 1), "DEL": (1, 1), "UNLINK": (1, 1), "MSET": (1, 2)}  # fmt: skip
-"""Commands that may be given in portions: the words before what repeats, and how many words repeat."""
+"""Commands that can be split: the words before the repeating part, and how many words repeat."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -202,13 +202,13 @@ def packed_by_hiredis(connection: type[Any]) -> type[Any]:
 
 Command: TypeAlias = Sequence[str | bytes | int]
 MAX_WAITING = 10_000
-"""Askers that wait for an answer; one more is refused."""
+"""The most callers that wait for a response; further ones are refused."""
 CONNECTIONS = 8
 READ_AT_ONCE_BYTES = 16 << 10
-"""Valkey reads this much of a connection before it turns to the next, and syncs its file after a round of all of them.
-So the less of a big batch is on each connection, the fewer syncs it takes."""
+"""Valkey reads this much from a connection before it turns to the next, and syncs its file after each round. So a large
+batch needs fewer syncs if it is spread over more connections."""
 ASK_AGAIN_AFTER_S = 0.02
-"""After a connection was lost; redis-py's own pause."""
+"""The pause after a lost connection, as in redis-py."""
 
 
 class SharedConnectionClient(RedisServer):
@@ -218,7 +218,7 @@ class SharedConnectionClient(RedisServer):
         super().__init__(*args, **options)
         self._shared = [SharedConnection(self.connection_pool) for _ in range(CONNECTIONS)]
         self.repeat = True
-        """Whether commands on a connection that was lost are sent once more."""
+        """Whether commands on a lost connection are sent again."""
 
     async def ask(self, commands: Sequence[Command]) -> list[Any]:
         """See SharedConnection.ask; on the connection on which the fewest wait."""
@@ -332,7 +332,7 @@ class _Answers(asyncio.Protocol):
 
     async def ask(self, commands: Sequence[Command]) -> list[Any]:
         if len(self._waiting) >= MAX_WAITING:
-            raise ConnectionError(f"{MAX_WAITING:,} questions wait for an answer")
+            raise ConnectionError(f"{MAX_WAITING:,} requests are waiting for a response")
         question = _Question(self._loop.create_future(), len(commands), self._loop.time(), [])
         packed = self._connection.pack_commands(commands)  # may raise: before anything waits
         if self.lost:
@@ -374,7 +374,7 @@ class _Answers(asyncio.Protocol):
 
     def _answer(self, answer: Any) -> None:
         if not self._waiting:
-            self.abort(ConnectionError(f"an unexpected answer: {answer!r:.100}"))
+            self.abort(ConnectionError(f"unexpected response: {answer!r:.100}"))
             return
         question = self._waiting[0]
         question.answers.append(answer)
@@ -390,6 +390,6 @@ class _Answers(asyncio.Protocol):
             return
         left_s = self._waiting[0].asked_at + self._timeout_s - self._loop.time()
         if left_s <= 0:
-            self.abort(TimeoutError("no answer in time"))
+            self.abort(TimeoutError("no response in time"))
         else:
             self._watch = self._loop.call_later(left_s, self._check)

@@ -35,7 +35,7 @@ def parse_bytes(text: str) -> int:
     """A number of bytes, with or without a unit; raises ValueError, whose message says what can be written."""
     match = _SIZE.fullmatch(text.strip())
     if match is None or match[2].lower() not in _UNITS:
-        raise ValueError(f"{text!r} is no size; write bytes, or a number and a unit: 512MiB, 2GiB")
+        raise ValueError(f"{text!r} is not a size; write bytes, or a number and a unit: 512MiB, 2GiB")
     return int(float(match[1]) * _UNITS[match[2].lower()])
 
 
@@ -61,13 +61,13 @@ EMBEDDERS = (
 _EMBEDDER = re.compile(r"default(:late)?|multilingual|none|(onnx|sentence-transformers):.+|openai:[^|]+\|.+\|\d+")
 
 DROP_INS = ("agentd", "agent-memory", "memex")
-"""The systems whose clients call ports of their own."""
+"""The systems whose clients call separate ports."""
 
 MOST_WORKERS = 4
-"""That are started unless more are asked for: each takes some 100 MB, and one projects thousands of events a second."""
+"""The default maximum of workers: each takes about 100 MB, and one projects thousands of events a second."""
 
 SCOPES = ("mnemolog:read=read", "mnemolog:write=write", "mnemolog:admin=admin")
-"""What scopes of access tokens give, unless the settings say otherwise."""
+"""The default roles of access token scopes."""
 
 VARIABLES: dict[str, str] = {
     "REDIS_URL": "Redis >= 7 or Valkey >= 8 to use, one server or a cluster; unset: an embedded Valkey is started",
@@ -76,62 +76,64 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_CACHE_DIR": "files that can be deleted; default XDG_CACHE_HOME/mnemolog",
     "MNEMOLOG_HOST": "address to listen on; default 127.0.0.1",
     "MNEMOLOG_PORT": "main port; default 3111",
-    "MNEMOLOG_API_PROCESSES": "API processes on the same ports, each with an index of its own; default 1",
-    "MNEMOLOG_SECRET": "bearer secret of the operator, beside API keys; with neither, open to this machine only",
+    "MNEMOLOG_API_PROCESSES": "API processes on the same ports, each with its own index; default 1",
+    "MNEMOLOG_SECRET": "the operator's bearer secret, besides API keys; with neither, open to this machine only",
     "MNEMOLOG_HOSTS": "allowed Host header values besides localhost, by comma; `*`: any",
     "MNEMOLOG_ORIGINS": "allowed Origin header values besides the server's own, by comma; `*`: any",
     "MNEMOLOG_TENANT": "tenant of this server's callers; default `default`",
-    "MNEMOLOG_OAUTH_ISSUER": "issuer (URL) whose access tokens are accepted as well as keys; unset: no tokens",
+    "MNEMOLOG_OAUTH_ISSUER": "issuer (URL) whose access tokens are accepted besides keys; unset: no tokens",
     "MNEMOLOG_OAUTH_RESOURCE": "URL of /mcp that MCP clients use; required with an issuer",
-    "MNEMOLOG_OAUTH_AUDIENCE": "values of `aud`, one of which a token must have, by comma; default the resource",
-    "MNEMOLOG_OAUTH_JWKS": "address of the issuer's keys; default what the issuer's metadata says",
-    "MNEMOLOG_OAUTH_SCOPES": f"roles that scopes give, SCOPE=ROLE+ROLE, by comma; default {','.join(SCOPES)}",
-    "MNEMOLOG_OAUTH_TENANT_CLAIM": "claim that says a token's tenant; unset: MNEMOLOG_TENANT",
-    "MNEMOLOG_OAUTH_PROJECTS_CLAIM": "claim that lists the projects a token is for; unset: all",
-    "MNEMOLOG_OAUTH_AGENTS_CLAIM": "claim with the agent, or agents, a token may name; unset: any",
-    "MNEMOLOG_OAUTH_READS": "reads a minute of each subject of tokens; default 0, any number",
-    "MNEMOLOG_OAUTH_WRITES": "writes a minute of each subject of tokens; default 0, any number",
+    "MNEMOLOG_OAUTH_AUDIENCE": "accepted values of `aud`, by comma; default the resource",
+    "MNEMOLOG_OAUTH_JWKS": "URL of the issuer's keys; default from the issuer's metadata",
+    "MNEMOLOG_OAUTH_SCOPES": f"roles of each scope, SCOPE=ROLE+ROLE, by comma; default {','.join(SCOPES)}",
+    "MNEMOLOG_OAUTH_TENANT_CLAIM": "claim with a token's tenant; unset: MNEMOLOG_TENANT",
+    "MNEMOLOG_OAUTH_PROJECTS_CLAIM": "claim with the projects a token can access; unset: all",
+    "MNEMOLOG_OAUTH_AGENTS_CLAIM": "claim with the agents a token can act as; unset: any",
+    "MNEMOLOG_OAUTH_READS": "reads a minute for each token subject; default 0, no limit",
+    "MNEMOLOG_OAUTH_WRITES": "writes a minute for each token subject; default 0, no limit",
     "MNEMOLOG_PARTITIONS": "partitions of a new log, fixed at creation; default 16",
     "MNEMOLOG_WORKERS": "worker processes that `mnemolog up` starts; default one for two cores, at most 4",
-    "MNEMOLOG_DEDUP_WINDOW": "seconds for which a partition remembers event ids; default 3600",
-    "MNEMOLOG_DEDUP_IDS": "event ids a partition remembers at most; default 250000",
+    "MNEMOLOG_DEDUP_WINDOW": "seconds that a partition remembers event ids; default 3600",
+    "MNEMOLOG_DEDUP_IDS": "the most event ids that a partition remembers; default 250000",
     "MNEMOLOG_DURABILITY": "default durability of writes: memory, fsync, replicated; default: no guarantee",
     "MNEMOLOG_EMBEDDER": f"{', '.join(EMBEDDERS[:-1])} or {EMBEDDERS[-1]}",
-    "MNEMOLOG_EMBEDDERS": "embedders that a rebuild may change to besides MNEMOLOG_EMBEDDER, by comma; default none",
-    "MNEMOLOG_LATE_INTERACTION": "on: rank by vectors of tokens, too, of the default embedder; default off",
-    "MNEMOLOG_EMBEDDING_QUEUE": "texts that wait for a vector at most, further ones are queued later; default 20000",
-    "MNEMOLOG_EMBEDDING_CACHE_DAYS": "days (fractions too) a text's vector is kept for when it comes again; default 30",
-    "MNEMOLOG_EMBEDDER_KEY": "API key for the openai: embedders that the two settings name",
+    "MNEMOLOG_EMBEDDERS": "embedders that a rebuild can switch to besides MNEMOLOG_EMBEDDER, by comma; default none",
+    "MNEMOLOG_LATE_INTERACTION": "on: also rank by token vectors of the default embedder; default off",
+    "MNEMOLOG_EMBEDDING_QUEUE": "the most texts that wait for a vector; others are queued later; default 20000",
+    "MNEMOLOG_EMBEDDING_CACHE_DAYS": "days (can be fractional) that a text's vector is cached; default 30",
+    "MNEMOLOG_EMBEDDER_KEY": "API key for the openai: embedders in these two settings",
     "MNEMOLOG_INDEX": "embedded, redis-search (a search engine: REDIS_URL's server) or redis-search://HOST:PORT/DB",
     "MNEMOLOG_SNAPSHOT_EVERY": "entries of the change feed after which a new index snapshot is written; default 5000",
     "MNEMOLOG_SESSION_IDLE_MINUTES": "idle minutes before a session is closed; default 30",
-    "MNEMOLOG_RETAIN_SESSIONS": "days (fractions too) a silent session's observations stay searchable; unset: for ever",
+    "MNEMOLOG_RETAIN_SESSIONS": "days (can be fractional) that an idle session's observations stay searchable; unset: "
+    "forever",
     "MNEMOLOG_CONDENSE_THRESHOLD": "episodic memories of an agent and user that are not condensed; default 100, 0: all",
     "MNEMOLOG_CONDENSE_BATCH": "episodic memories that are condensed into one; default 50",
     "MNEMOLOG_CONDENSE_EVERY": "seconds between checks for too many episodic memories; default 300",
-    "MNEMOLOG_PURGE_EVERY": "seconds within which forgotten documents are removed from index files; default 60",
-    "MNEMOLOG_ARCHIVE": "where old log entries go: a directory, or a URL of fsspec; unset: the log stays in Redis",
-    "MNEMOLOG_ARCHIVE_AFTER": "seconds after which a log entry may go there; default 3600",
-    "MNEMOLOG_REBUILD_KEEP": "seconds for which a rebuild can be rolled back; default 3600",
-    "MNEMOLOG_BACKUP": "where backups go: a directory, an fsspec URL or hf://datasets/OWNER/REPO; unset: none",
-    "MNEMOLOG_BACKUP_EVERY": "seconds between two backups of a log that changes; default 3600",
-    "MNEMOLOG_BACKUP_KEEP": "backups of the log that are kept; default 7",
+    "MNEMOLOG_PURGE_EVERY": "seconds within which deleted documents are removed from index files; default 60",
+    "MNEMOLOG_ARCHIVE": "where old log entries are archived: a directory or an fsspec URL; unset: the log stays in "
+    "Redis",
+    "MNEMOLOG_ARCHIVE_AFTER": "seconds after which a log entry can be archived; default 3600",
+    "MNEMOLOG_REBUILD_KEEP": "seconds during which a rebuild can be rolled back; default 3600",
+    "MNEMOLOG_BACKUP": "where backups are stored: a directory, an fsspec URL or hf://datasets/OWNER/REPO; unset: none",
+    "MNEMOLOG_BACKUP_EVERY": "seconds between backups while the log changes; default 3600",
+    "MNEMOLOG_BACKUP_KEEP": "number of backups to keep; default 7",
     "MNEMOLOG_RESTORE": "auto: `mnemolog up` restores the newest backup into an empty log; or never; default auto",
     "AGENTMEMORY_DATASET_REPO": "OWNER/REPO: the same as MNEMOLOG_BACKUP=hf://datasets/OWNER/REPO",
     "HF_TOKEN": "token for backups to a Hugging Face Hub",
     "MNEMOLOG_LLM": "an OpenAI-compatible chat endpoint, URL|MODEL, for compression and summaries; unset: rules only",
     "MNEMOLOG_LLM_KEY": "API key for MNEMOLOG_LLM",
-    "MNEMOLOG_LLM_DAILY_TOKENS": "tokens a tenant may use a day (UTC), or `unlimited`; default 1000000",
+    "MNEMOLOG_LLM_DAILY_TOKENS": "tokens that a tenant can use per day (UTC), or `unlimited`; default 1000000",
     "MNEMOLOG_MCP_PROFILE": "MCP tools: native, files, agentmemory, memex, agent-memory, or several; default native",
-    "MAX_OBS_PER_SESSION": "observations a session may have; default 0, any number",
-    "MNEMOLOG_READ_WAIT": "seconds a read waits for the write that it names, before it gets 503; default 1",
-    "MNEMOLOG_MEMORY_CEILING": "memory of the log's server above which writes get 429: a share or a size; default 85%",
-    "MNEMOLOG_LAG_CEILING": "events not projected yet above which writes get 429; default 1000000, 0: any number",
+    "MAX_OBS_PER_SESSION": "the most observations of a session; default 0, no limit",
+    "MNEMOLOG_READ_WAIT": "seconds that a read waits for the write in `after` before it gets 503; default 1",
+    "MNEMOLOG_MEMORY_CEILING": "Redis memory above which writes get 429: a percentage or a size; default 85%",
+    "MNEMOLOG_LAG_CEILING": "pending events above which writes get 429; default 1000000, 0: no limit",
     "MNEMOLOG_DISK_FLOOR": "free disk below which writes get 429; default 256MiB for the embedded server, else 0: off",
     "AGENT_ID": "the agent that reads and writes when a request names none",
-    "AGENTMEMORY_AGENT_SCOPE": "shared, or isolated: an agent sees only what it wrote itself; default shared",
+    "AGENTMEMORY_AGENT_SCOPE": "shared, or isolated: an agent sees only what it wrote; default shared",
     "AGENTMEMORY_TOOLS": "all: GET /agentmemory/mcp/tools also lists the four tools of agentmemory's plugin",
-    "TOKEN_BUDGET": "tokens of a context when a request of agentmemory's names none; default 2000",
+    "TOKEN_BUDGET": "context tokens if an agentmemory request has no budget; default 2000",
     "MNEMOLOG_DROP_IN": f"compatibility APIs to serve: {', '.join(DROP_INS)}, by comma, or all; default none",
     "MNEMOLOG_AGENTD_PORT": "ports of the agentd-memory API, by comma; default 17008",
     "MNEMOLOG_AGENT_MEMORY_PORT": "ports of the agent-memory API; default 3377",
@@ -139,32 +141,33 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_MEMEX_MCP_PORT": "ports of the memex MCP server; default 8001",
     "MNEMOLOG_MEMEX_MCP_HOSTS": "Host header values of memex's MCP server besides localhost, by comma; `*`: any",
     "AGENTD_CORS_ORIGINS": "allowed Origin header values of the agentd-memory API, by comma; default `*`",
-    "MNEMOLOG_AGENTD_STRICT": "on: the agentd-memory API shows and deletes only what `as_actor` may read; default off",
-    "AGENT_MEMORY_SPOOL": "where agent-memory's hooks leave what they could not send; default TMP/agent-memory-spool",
-    "RATE_LIMIT_WRITES_PER_MINUTE": "creates of an agent a minute in the memex API; default 60",
-    "RATE_LIMIT_SEARCHES_PER_MINUTE": "searches of an agent a minute in the memex API; default 120",
-    "RECENCY_DECAY_DAYS": "half-life of recency in the memex API, in days; default 30",
-    "MNEMOLOG_IMPORT_FOLDERS": "folders that `replay/import-jsonl` may read, by comma; default ~/.claude/projects",
-    "MNEMOLOG_SPOOL": "where hooks leave what they could not send; default XDG_STATE_HOME/mnemolog/spool/PORT",
+    "MNEMOLOG_AGENTD_STRICT": "on: the agentd-memory API shows and deletes only what `as_actor` can read; default off",
+    "AGENT_MEMORY_SPOOL": "where agent-memory's hooks store events that they could not send; default "
+    "TMP/agent-memory-spool",
+    "RATE_LIMIT_WRITES_PER_MINUTE": "creates per agent and minute in the memex API; default 60",
+    "RATE_LIMIT_SEARCHES_PER_MINUTE": "searches per agent and minute in the memex API; default 120",
+    "RECENCY_DECAY_DAYS": "recency half-life in the memex API, in days; default 30",
+    "MNEMOLOG_IMPORT_FOLDERS": "folders that `replay/import-jsonl` can read, by comma; default ~/.claude/projects",
+    "MNEMOLOG_SPOOL": "where hooks store events that they could not send; default XDG_STATE_HOME/mnemolog/spool/PORT",
     "MNEMOLOG_LOG_LEVEL": "debug, info, warning or error; default info",
-    "MNEMOLOG_LOG_FORMAT": "text, or json: one object a line; default text",
-    "MNEMOLOG_URL": "server that the command line and the stdio bridge talk to; default http://127.0.0.1:3111",
+    "MNEMOLOG_LOG_FORMAT": "text, or json: one object per line; default text",
+    "MNEMOLOG_URL": "server that the command line and the stdio bridge connect to; default http://127.0.0.1:3111",
 }
-"""Every variable with its meaning; the documentation and compose.yaml are checked against it."""
+"""Every variable with its description; the documentation and compose.yaml are checked against it."""
 
 CLIENT_VARIABLES: dict[str, str] = {
     "MNEMOLOG_KEY": "key that commands, hooks, bridges and clients send; default MNEMOLOG_SECRET, else the stored key",
-    "MNEMOLOG_PROJECT": "project of what the hooks send; default OWNER/NAME of the git remote, else of the folder",
-    "MNEMOLOG_HOOK_CONTEXT": "0: the hooks tell an agent nothing when a session starts",
-    "MNEMOLOG_HOOK_LESSONS": "0: the hooks tell an agent no lessons before a tool is used",
-    "MNEMOLOG_HOOK_PROMPTS": "1: the hooks tell an agent what memory has about a prompt; 0: not, whatever is installed",
+    "MNEMOLOG_PROJECT": "project for hooks; default OWNER/NAME of the git remote, else the folder",
+    "MNEMOLOG_HOOK_CONTEXT": "0: no context when a session starts",
+    "MNEMOLOG_HOOK_LESSONS": "0: no lessons before a tool is used",
+    "MNEMOLOG_HOOK_PROMPTS": "1: recall on every prompt; 0: never, whatever is installed",
 }
 """Read by clients: the first by all of them, the others by `api/agents/recording.py`. Servers ignore them."""
 
 
 _Parse = Callable[[str], object]
-"""Reads the value of a variable. Raises ValueError or CommandRejected; or InvalidSetting, whose text begins right after
-the variable's name. Texts leave out what may hold a password."""
+"""Parses the value of a variable. Raises ValueError or CommandRejected; or InvalidSetting, whose text begins right
+after the variable's name. Texts omit anything that can contain a password."""
 
 
 def _folder(raw: str) -> Path:
@@ -239,7 +242,7 @@ def _durability(raw: str) -> Durability | None:
 
 def _redis_url(raw: str) -> str:
     if not is_redis_url(raw):
-        raise InvalidSetting(f" is not the address of a Redis or Valkey server: write {FORMS}")
+        raise InvalidSetting(f" is not a Redis or Valkey URL: write {FORMS}")
     return raw
 
 
@@ -263,7 +266,7 @@ def _embedder(raw: str) -> str:
         near = "".join(f"; did you mean {name}?" for name in get_close_matches(value, EMBEDDERS, n=1) if not separator)
         raise InvalidSetting(f"={value}{separator and ':…'} is not one of {', '.join(EMBEDDERS)}{near}")
     if wrong := raw.startswith("openai:") and fault_of_url(raw[7:].partition("|")[0], secure=False):
-        raise InvalidSetting(f": the URL {wrong}; a key belongs in MNEMOLOG_EMBEDDER_KEY")
+        raise InvalidSetting(f": the URL {wrong}; put the key in MNEMOLOG_EMBEDDER_KEY")
     return raw
 
 
@@ -280,7 +283,7 @@ def _scopes(raw: str) -> tuple[str, ...]:
 def _drop_ins(raw: str) -> tuple[str, ...]:
     names = set(_names(raw.lower()))
     if unknown := sorted(names - {*DROP_INS, "all"}):
-        raise ValueError(f"there is no compatibility API {unknown[0]!r}; there are: {', '.join(DROP_INS)}, all")
+        raise ValueError(f"there is no compatibility API {unknown[0]!r}; valid names: {', '.join(DROP_INS)}, all")
     return tuple(drop_in for drop_in in DROP_INS if drop_in in names or "all" in names)
 
 
@@ -376,7 +379,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         url = self.jobs_redis_url or self.redis_url or ""
         if is_cluster(url):
             raise InvalidSetting(
-                "MNEMOLOG_JOBS_REDIS_URL: the job queue cannot be on a cluster; name one Redis or Valkey server for it"
+                "MNEMOLOG_JOBS_REDIS_URL: the job queue cannot run on a cluster; set it to one Redis or Valkey server"
             )
         return url
 
@@ -413,7 +416,7 @@ _HINTS = get_type_hints(Settings, include_extras=True)
 _FIELDS: dict[str, tuple[str, _Parse]] = {
     field: cast("tuple[str, _Parse]", (*get_args(_HINTS[field])[1:], str)[:2]) for field in Settings.__struct_fields__
 }
-"""Each field with its variable and what reads it."""
+"""Each field with its variable and its parser."""
 
 
 def from_environment(environ: Mapping[str, str]) -> Settings:
@@ -421,7 +424,7 @@ def from_environment(environ: Mapping[str, str]) -> Settings:
     for name in environ:
         if name.startswith("MNEMOLOG_") and name not in VARIABLES and name not in CLIENT_VARIABLES:
             near = get_close_matches(name, VARIABLES, n=1)
-            advice = f"did you mean {near[0]}?" if near else f"there are: {', '.join(VARIABLES)}"
+            advice = f"did you mean {near[0]}?" if near else f"valid settings: {', '.join(VARIABLES)}"
             raise InvalidSetting(f"{name} is not a setting; {advice}")
     home = Path(environ.get("HOME") or "~").expanduser()
     read: dict[str, Any] = {}
@@ -467,7 +470,7 @@ OTHER_NAMES = {
     "SUMMARIZATION_BATCH_SIZE": "MNEMOLOG_CONDENSE_BATCH",
     "SUMMARIZATION_INTERVAL_SECONDS": "MNEMOLOG_CONDENSE_EVERY",
 }
-"""Variables that set one of ours while ours is unset or empty; of several the first."""
+"""Variables that are used if ours is unset or empty; the first one wins."""
 IGNORED = {
     "agentmemory": """CONSOLIDATION_ENABLED CONSOLIDATION_DECAY_DAYS GRAPH_EXTRACTION_ENABLED LESSON_DECAY_ENABLED
         AUTO_FORGET_ENABLED AUTO_FORGET_INTERVAL_MS AGENTMEMORY_SLOTS AGENTMEMORY_REFLECT AGENTMEMORY_TOOLS

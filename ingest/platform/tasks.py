@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 AGAIN_AFTER_S = 0.2
 INLINE_BYTES = 64 << 10
-"""Anything bigger is parsed in the thread: no other request is served while a parser is at work."""
+"""Anything larger is parsed in the thread, because no other request is served while a parser runs."""
 SLICE_S = 0.005
 _thread = ThreadPoolExecutor(1, "aside")
-"""One for everything big: whatever is sent, one such piece of work is in progress, and it uses one memory arena."""
+"""One thread for all large work: at most one such task runs at a time, and it uses one memory arena."""
 
 
 async def end(*tasks: "asyncio.Task[Any]") -> None:

@@ -10,8 +10,8 @@ from contextvars import ContextVar
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 Attributes: TypeAlias = Mapping[str, str | int]
-"""Names of OpenTelemetry's semantic conventions where they have one, else of ours, `mnemolog.*`. No content of
-memories, no query, no message of an error: collectors are read by others than the log."""
+"""Names from OpenTelemetry's semantic conventions if there is one, otherwise our own, `mnemolog.*`. No memory content,
+query or error message is included, because other people read the collector's data."""
 Kind: TypeAlias = Literal["internal", "client"]
 
 
@@ -67,7 +67,7 @@ NO_SPAN: AbstractContextManager[Span] = nullcontext(_NoSpan())
 _NO_CONTEXTS: AbstractContextManager[Sequence[str]] = nullcontext(())
 _tracer: Tracer | None = None
 request_id: ContextVar[str] = ContextVar("request_id", default="")
-"""The id of the request that is answered just now; "" for none."""
+"""The id of the current request; "" for none."""
 
 
 def server(name: str, attributes: Attributes, headers: Iterable[tuple[bytes, bytes]]) -> AbstractContextManager[Span]:

@@ -18,7 +18,7 @@ from ingest.errors import CommandRejected
 from ingest.secrets.scrub import gather, is_clean, scrub, scrub_text
 
 Names: TypeAlias = Literal["refuse", "replace", "keep"]
-"""What becomes of a name that holds a secret. `keep` is for what ends or forgets something that is called so."""
+"""What happens to a name that contains a secret. `keep` is for commands that end or delete something with that name."""
 S = TypeVar("S", bound=Struct)
 
 NAMES = frozenset(
@@ -27,11 +27,11 @@ NAMES = frozenset(
      "label", "originals", "derived_from", "subject", "documents", "requires", "edges", "crystallized_into",
      "causation")
 )  # fmt: skip
-"""Fields of commands and events that name something. All others are text."""
+"""Fields of commands and events that contain names. All others are text."""
 _REFUSED_EVERYWHERE = "label"
-"""Its characters leave no room for a replacement."""
+"""Fields whose character set does not allow a replacement."""
 _REPLACED = ("requires", "edges")
-"""What an action waits for may be anything, even an action that does not exist yet."""
+"""An action can wait for anything, even an action that does not exist yet."""
 DIGEST_BYTES = 4
 
 
@@ -70,7 +70,7 @@ def clean_name(name: str, names: Names, field: str) -> str:
     if names == "keep" or (stripped := scrub_text(name)) == name:
         return name
     if names == "refuse" or field == _REFUSED_EVERYWHERE:
-        raise CommandRejected("this holds what looks like a secret, and names are stored as they are", field)
+        raise CommandRejected("this looks like it contains a secret, and names are stored unchanged", field)
     return f"{stripped}-{blake2b(name.encode(errors='replace'), digest_size=DIGEST_BYTES).hexdigest()}"
 
 

@@ -18,7 +18,7 @@ from ingest.secrets.scrub import scrub_text
 
 HIDDEN = "[redacted]"
 SHORTEST = 6
-"""A configured secret under this length is a word that logs have for other reasons."""
+"""A configured secret shorter than this is a word that logs contain for other reasons."""
 _SHAPES = (
     re.compile(r"(mnk_[0-9A-Za-z]{12}_)[0-9A-Za-z]+"),
     re.compile(r"(?i)(bearer[ +]+)[^\s\"',)}\]]+"),

@@ -47,7 +47,7 @@ PRIVATE = "[REDACTED]"
 SECRET = "[REDACTED_SECRET]"
 _PIECE_CHARS = 64 << 10
 MAX_DEPTH = 128
-"""Levels a value may nest. JSON encoders give up at the interpreter's 1,000 frames, and a level takes two here."""
+"""The nesting limit of a value. JSON encoders fail at the interpreter's 1,000 frames, and a level takes two here."""
 
 
 class NestedTooDeep(ValueError):
@@ -62,7 +62,7 @@ class KeyIsNoText(ValueError):
     """A mapping has a key that is no text, which msgpack allows and JSON does not."""
 
     def __init__(self, key: object) -> None:
-        super().__init__(f"{key!r} is a key, and keys are text")
+        super().__init__(f"the key {key!r} is not text")
 
 
 _SHORTEST = 6
@@ -70,12 +70,12 @@ _SHORTEST_VALUE = 4
 _LONGEST_NAME = 128
 _JUDGED = 80
 _PRIVATE_KEY, _KUBERNETES = ("d", "p", "q", "dp", "dq", "qi", "k"), ("data", "stringData")
-"""What is secret in a JSON web key, and in a Secret of Kubernetes."""
+"""The secret fields of a JSON web key, and of a Kubernetes Secret."""
 _ALL = "*"
-"""The name of values that are secret whatever they are."""
+"""Names whose values are always secret."""
 _HEADERS = frozenset(("authorization", "proxy-authorization", "cookie", "set-cookie", "cookie2", "set-cookie2"))
 _PASSES = 8
-"""Removing something may join what then looks like a secret; nearly always the second pass finds nothing."""
+"""Removing a secret can join texts that then look like a secret; the second pass almost never finds anything."""
 
 
 class _Family(NamedTuple):

@@ -532,7 +532,7 @@ async def test_what_is_open_tells_nothing(planted: Planted):
 
 def failed(status: int, told: bytes) -> bool:
     """Whether an answer is no answer; on a busy machine one may be told to come again."""
-    behind = status in (502, 503) and (b"projection_behind" in told or b"not projected yet" in told)
+    behind = status in (502, 503) and (b"projection_behind" in told or b"events are pending" in told)
     return status >= 500 and not behind
 
 

@@ -339,7 +339,7 @@ def test_a_log_is_grown_and_goes_on_and_the_old_one_is_left_alone(short_path: Pa
         assert [one["id"] for one in found.json()["items"]] == [kept["id"]]
         refused = client.get("/v1/events", params={"after": page["next"]})
         assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
-        assert "from before this log got more partitions" in refused.json()["detail"]
+        assert "from before the number of partitions was increased" in refused.json()["detail"]
         page = client.get("/v1/events", params={"limit": 5}).json()
         rest = client.get("/v1/events", params={"after": page["next"]}).json()
         assert len({one["event_id"] for one in (*page["events"], *rest["events"])}) == 13 == 5 + len(rest["events"])
@@ -351,7 +351,7 @@ def test_a_log_is_grown_and_goes_on_and_the_old_one_is_left_alone(short_path: Pa
 
     refused = old.run("up")
     assert refused.returncode == 1
-    assert "grown into one of 6 partitions" in " ".join(refused.stderr.split())
+    assert "grown into a log with 6 partitions" in " ".join(refused.stderr.split())
     assert "mnemolog grow --back" in " ".join(refused.stderr.split())
     assert "can start on this log again" in old.run("grow", "--back").stdout
     assert "this log was not grown" in old.run("grow", "--back").stdout

@@ -104,7 +104,7 @@ async def test_processes_that_start_while_the_node_of_the_servers_own_keys_is_aw
     written = restart(stack)
 
     def waits() -> bool:
-        return written().count("a node of the cluster is away; waiting for it") >= 2
+        return written().count("a cluster node is unreachable; waiting for it") >= 2
 
     await wait_until(waits, PATIENCE_S)
     assert stack.server.supervisor.api.pid is not None
@@ -126,7 +126,7 @@ async def test_reads_leave_out_what_is_on_a_node_that_is_away_and_say_so(stack: 
     needed = [node_of(stack, key) for key in OF_THE_SERVER]
     away = next(node for node in stack.cluster.nodes if node not in needed)
     lost = partitions_of(stack, away)
-    named = f"left out: partitions {', '.join(map(str, sorted(lost)))}, on a node of the cluster that is away"
+    named = f"left out: partitions {', '.join(map(str, sorted(lost)))}, on an unreachable cluster node"
     async with stack.server.client() as client:
         written = [(await answered(client, one)).json()["position"] for one in range(PARTITIONS)]
         everything = {"query": "stored", "after": ",".join(written), "limit": 50}

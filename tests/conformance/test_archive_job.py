@@ -391,7 +391,7 @@ async def test_an_archive_that_is_away_keeps_the_notes_of_the_purge(shop: Worksh
     await shop.archive_job().run(force=True)
     await forget(shop, names[0])
     in_thread = shop.archive.rename(shop.archive.with_name("aside"))
-    with pytest.raises(Exception, match="it is not there"):
+    with pytest.raises(Exception, match="it does not exist"):
         await shop.purge().run()
     assert await shop.purge().wanted()
     in_thread.rename(shop.archive)
@@ -571,7 +571,7 @@ async def test_an_earlier_manifest_in_the_place_of_the_newest_is_found(filled: W
         await filled.archived_log().read(1, START, 1)
     newest.unlink()
     (fault,) = await verify(filled.redis, filled.archived_log().archive, 1)
-    assert (fault.name, fault.trouble) == (newest.name, "it is not there")
+    assert (fault.name, fault.trouble) == (newest.name, "it does not exist")
     newest.write_bytes(good)
     assert await verify(filled.redis, filled.archived_log().archive, 1) == []
 
@@ -680,9 +680,9 @@ async def test_only_one_of_two_archives_at_once_waits_for_the_other_in_vain(
     monkeypatch.setattr(job_module, "WAIT_FOR_OTHER_S", 0.1)
     await filled.redis.set(job_module.ARCHIVE_LEASE, "another", ex=30)
     job: ArchiveJob = filled.archive_job()
-    with pytest.raises(Exception, match="another worker has been at the archive"):
+    with pytest.raises(Exception, match="another worker has been using the archive"):
         await job.run(force=True)
-    with pytest.raises(Exception, match="another worker has been at the archive"):
+    with pytest.raises(Exception, match="another worker has been using the archive"):
         await job.rewrite()
 
 

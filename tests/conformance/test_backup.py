@@ -424,10 +424,10 @@ def flip(file: Path) -> None:
 @pytest.mark.parametrize(
     ("harm", "file", "text"),
     [
-        (flip, "segment-*-p0?.zst", "SHA-256 is not that of what was sealed"),
+        (flip, "segment-*-p0?.zst", "SHA-256 does not match the sealed one"),
         (cut, "segment-*-p0?.zst", "were sealed"),
         (Path.unlink, "segment-*-p0?.zst", "is missing"),
-        (flip, "segment-*-kept.zst", "SHA-256 is not that of what was sealed"),
+        (flip, "segment-*-kept.zst", "SHA-256 does not match the sealed one"),
         (cut, INDEX, "SHA-256 differs"),
         (Path.unlink, INDEX, "is missing"),
         (cut, "manifest.json", "cannot be read"),

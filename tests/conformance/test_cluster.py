@@ -326,7 +326,7 @@ async def test_a_read_that_may_leave_partitions_out_waits_for_a_silent_node_once
             await patient.get(key(0))
         with partial_reads(), pytest.raises(ConnectionError):
             await documents.range("sessions", 0, b"-", b"+", 10)
-        with partial_reads(), pytest.raises(LogUnavailable, match="cannot be told"):
+        with partial_reads(), pytest.raises(LogUnavailable, match="is unknown"):
             await documents.find(DocumentId("mem_unknown"))
 
     async def answers_again() -> bool:
@@ -427,7 +427,7 @@ async def test_any_node_may_be_named_and_none_need_be_up_but_one(cluster: Cluste
     assert pool_size(client).idle == pool_size(client).size >= 3
     await client.aclose()
     nobody = connect("redis+cluster://127.0.0.1:1,127.0.0.1:2")
-    with pytest.raises(ClusterChanged, match="no node of the cluster answers"):
+    with pytest.raises(ClusterChanged, match="no cluster node is responding"):
         await nobody.get("x")
     await nobody.aclose()
 

@@ -141,7 +141,7 @@ async def test_without_a_replica_that_there_ever_was_a_write_is_refused_and_not_
     alone = WriteSide(log, CommandHandler(GroupCommit(log), PARTITIONS, durability="replicated"))
     try:
         for durability in ("replicated", None):
-            with pytest.raises(DurabilityUnavailable, match=r"has no replica; attach one .* or ask for 'fsync'"):
+            with pytest.raises(DurabilityUnavailable, match=r"has no replica; attach one .* or request 'fsync'"):
                 await alone.remember("e1", durability)
             with pytest.raises(DurabilityUnavailable):
                 await alone.handler.handle_batch([Remember(content="tea")], Caller(durability=durability))

@@ -423,7 +423,7 @@ class TestRedisLog(EventLogConformance):
         (first, lost) = (await backend.log.append({0: entries("a", 2)}))[0]
         await redis.xdel(PartitionKeys(0).log, str(lost.position))
         await confirmed(backend, {0: first.position})
-        with pytest.raises(LogUnavailable, match="has lost what was appended to partition 0"):
+        with pytest.raises(LogUnavailable, match="has lost the events appended to partition 0"):
             await backend.log.confirm({0: lost.position}, "fsync")
 
     async def test_a_server_that_forgot_the_script_is_told_it_again(self, backend: Backend, redis: Client):

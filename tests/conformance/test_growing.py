@@ -390,7 +390,7 @@ async def test_a_log_is_grown_into_a_cluster_and_from_there_again(lived: Worksho
     assert await entries(second, PARTITIONS) == before
     await folded(second, target)
     assert manifest_differences(await documents_of(target, 2 * GROWN, PARTITIONS), documents) == []
-    with pytest.raises(CommandRejected, match="from before this log got more partitions"):
+    with pytest.raises(CommandRejected, match="from before the number of partitions was increased"):
         second.history.check_cursor(old)
 
 
@@ -566,7 +566,7 @@ async def test_a_process_that_goes_unseen_stops_writing_while_the_log_is_closed(
     await unseen.create_or_check()
     await grow_of(lived, target).begin()
     await unseen.look_whether_open()
-    with pytest.raises(LogRefused, match=f"grown into one of {GROWN} partitions"):
+    with pytest.raises(LogRefused, match=f"grown into a log with {GROWN} partitions"):
         await GroupCommit(unseen).append([(0, Entry("x", b"x"))])
     half = RedisLog(target, GROWN)
     await half.look_whether_open()
@@ -654,7 +654,7 @@ async def test_a_listing_goes_on_in_the_grown_log_and_refuses_a_cursor_from_befo
     cursors = [await rest(lived.log, lived.redis, "", pages) for pages in (0, 1, 9, 20)]
     log = await grown(lived, target)
     for cursor in (*(cursor for _, cursor in cursors if cursor), end):
-        with pytest.raises(CommandRejected, match="from before this log got more partitions"):
+        with pytest.raises(CommandRejected, match="from before the number of partitions was increased"):
             await rest(log, target, cursor)
     names, cursor = await rest(log, target, "", 5)
     assert sorted(names + (await rest(log, target, cursor))[0]) == sorted(everything)
@@ -675,7 +675,7 @@ async def test_a_live_stream_goes_on_in_the_grown_log_and_refuses_an_earlier_one
     everything, _ = await stream(lived.log, lived.redis, Token())
     _, last = await stream(lived.log, lived.redis, Token(), 150)
     log = await grown(lived, target)
-    with pytest.raises(CommandRejected, match="from before this log got more partitions"):
+    with pytest.raises(CommandRejected, match="from before the number of partitions was increased"):
         log.history.check_cursor(Token.parse(last))
     names, last = await stream(log, target, Token(), 20)
     behind, _ = await stream(log, target, log.history.check_cursor(Token.parse(last)))

@@ -164,7 +164,7 @@ async def is_refused(log: RedisLog) -> bool:
     try:
         await log.append({0: [Entry("x", b"x")]})
     except LogRefused as error:
-        return f"grown into one of {2 * PARTITIONS} partitions" in str(error)
+        return f"grown into a log with {2 * PARTITIONS} partitions" in str(error)
     return False
 
 

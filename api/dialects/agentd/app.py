@@ -117,7 +117,7 @@ async def health(request: Request) -> Response:
         async with asyncio.timeout(ANSWERS_WITHIN_S):
             await dependencies.redis.ping()
     except (RedisError, OSError) as error:
-        away = f"the log does not answer: {str(error) or type(error).__name__}"
+        away = f"Redis is not responding: {str(error) or type(error).__name__}"
     log = away or next((condition.message for condition in wrong if condition.code != "index"), "")
     details = Details(
         vector_store=not index, sqlite_storage=not log, vector_store_error=index, sqlite_storage_error=log

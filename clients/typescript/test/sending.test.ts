@@ -250,7 +250,7 @@ test("pages are asked for as they are needed", async (context) => {
 
 test("what an answer lacks is told before it is there", async (context) => {
   const stub = await stubOf(context);
-  const leftOut = "left out: partitions 3, 7, on a node of the cluster that is away";
+  const leftOut = "left out: partitions 3, 7, on an unreachable cluster node";
   const headers = { "Mnemolog-Degraded": leftOut };
   stub.answers.push({ body: { items: [], next: "c1" }, headers }, { body: { items: [], next: null } });
   stub.answers.push({ ...RECALLED, headers });

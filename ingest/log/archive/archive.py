@@ -84,9 +84,9 @@ async def forget_archive(redis: Client, partitions: int) -> None:
 
 
 CACHED_BYTES = 64 << 20
-"""Payloads of unpacked segments that a process keeps: at least one segment, some ten of usual events."""
+"""Size of unpacked segments that a process caches: at least one segment, about ten with typical events."""
 UNPACKED_AT_ONCE = 4
-"""Segments that are read and unpacked at the same time; bounds what is in memory beside the cache."""
+"""Segments that are read and unpacked concurrently; limits memory besides the cache."""
 
 
 class Identity(NamedTuple):
@@ -201,7 +201,7 @@ class Archive:
             except DamagedSegment as error:
                 damaged.append(error)
             except MissingFile:
-                damaged.append(DamagedSegment(manifest.partition, sealed.name, "it is not there"))
+                damaged.append(DamagedSegment(manifest.partition, sealed.name, "it does not exist"))
             progress()
         return damaged
 
@@ -210,7 +210,7 @@ class Archive:
 
 
 TRIES = 5
-"""How often a partition is read again because its archive changed in between."""
+"""How often a read of a partition is repeated because its archive changed meanwhile."""
 
 
 class PartitionArchive(Struct, frozen=True, kw_only=True):
@@ -223,7 +223,7 @@ class PartitionArchive(Struct, frozen=True, kw_only=True):
     sealed: str
     trimmed: str
     waiting: int
-    """Entries that are in the stream."""
+    """Entries in the stream."""
 
 
 async def look(redis: Client, archive: Archive, partition: int) -> PartitionArchive:
@@ -256,7 +256,7 @@ async def verify(
         except DamagedArchive as error:
             faults = [error]
         except MissingFile:
-            faults = [DamagedArchive(partition, before.file, "it is not there")]
+            faults = [DamagedArchive(partition, before.file, "it does not exist")]
         else:
             faults = [*await archive.faults(manifest, progress)]
         # a file may be gone because another process replaced it: that is no fault

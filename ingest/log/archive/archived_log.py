@@ -29,7 +29,7 @@ from ingest.platform.connections import Client
 logger = logging.getLogger(__name__)
 
 TRIES = 5
-"""How often a page is read because its files were replaced in between."""
+"""How often a page is read because its files were replaced meanwhile."""
 _POSITION, _FIRST = attrgetter("position"), attrgetter("first")
 
 
@@ -43,7 +43,7 @@ class ArchivedLog(RedisLog):
         super().__init__(redis, partitions, window_ms=window_ms, window_ids=window_ids)
         self.archive = archive
         self._trimmed = [START] * partitions
-        """Up to where streams were trimmed when they were last read: a hint, where to look first."""
+        """Up to which position streams were trimmed when last read: a hint about where to look first."""
 
     async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
         """See EventLog. Raises DamagedArchive or ArchiveUnavailable where the archive cannot be read."""

@@ -61,7 +61,7 @@ async def open_log(settings: Settings, redis: Client, partitions: int | None = N
             if not server_of(redis, PartitionKeys(partition).log):
                 raise
             # the other partitions of the cluster are served; this one has no reader before its node is back
-            logger.warning("partition %d: its node is away: %s", partition, error)
+            logger.warning("partition %d: its node is unreachable: %s", partition, error)
             continue
         if archived.trimmed > START:
             raise ArchiveNotConfigured(partition, str(archived.trimmed))

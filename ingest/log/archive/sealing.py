@@ -49,19 +49,20 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 SLICE_S = 60.0
-"""A run stops after the partition in which this time is up; the next run continues there. A purge waits for it."""
+"""A run stops after the partition in which this time is exceeded; the next run continues there. A purge waits for
+it."""
 WAIT_FOR_OTHER_S = 90.0
 SMALL_AFTER = 24
-"""Ages after which entries that do not fill a segment are sealed: else partitions with few writes would stay in memory.
-With an hour as the age, a quiet partition has a segment a day."""
+"""Ages after which entries that do not fill a segment are sealed; otherwise partitions with few writes would stay in
+memory. With an hour as the age, a quiet partition has a segment a day."""
 ATTEMPTS = 5
-"""Of a step that another change got in the way of, mostly a forgetting."""
+"""Attempts at a step that another change interfered with, usually a deletion."""
 EVERYTHING = Position(10**14 - 1, 0)
 """After every position."""
 MEMBERS_PER_COMMAND = 1_000
 REWRITTEN_PER_COMMIT = 8
-"""Segments that one new manifest replaces, so that the manifest of a big archive is not written again for each. All
-their stubs are in memory: 24 MB when everything in them was erased."""
+"""The most segments that one new manifest replaces, so that a large archive's manifest is not rewritten for each. All
+their stubs are in memory: 24 MB if every entry was erased."""
 
 
 class Sealing:
@@ -150,7 +151,7 @@ class Sealing:
             return
         # of the log's beginning: what is waited for is no entry, but all that the partition's server was told
         if await self._log.confirm({partition: START}, "fsync") == "memory":
-            raise LogUnavailable("the log's server did not confirm in time that it has the archive's state on disk")
+            raise LogUnavailable("Redis did not confirm in time that the archive's state is on disk")
 
     async def _waiting(self, partition: int, after: Position, until: Position) -> list[Stored]:
         """The entries of the next segment, if it were sealed now."""
@@ -256,7 +257,7 @@ def _queue_moved(pipe: Transaction, keys: PartitionKeys, stubs: Sequence[bytes])
 
 
 def _outrun(keys: PartitionKeys) -> Outrun:
-    return Outrun(f"partition {keys.partition}: the archive changed, or something was erased, during this")
+    return Outrun(f"partition {keys.partition}: the archive changed, or entries were erased, meanwhile")
 
 
 class ArchiveRun(NamedTuple):
@@ -296,7 +297,7 @@ class ArchiveJob:
                 try:
                     count += await _again(lambda: self._sealing.rewrite(partition))  # noqa: B023 - called at once
                 except (DamagedArchive, ArchiveUnavailable, Outrun) as error:
-                    logger.warning("what was forgotten is still in the archive: %s", error)
+                    logger.warning("deleted content is still in the archive: %s", error)
                     errors.append(error)
             if errors:
                 raise errors[0]
@@ -315,10 +316,10 @@ class ArchiveJob:
                 more = await self._archive(partition, until, force)
                 done = ArchiveRun(*(a + b for a, b in zip(done, more, strict=True)))
             except (DamagedArchive, MissingFile) as error:
-                logger.error("partition %d is not archived: %s", partition, error)
+                logger.error("partition %d could not be archived: %s", partition, error)
                 errors.append(error)
             except Outrun as error:
-                logger.info("%s; the next run goes on", error)
+                logger.info("%s; the next run continues", error)
                 errors.append(error)
             if monotonic() >= until and not force:
                 break
@@ -354,4 +355,6 @@ async def _again(step: "Callable[[], Awaitable[T]]") -> T:
 
 
 def _busy() -> Outrun:
-    return Outrun(f"another worker has been at the archive for {WAIT_FOR_OTHER_S:.0f} s; try again when it is done")
+    return Outrun(
+        f"another worker has been using the archive for {WAIT_FOR_OTHER_S:.0f} s; try again when it has finished"
+    )

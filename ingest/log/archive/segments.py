@@ -38,8 +38,9 @@ class ArchiveNotConfigured(MnemologError):
 
     def __init__(self, partition: int, trimmed: str) -> None:
         super().__init__(
-            f"partition {partition} of this log is in an archive up to {trimmed}; "
-            "set MNEMOLOG_ARCHIVE to the place it had"
+            f"partition {partition} of this log is archived up to "
+            f"{trimmed}; "
+            "set MNEMOLOG_ARCHIVE to the archive's location"
         )
 
 
@@ -134,11 +135,11 @@ class ArchiveManifest(Struct, frozen=True, kw_only=True):
 
 
 SEGMENT_ENTRIES = 10_000
-"""A segment is unpacked as a whole to read any of it: so many entries take some 20 ms."""
+"""A segment is unpacked as a whole to read any entry: this many take about 20 ms."""
 SEGMENT_BYTES = 8 << 20
-"""Of payloads, before compression: what a reader keeps in memory for one segment. The last entry may go beyond."""
+"""Size of a segment's payloads before compression, which a reader holds in memory. The last entry can exceed it."""
 MAX_UNPACKED_BYTES = SEGMENT_BYTES + MAX_ENTRY_BYTES + 64 * SEGMENT_ENTRIES
-"""A frame that claims more was not written by mnemolog, and is not unpacked."""
+"""A frame that declares a larger size was not written by mnemolog, and is not unpacked."""
 
 FORMAT, FORMAT_VERSION = "mnemolog-segment", 1
 
@@ -199,22 +200,22 @@ def unpack(data: bytes, partition: int, sealed: Sealed) -> list[Stored]:
 
     content = sealed.content
     if len(data) != content.bytes:
-        raise damaged(f"it has {len(data):,} bytes, and {content.bytes:,} were sealed")
+        raise damaged(f"it has {len(data):,} bytes, but {content.bytes:,} were sealed")
     if hashlib.sha256(data).hexdigest() != content.sha256:
-        raise damaged("its SHA-256 is not that of what was sealed")
+        raise damaged("its SHA-256 does not match the sealed one")
     try:
         body = _decode(_decompressed(data))
     except (zstandard.ZstdError, msgspec.MsgspecError, ValueError) as error:
         raise damaged(f"it cannot be unpacked: {error}") from None
     if (body.format, body.version) != (FORMAT, FORMAT_VERSION):
-        raise damaged(f"this release reads version {FORMAT_VERSION} of {FORMAT}, and it is {body.version}")
+        raise damaged(f"this release reads version {FORMAT_VERSION} of {FORMAT}, but it is version {body.version}")
     if body.partition != partition:
-        raise damaged(f"it is of partition {body.partition}")
+        raise damaged(f"it belongs to partition {body.partition}")
     entries = [Stored(Position(ms, seq), payload) for ms, seq, payload in body.entries]
     if not entries or len(entries) != content.entries:
-        raise damaged(f"it has {len(entries):,} entries, and {content.entries:,} were sealed")
+        raise damaged(f"it has {len(entries):,} entries, but {content.entries:,} were sealed")
     if (str(entries[0].position), str(entries[-1].position)) != (content.first, content.last):
-        raise damaged(f"it holds {entries[0].position} to {entries[-1].position}")
+        raise damaged(f"it contains {entries[0].position} to {entries[-1].position}")
     if any(earlier.position >= later.position for earlier, later in pairwise(entries)):
         raise damaged("its entries are out of order")
     return entries
@@ -230,7 +231,7 @@ def overlaid(entries: Sequence[Stored], stubs: Mapping[Position, bytes]) -> list
 def _decompressed(frame: bytes) -> bytes:
     size = zstandard.frame_content_size(frame)
     if not 0 <= size <= MAX_UNPACKED_BYTES:  # checked first: what claims more is not unpacked
-        raise ValueError(f"it claims {size:,} bytes")
+        raise ValueError(f"it declares {size:,} bytes")
     return zstandard.ZstdDecompressor().decompress(frame, max_output_size=MAX_UNPACKED_BYTES, allow_extra_data=False)
 
 
@@ -264,7 +265,7 @@ def version_of(name: str) -> int | None:
 def appended(manifest: ArchiveManifest, content: Content, writer: str) -> ArchiveManifest:
     """The next version, with one more segment; raises ValueError when that does not lie behind the others."""
     if Position.parse(content.first) <= manifest.sealed:
-        raise ValueError(f"{content.first} is sealed already: up to {manifest.sealed}")
+        raise ValueError(f"{content.first} is already sealed: up to {manifest.sealed}")
     version = manifest.version + 1
     added = Sealed(name=file_of(version, content, writer), content=content, chain=link(manifest.head, content))
     return replace(manifest, version=version, writer=writer, segments=(*manifest.segments, added))
@@ -302,18 +303,17 @@ def decode(raw: bytes, expected: ArchiveManifest, head: str) -> ArchiveManifest:
         raise damaged(f"it cannot be read: {invalid}") from None
     if (manifest.format, manifest.format_version) != (MANIFEST_FORMAT, MANIFEST_VERSION):
         raise damaged(
-            f"this release reads version {MANIFEST_VERSION} of {MANIFEST_FORMAT}, and it is {manifest.format_version}"
+            f"this release reads version {MANIFEST_VERSION} of {MANIFEST_FORMAT}, but it is version "
+            f"{manifest.format_version}"
         )
     if (manifest.log, manifest.archive, manifest.partition) != (expected.log, expected.archive, expected.partition):
-        raise damaged(
-            f"it is that of partition {manifest.partition} of archive {manifest.archive}, a log of {manifest.log}"
-        )
+        raise damaged(f"it belongs to partition {manifest.partition} of archive {manifest.archive}, log {manifest.log}")
     if manifest.version != expected.version:
-        raise damaged(f"it says that it is version {manifest.version}")
+        raise damaged(f"it declares version {manifest.version}")
     if error:
         raise damaged(error)
     if manifest.head != head:
-        raise damaged("its chain does not end as the log says: it is an earlier one, or was altered")
+        raise damaged("its chain does not end as the log requires: it is outdated, or was altered")
     return manifest
 
 
@@ -325,7 +325,7 @@ def _fault(manifest: ArchiveManifest) -> str:
         if segment.chain != chain:
             return f"the chain breaks at {segment.name}"
         if segment.first > segment.last or segment.content.entries < 1:
-            return f"{segment.name} holds nothing"
+            return f"{segment.name} is empty"
     pairs = pairwise(manifest.segments)
     broken = next((segment for before, segment in pairs if before.last >= segment.first), None)
-    return f"{broken.name} does not begin after the segment before it" if broken else ""
+    return f"{broken.name} does not start after the previous segment" if broken else ""

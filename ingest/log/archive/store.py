@@ -140,6 +140,6 @@ def _failing(what: str) -> Generator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise MissingFile(f"{what}: it is not there") from error
+        raise MissingFile(f"{what}: it does not exist") from error
     except Exception as error:  # every file system of fsspec raises errors of its own
         raise ArchiveUnavailable(f"{what}: {' '.join(str(error).split())[:500] or repr(error)}") from error

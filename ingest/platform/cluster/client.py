@@ -49,7 +49,7 @@ else:
 
 
 TRIES = 3
-"""How often a transaction is tried when its slot has moved each time."""
+"""How often a transaction is tried if its slot moves each time."""
 
 
 class SpreadPipeline(AsyncCoreCommands):
@@ -177,7 +177,7 @@ class SlotTransaction(AsyncCoreCommands):
             self._bind()
             for item in queued:
                 self._pipe.execute_command(*item.args, **item.options)
-        raise ClusterChanged("a transaction was not carried out: its slot keeps moving")
+        raise ClusterChanged("a transaction was not executed: its slot keeps moving")
 
     async def _first_watch(self, args: tuple[Any, ...]) -> Any:
         for _ in range(TRIES):
@@ -186,7 +186,7 @@ class SlotTransaction(AsyncCoreCommands):
             except _Moved:
                 await self._pipe.reset()
                 self._bind()
-        raise ClusterChanged("a transaction was not begun: its slot keeps moving")
+        raise ClusterChanged("a transaction was not started: its slot keeps moving")
 
     async def _at_once(self, answer: Coroutine[Any, Any, Any]) -> Any:
         """An answer of the node; the topology learns from a redirection, which is raised as a ConnectionError."""
@@ -198,7 +198,7 @@ class SlotTransaction(AsyncCoreCommands):
             await self._router.heed(error, node)
             if isinstance(error, MovedError):
                 raise _Moved(str(error)) from error
-            raise ClusterChanged(f"a transaction was not carried out: {error or type(error).__name__}") from error
+            raise ClusterChanged(f"a transaction was not executed: {error or type(error).__name__}") from error
         except BROKEN:
             await self._router.look_again(node)
             raise
@@ -212,7 +212,7 @@ class SlotTransaction(AsyncCoreCommands):
 
     def _bound(self) -> Any:
         if self._pipe is None:
-            raise KeysInDifferentSlots("a transaction begins with a command that names a key")
+            raise KeysInDifferentSlots("a transaction must begin with a command that names a key")
         return self._pipe
 
 
@@ -226,10 +226,10 @@ _ERRORS = {
     "MASTERDOWN": MasterDownError, "MOVED": MovedError, "TRYAGAIN": TryAgainError,
 }  # fmt: skip
 _PARSER: Any = type("_Parser", (DefaultParser,), {"EXCEPTION_CLASSES": _ERRORS})
-"""The fast parser, which also knows a cluster's errors."""
+"""The fast parser, extended with a cluster's errors."""
 
 SPLIT = {"MGET", "UNLINK", "DEL"}
-"""Commands that are the same whether they are sent with all their keys or key by key."""
+"""Commands with the same effect whether they are sent with all keys or key by key."""
 
 
 class ClusterClient(AsyncCoreCommands):
@@ -334,8 +334,10 @@ def parse_cluster_url(url: str) -> tuple[list[Address], dict[str, Any]]:
         except ValueError as error:
             raise InvalidSetting(f"REDIS_URL: {host!r}: {error}") from None
         if options.pop("db", 0):
-            raise InvalidSetting("REDIS_URL: a cluster has no databases by number; leave it out")
+            raise InvalidSetting("REDIS_URL: a cluster has no database numbers; leave it out")
         addresses.append(Address(options.pop("host", "localhost"), int(options.pop("port", 6379))))
     if not addresses:
-        raise InvalidSetting("REDIS_URL: write redis+cluster://HOST:PORT, some nodes of the cluster by comma")
+        raise InvalidSetting(
+            "REDIS_URL: write redis+cluster://HOST:PORT, with some nodes of the cluster separated by commas"
+        )
     return addresses, options

@@ -26,13 +26,13 @@ from ingest.platform.tasks import end, node_timeout_s
 T = TypeVar("T")
 
 REDIRECTED = (AskError, MovedError, TryAgainError, ClusterDownError, MasterDownError)
-"""Answers of a node that did nothing, because the slot is elsewhere, on the move, or without a primary."""
+"""Errors of a node that did nothing, because the slot is elsewhere, migrating, or without a primary."""
 BROKEN = (ConnectionError, TimeoutError, OSError)
 PAUSES_S = (0.0, 0.0, 0.05, 0.1, 0.2)
-"""Before each try of a command that is redirected. A failover takes longer than this: then the caller decides."""
+"""Delays before each retry of a redirected command. A failover takes longer than these: then the caller decides."""
 
 TURNS = 10
-"""More than opening a connection and an answer take."""
+"""Longer than opening a connection and a response take."""
 
 
 class QueuedCommand(NamedTuple):
@@ -70,7 +70,7 @@ class Router:
                 if not await self.goes_on(error, node, slot, may_repeat):
                     raise
                 may_repeat, last = False, str(error)
-        raise ClusterChanged(f"{args[0]}: the cluster did not settle: {last}")
+        raise ClusterChanged(f"{args[0]}: the cluster kept redirecting: {last}")
 
     async def run_all(self, queued: Sequence[QueuedCommand]) -> list[Any]:
         """The answers of many commands, in order; an error stands in the place of its answer. The commands of one node
@@ -95,7 +95,7 @@ class Router:
                 again |= await self._take(answers, todo, queued, node, group, replies, may_repeat)
             # a command whose connection broke may have been carried out: it is sent once more, not twice
             may_repeat = may_repeat and not again
-        return _with(answers, todo, ClusterChanged("the cluster did not settle"))
+        return _with(answers, todo, ClusterChanged("the cluster kept redirecting"))
 
     async def run_everywhere(
         self, args: Sequence[Any], options: Mapping[str, Any], *, of_any: bool = False
@@ -126,7 +126,7 @@ class Router:
 
     async def _ask_primary(self, node: NodePlace, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         if self.topology.is_silent(node.address):
-            raise NodeSilent(f"{node.address} does not answer")
+            raise NodeSilent(f"{node.address} is not responding")
         return await self.answer(node, node.client.execute_command(*args, **options))
 
     async def heed(self, error: Exception, node: NodePlace) -> None:
@@ -165,7 +165,7 @@ class Router:
             while not (await asyncio.wait([answering], timeout=limit / 2))[0]:
                 if not await self._is_at_work(node, limit / 2) and not answering.done():
                     self.topology.silence(node)
-                    raise TimeoutError(f"{node.address} did not answer within {limit:g} s")
+                    raise TimeoutError(f"{node.address} did not respond within {limit:g} s")
             return answering.result()
         finally:
             if not answering.done():
@@ -264,7 +264,7 @@ class Router:
             pipe.execute_command(*args, **options)
             _, answer = await pipe.execute(raise_on_error=False)
         if isinstance(answer, REDIRECTED):
-            raise ClusterChanged(f"{args[0]}: its slot is on the move") from answer
+            raise ClusterChanged(f"{args[0]}: its slot is migrating") from answer
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -318,7 +318,7 @@ _STREAMS = {"XREAD", "XREADGROUP"}
 _NO_KEY = {
     "BGREWRITEAOF", "CLIENT", "CONFIG", "DBSIZE", "FLUSHALL", "INFO", "PING", "SCRIPT", "TIME", "WAIT", "WAITAOF",
 }  # fmt: skip
-"""By their first word (`CONFIG GET`)."""
+"""By the first word (`CONFIG GET`)."""
 
 
 class KeysInDifferentSlots(ValueError):
@@ -351,7 +351,7 @@ def slot_of_all(command: Sequence[Any]) -> int:
     """The one slot of a command's keys; raises KeysInDifferentSlots."""
     slots = {slot_of(key) for key in keys_of(command)}
     if len(slots) != 1:
-        what = f"keys of {len(slots)} slots" if slots else "no key"
+        what = f"keys in {len(slots)} slots" if slots else "no key"
         text = " ".join([str(command[0]), *map(repr, keys_of(command)[:4])])
-        raise KeysInDifferentSlots(f"{text} names {what}; on a cluster it needs keys of one hash tag")
+        raise KeysInDifferentSlots(f"{text} names {what}; on a cluster it needs keys with one hash tag")
     return slots.pop()

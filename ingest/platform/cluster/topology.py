@@ -16,9 +16,9 @@ logger = logging.getLogger(__name__)
 ASK_WITHIN_S = 2.0
 """A node that does not describe the cluster within this time is skipped."""
 ASK_ANOTHER_AFTER_S = 0.1
-"""A node that has not answered by then may hang: another one is asked as well."""
+"""A node that has not responded by then may hang, so another node is also asked."""
 LISTEN_EVERY_S = 0.25
-"""How often to check whether a silent node answers again, or another one has its slots."""
+"""How often to check whether an unresponsive node has recovered, or another node has its slots."""
 
 NodeClient: TypeAlias = Any
 """redis-py's client of one node."""
@@ -59,12 +59,12 @@ class Topology:
         self._clients: dict[Address, NodeClient] = {}
         self._slots: list[Address | None] = []
         self._others: frozenset[Address] = frozenset()
-        """Nodes that are no primaries, but know who is."""
+        """Nodes that are not primaries, but know the primaries."""
         self._version = 0
         self._doubted: Address | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self._silent: dict[Address, asyncio.Task[None]] = {}
-        """Nodes that did not answer in time, with what listens for each."""
+        """Nodes that did not respond in time, with the task that monitors each."""
 
     @property
     def clients(self) -> list[NodeClient]:
@@ -96,7 +96,7 @@ class Topology:
         if address is None:
             raise ClusterChanged(f"no primary has slot {slot}")
         if address in self._silent:
-            raise NodeSilent(f"{address} does not answer")
+            raise NodeSilent(f"{address} is not responding")
         return NodePlace(address, self.client_at(address), self._version)
 
     def primaries(self) -> list[NodePlace]:
@@ -173,7 +173,7 @@ class Topology:
         finally:
             await end(*asking)
         if best is None:
-            raise ClusterChanged(f"no node of the cluster answers: {'; '.join(faults)}")
+            raise ClusterChanged(f"no cluster node is responding: {'; '.join(faults)}")
         if self._slots and best.slots != self._slots:
             logger.info("cluster: the slots are on %s", ", ".join(map(str, best.primaries)))
         self._slots, self._others = best.slots, best.others
@@ -196,7 +196,7 @@ class Topology:
                             await self.client_at(address).execute_command("PING")
                     return
                 except (RedisError, OSError) as error:
-                    logger.debug("%s is still silent: %s", address, error)
+                    logger.debug("%s is still not responding: %s", address, error)
         finally:
             del self._silent[address]
 

@@ -217,7 +217,7 @@ def test_pages_are_asked_for_as_they_are_needed(stub: Stub):
     assert [one.query for one in stub.received] == [{"limit": "2"}, {"limit": "2", "cursor": "c1"}]
 
 
-LEFT_OUT = "left out: partitions 3, 7, on a node of the cluster that is away"
+LEFT_OUT = "left out: partitions 3, 7, on an unreachable cluster node"
 
 
 def test_what_an_answer_lacks_is_told_before_it_is_returned(stub: Stub):

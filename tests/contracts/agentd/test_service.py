@@ -52,7 +52,7 @@ async def test_a_service_whose_log_is_away_is_degraded(guarded: Guarded):
         body = answer.json()
         assert (body["status"], body["service"], body["version"]) == ("degraded", "agentd-memory", "0.2.0")
         assert body["details"]["sqlite_storage"] is False
-        assert "does not answer" in body["details"]["sqlite_storage_error"]
+        assert "is not responding" in body["details"]["sqlite_storage_error"]
         stored = guarded.client.post("/memories", json={"content": "text", "created_by": "ada"})
         assert stored.status_code == 503
         assert stored.json()["error"].startswith("service unavailable: ")

@@ -212,7 +212,7 @@ async def test_reads_of_what_is_not_projected_fail_and_writes_go_on(
         )
         for answer in (counted, searched):
             assert (answer.status_code, answer.headers["retry-after"]) == (502, "1")
-            assert "not projected yet" in answer.json()["detail"]
+            assert "events are pending" in answer.json()["detail"]
         assert await configured_rest.count(f"{name}-other") == 0
 
     async def projected() -> bool:

@@ -147,7 +147,7 @@ def test_a_refusal_says_what_is_wrong():
 
 def test_repetitions_that_multiply_are_refused():
     """Linear time is no comfort when every character costs ten thousand steps."""
-    with pytest.raises(CommandRejected, match="steps a character; the limit is 2,000"):
+    with pytest.raises(CommandRejected, match="steps per character; the limit is 2,000"):
         compiled("(a?b?){900}")
 
 

@@ -203,7 +203,7 @@ test("a key that asked too often is waited for as long as the server says, or to
   const twice = async (): Promise<unknown> => [await hasty.recall("tea"), await hasty.recall("tea")];
   const error = await twice().catch((fault: unknown) => fault);
   assert.ok(error instanceof Overloaded);
-  assert.equal(error.message, "this key may send 30 reads a minute");
+  assert.equal(error.message, "this key's rate limit is 30 reads a minute");
   assert.equal(error.reason, "limit");
   assert.ok(error.retryAfterS! >= 1 && error.retryAfterS! <= 60);
 });

@@ -57,7 +57,7 @@ def test_it_says_which_key_commands_send(tmp_path: Path):
     assert key_of(url, environ)["from"] == f"the key in {path}"
     assert key_of(url, {**environ, "MNEMOLOG_SECRET": "x"})["from"] == "the key in MNEMOLOG_SECRET"
     path.chmod(0o644)
-    with pytest.raises(InvalidSetting, match="others can read it"):
+    with pytest.raises(InvalidSetting, match="other users can read it"):
         key_of(url, environ)
 
 

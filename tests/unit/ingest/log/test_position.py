@@ -204,7 +204,7 @@ def token(text: str) -> Token:
 
 
 HISTORY = LogHistory(4, None, [Growth(2, position(100), [position(one) for one in (100, 90, 80, -1)])])
-BEFORE_GROWTH = "is a position from before this log got more partitions; leave it out"
+BEFORE_GROWTH = "is a position from before the number of partitions was increased; leave it out"
 
 
 @pytest.mark.parametrize("text", ["0:100", "0:101", "2:80", "2:101", "1:90,3:200"])

@@ -119,7 +119,7 @@ def test_within_partial_reads_it_is_left_out_and_named():
             raise AWAY
         assert left_out() == missing == {1}
     assert left_out() == frozenset()
-    assert left_out_message(missing) == "left out: partitions 1, on a node of the cluster that is away"
+    assert left_out_message(missing) == "left out: partitions 1, on an unreachable cluster node"
 
 
 def test_a_read_of_which_nothing_is_left_fails():

@@ -91,9 +91,9 @@ def test_unset_variables_are_not_passed_to_a_child_process():
         ("MNEMOLOG_PARTITIONS", "1025", "not between 1 and 1024"),
         ("MNEMOLOG_PARTITIONS", "1.5", "not a whole number"),
         ("MNEMOLOG_SNAPSHOT_EVERY", "-1", "not between"),
-        ("MNEMOLOG_MEMORY_CEILING", "much", "is no size"),
+        ("MNEMOLOG_MEMORY_CEILING", "much", "is not a size"),
         ("MNEMOLOG_MEMORY_CEILING", "120%", "not between 0% and 100%"),
-        ("MNEMOLOG_DISK_FLOOR", "85%", "is no size"),
+        ("MNEMOLOG_DISK_FLOOR", "85%", "is not a size"),
         ("MNEMOLOG_RETAIN_SESSIONS", "0", "not between 0 and 36500"),
         ("MNEMOLOG_RETAIN_SESSIONS", "a week", "not a number"),
         ("MNEMOLOG_DEDUP_WINDOW", "0.5", "not a whole number"),
@@ -110,8 +110,8 @@ def test_an_impossible_value_is_named_with_its_variable(name: str, value: str, m
     ("name", "value", "message"),
     [
         ("MNEMOLOG_OAUTH_ISSUER", "http://issuer.example", " must be an https:// address"),
-        ("MNEMOLOG_OAUTH_ISSUER", "https://me:s3cret@issuer.example", " has a user"),
-        ("MNEMOLOG_OAUTH_ISSUER", "https://issuer.example?x", " has a user, a fragment or a query"),
+        ("MNEMOLOG_OAUTH_ISSUER", "https://me:s3cret@issuer.example", " contains a user"),
+        ("MNEMOLOG_OAUTH_ISSUER", "https://issuer.example?x", " contains a user, a fragment or a query"),
         ("MNEMOLOG_OAUTH_RESOURCE", "memory.example/mcp", " is not an http:// or https:// address"),
         ("MNEMOLOG_OAUTH_JWKS", "http://issuer.example/keys", " must be an https:// address"),
         ("MNEMOLOG_OAUTH_SCOPES", "read", ": 'read' is not SCOPE=ROLE"),
@@ -195,7 +195,7 @@ def test_the_job_queue_is_on_the_logs_server_unless_another_is_named():
     ],
 )
 def test_a_job_queue_on_a_cluster_is_refused(values: dict[str, str]):
-    with pytest.raises(InvalidSetting, match="MNEMOLOG_JOBS_REDIS_URL: the job queue cannot be on a cluster"):
+    with pytest.raises(InvalidSetting, match="MNEMOLOG_JOBS_REDIS_URL: the job queue cannot run on a cluster"):
         _ = from_environment({**HOME, **values}).jobs_url
 
 
@@ -213,8 +213,8 @@ def test_the_search_engine_is_the_logs_own_server_or_another():
     [
         ("tantivy", "redis://log", "it is not one of"),
         ("redis-search://", "redis://log", "it names no server"),
-        ("redis-search", "redis+cluster://a:1,b:2", "a cluster cannot be"),
-        ("redis-search", None, "set REDIS_URL"),
+        ("redis-search", "redis+cluster://a:1,b:2", "a cluster is not supported"),
+        ("redis-search", None, "uses REDIS_URL"),
     ],
 )
 def test_a_search_engine_that_there_is_not_is_refused(index: str, log: str | None, said: str):
