@@ -138,10 +138,10 @@ async def crystallize(
     ids = [action.id for action in chosen]
     missing = sorted(set(action_ids) - set(ids))
     if missing or not chosen:
-        raise NotFound(f"there is no action {missing[0] if missing else ''!r}")
+        raise NotFound(f"action {missing[0] if missing else ''!r} does not exist")
     unfinished = [action.id for action in chosen if action.is_open]
     if unfinished:
-        raise CommandRejected(f"actions are not finished: {', '.join(unfinished[:5])}", "action_ids")
+        raise CommandRejected(f"these actions are not finished: {', '.join(unfinished[:5])}", "action_ids")
     data = ", ".join(action.id for action in chosen if is_data(action.trust))
     if data:
         raise CommandRejected(f"neither the user nor an agent stated these actions: {data}", "action_ids")

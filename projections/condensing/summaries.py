@@ -363,7 +363,7 @@ async def _extract_relations(
     now = await current.get(session.route, DocumentId(session.id))
     # the model took its time; what was forgotten since it read the session must not come back
     if not isinstance(now, Session) or now.forgotten_at != session.forgotten_at:
-        return "part of the session was forgotten during summarization"
+        return "part of the session was deleted during summarization"
     edges = [
         (f"concept:{item.source.lower()}", item.relation[:RELATION_CHARS], f"concept:{item.target.lower()}")
         for item in graph.relations
@@ -432,7 +432,7 @@ class SessionSummaries:
         if earlier is not None and earlier.observation_count >= session.observation_count:
             return self._unchanged(session, earlier)
         if not visible:
-            raise NotFound(f"session {session.session_id!r} has no observations to summarise")
+            raise NotFound(f"session {session.session_id!r} has no observations to summarize")
         agents = {observation.agent_id for observation in visible}
         if len(agents) > 1:
             caller = caller._replace(agent_id="")

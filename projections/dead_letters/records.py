@@ -33,7 +33,7 @@ MAX_MESSAGE = 2_000
 """Characters of an error's message that are kept."""
 
 MAX_CRASHES = 2
-"""A request that a worker did not survive so often is given up."""
+"""After a retry has killed workers this many times, it is abandoned."""
 NOTHING = Changes({}, {})
 
 T = TypeVar("T", "DeadLetter", "Discarded")

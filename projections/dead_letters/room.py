@@ -75,11 +75,9 @@ class LogLocation(NamedTuple):
         try:
             location = cls(int(number), Position.parse(position))
         except ValueError:
-            raise CommandRejected(
-                f"{text[:80]!r} is no place in the log; they look like 3:1769860800000-0", field
-            ) from None
+            raise CommandRejected(f"{text[:80]!r} is not a log position such as 3:1769860800000-0", field) from None
         if not 0 <= location.partition < partitions:
-            raise CommandRejected(f"there are partitions 0 to {partitions - 1}", field)
+            raise CommandRejected(f"valid partitions are 0 to {partitions - 1}", field)
         return location
 
     def __str__(self) -> str:
@@ -244,7 +242,7 @@ class DeadLetters:
             start = LogLocation.parse(selection.cursor, self.partitions, "cursor")
         last = self.partitions - 1 if selection.partition is None else selection.partition
         if last >= self.partitions:
-            raise CommandRejected(f"there are partitions 0 to {self.partitions - 1}", "partition")
+            raise CommandRejected(f"valid partitions are 0 to {self.partitions - 1}", "partition")
         for partition in range(start.partition, last + 1):
             keys, after = PartitionKeys(partition), selection.times.recorded.start
             if partition == start.partition:
@@ -283,7 +281,7 @@ class DeadLetters:
                     return
                 except WatchError:
                     continue
-        raise Overloaded(f"partition {location.partition} changes too fast to discard {location}; try again")
+        raise Overloaded(f"partition {location.partition} changes too quickly to discard {location}; try again")
 
     async def _queue_discard(
         self, pipe: Transaction, location: LogLocation, why: Reason, existing: Discarded | None
@@ -297,7 +295,7 @@ class DeadLetters:
         others = [keys.of_generation(generation) for generation in sorted(beside)]
         await pipe.watch(live.dead, *(other.checkpoint for other in others))
         if (await pipe.zmscore(keys.redrive, [position.sort_key]))[0] is not None:
-            raise CommandRejected(f"{location} is asked to be redriven; see what became of that first", "position")
+            raise CommandRejected(f"a retry of {location} is pending; wait for its result first", "position")
         letter = existing.letter if existing else await dead_letter(self._redis, live, position)
         if letter is None:
             raise NotFound(f"there is no dead letter at {location}")

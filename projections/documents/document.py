@@ -26,7 +26,7 @@ RowDocument: TypeAlias = Session | Lesson | Slot | Action | Relation
 Packed: TypeAlias = Observation | Memory | Summary | Commit | Tombstone | SupersededEvent | Ledger
 Document: TypeAlias = RowDocument | Packed
 Searched: TypeAlias = Observation | Memory | Lesson | Summary
-"""What recall searches."""
+"""The document types that recall searches."""
 
 _ROWS: dict[str, type[RowDocument]] = {cls.PREFIX: cls for cls in get_args(RowDocument)}
 _DECODERS: dict[bytes, msgpack.Decoder[Packed]] = {cls.LETTER: msgpack.Decoder(cls) for cls in get_args(Packed)}

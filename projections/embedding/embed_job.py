@@ -319,7 +319,7 @@ class EmbedJob:
             except ResponseError as error:
                 if not is_out_of_memory(error):
                     raise
-                logger.warning("texts wait for their vectors: the log's server is at its maxmemory")
+                logger.warning("embedding is paused: Redis is at its maxmemory")
                 await asyncio.sleep(LOOK_AGAIN_S)
                 break
             done += embedded

@@ -92,7 +92,7 @@ def _write(path: Path, text: str) -> None:
         beside.write_text(text)
         beside.replace(path)
     except OSError as error:
-        logger.info("the comparison of int8 with the original cannot be stored: %s", error)
+        logger.info("the result of the int8 check cannot be stored: %s", error)
 
 
 def build_embedder(
@@ -168,9 +168,11 @@ def openai_compatible(spec: str, target: str, api_key: str, timeout_s: float) ->
         parts = urlsplit(base_url)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
-        raise UnknownEmbedder(spec, "the URL cannot be read") from None
+        raise UnknownEmbedder(spec, "the URL is invalid") from None
     if not (valid and model and dimensions.isdecimal() and int(dimensions)):
         raise UnknownEmbedder(spec, "write it as openai:<base URL>|<model>|<dimensions>")
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise UnknownEmbedder(spec, "a base URL has no user, password or query; a key belongs in MNEMOLOG_EMBEDDER_KEY")
+        raise UnknownEmbedder(
+            spec, "a base URL cannot have a user, password or query; put the key in MNEMOLOG_EMBEDDER_KEY"
+        )
     return OpenAICompatibleEmbedder(base_url, model, int(dimensions), api_key=api_key, timeout_s=timeout_s)

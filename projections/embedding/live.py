@@ -78,7 +78,9 @@ async def make_live(redis: Client, before: Choice, after: Choice, who: str) -> N
     def switch(record: EmbedderRecord) -> EmbedderRecord:
         live = record.live
         if live not in (before, after):
-            raise WrongRebuildState(f"vectors of {live.model} are live, neither {before.model} nor {after.model}")
+            raise WrongRebuildState(
+                f"the live embedding model is {live.model}, neither {before.model} nor {after.model}"
+            )
         return replace(_with_model(record, after.model), live=after)
 
     await _change(redis, switch, who)
@@ -95,9 +97,9 @@ async def _change(redis: Client, step: Callable[[EmbedderRecord], EmbedderRecord
             await pipe.watch(EMBEDDER, SNAPSHOT_LEASE)
             raw, holder = await pipe.mget(EMBEDDER, SNAPSHOT_LEASE)
             if who is not None and holder != who.encode():
-                raise LeaseLost("the lease on snapshots ran out before another embedder was live")
+                raise LeaseLost("the snapshot lease expired before the other embedder was live")
             if raw is None:
-                raise WrongRebuildState("no process has said yet which embedder is live: start a worker first")
+                raise WrongRebuildState("no process has recorded the live embedder yet: start a worker first")
             before = json.decode(raw, type=EmbedderRecord)
             after = step(before)
             if after == before:
@@ -147,8 +149,8 @@ class LiveEmbedder:
         assert self._live is not None
         if (spec := self._live[0].spec) != configured:
             logger.warning(
-                "the embedder is %s, which made the vectors that are live, not %s: "
-                "`mnemolog rebuild --embedder '%s'` makes new vectors, and switches to it",
+                "the embedder is %s, which made the live vectors, not %s: "
+                "`mnemolog rebuild --embedder '%s'` makes new vectors and switches to them",
                 spec, configured, configured,
             )  # fmt: skip
         return live

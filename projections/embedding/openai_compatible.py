@@ -100,10 +100,10 @@ class OpenAICompatibleEmbedder:
             indexes = [int(row["index"]) for row in rows]
             vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
         except (ValueError, TypeError, KeyError) as error:
-            raise InvalidEmbeddingResponse(self._url, f"not an embeddings answer: {error!r}") from error
+            raise InvalidEmbeddingResponse(self._url, f"not an embeddings response: {error!r}") from error
         error = ""
         if indexes != list(range(expected)):
-            error = f"{expected} texts sent, {len(indexes)} rows with other indexes back"
+            error = f"sent {expected} texts, but received {len(indexes)} rows with other indexes"
         elif vectors.shape != (expected, self.dimensions):
             error = f"vectors of {vectors.shape[-1]} dimensions, not {self.dimensions}"
         elif not np.isfinite(vectors).all() or not vectors.any(axis=1).all():

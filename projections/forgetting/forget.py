@@ -92,7 +92,7 @@ class Forgetting:
         if document is None or not may_read(document, reader) or type(document) not in KINDS:
             raise NotFound(f"there is no document {name!r}")
         if not may_forget(document, reader):
-            raise Forbidden(f"memory {name} is not yours: its creator or its owner may forget it")
+            raise Forbidden(f"memory {name} belongs to another agent: only its creator or owner can delete it")
         run.order = replace(run.order, kind=KINDS[type(document)])
         if isinstance(document, Session):
             return await run.carry_out(run.plan.of_session(document))
@@ -320,10 +320,10 @@ class Clear:
 
 
 KEPT = timedelta(days=180)
-"""How long an observation is kept whatever it says."""
+"""The minimum age at which an observation can be deleted."""
 UNIMPORTANT = 2
 MOST = 200
-"""Documents of each kind that one sweep forgets."""
+"""The most documents of each kind that one sweep deletes."""
 
 
 class Swept(NamedTuple):

@@ -91,7 +91,7 @@ class ForgetJob:
                         await self._carry_out(receipt)
                         done += 1
                     except Exception as error:  # the receipt says why; the job is run again
-                        logger.exception("forgetting %s %s failed", receipt.kind, receipt.subject)
+                        logger.exception("deleting %s %s failed", receipt.kind, receipt.subject)
                         so_far = await load_receipt(self._redis, receipt.id) or receipt
                         await self._save(replace(so_far, status="pending", error=repr(error)[:500]))
         return done
@@ -129,10 +129,10 @@ class ForgetJob:
         # only when all tombstones are projected: the purge deletes what the folds have noted
         removed = await self._purge.run()
         if not removed.snapshot:
-            raise NotPurged("no snapshot could be written, so the old ones are still there")
+            raise NotPurged("no snapshot could be written, so the old ones still exist")
         probe = await self._purge.index.probe(receipt.tenant, list(samples.names), samples.texts)
         if probe.found:
-            raise NotPurged(f"{probe.found} documents are still found")
+            raise NotPurged(f"a search still returns {probe.found} documents")
         removed = replace(removed, documents=receipt.removed.documents, log_entries=receipt.removed.log_entries)
         await self._save(
             replace(receipt, status="done", name="", finished_at=self._clock(), removed=removed, probe=probe)
@@ -205,10 +205,10 @@ class RetireJob:
                 if due:
                     await self._settle(due[0])
             except MnemologError as error:
-                logger.warning("no more sessions are retired in this run: %s", error)
+                logger.warning("stopped retiring sessions in this run: %s", error)
                 break
             if asyncio.get_running_loop().time() >= until:
-                logger.info("sessions that are left are retired in the next run")
+                logger.info("the remaining sessions are retired in the next run")
                 break
         if sessions:
             logger.info("retired %d observations of %d sessions", retired, sessions)
@@ -247,7 +247,7 @@ class RetireJob:
             await self._give(session, names, part, session.seen_ms)
             return retired
         except MnemologError as error:
-            logger.warning("session %s: not retired: %s", session.id, error)
+            logger.warning("session %s could not be retired: %s", session.id, error)
         except Exception:  # a bug
             logger.exception("session %s: not retired", session.id)
         return 0

@@ -255,14 +255,14 @@ class SearchEnginePurge:
                 ends.append(FeedPosition(generation=generation, feed=feed))
             live = await self._wait_for(ends)
             if live is None:
-                logger.warning("the purge waits for the search index: it has not all removals yet")
+                logger.warning("the purge waits for the search index, which has not applied all removals yet")
                 return None
             for partition, end in enumerate(ends):
                 await trim_feed(self._redis, partition, end)
             try:
                 await schema.command(self._engine, "FT.DEBUG", "GC_FORCEINVOKE", live.name)
             except ResponseError as error:
-                logger.debug("the engine collects when it will: %s", error)
+                logger.debug("the engine's garbage collection could not be started: %s", error)
             # where the engine is the log's server its file is rewritten by the purge
             if self._engine is not self._redis:
                 await rewrite_log_file(self._engine)

@@ -15,31 +15,31 @@ from projections.health.watch import CheckStatus, Condition
 Health = Literal["healthy", "degraded", "critical"]
 
 NAMED = 5
-"""How many offenders a message names."""
+"""How many affected documents a message names."""
 VITAL = frozenset({"log", "index", "dead_letters", "storage"})
 """Categories in which a failure loses or hides documents, which makes the whole critical."""
 OFFENSES: dict[str, dict[str, tuple[CheckStatus, str]]] = {
     "sessions": {"active-over-a-day": ("warn", "sessions are active for over 24 hours")},
     "memories": {
-        "missing-parent": ("warn", "memories follow one that is gone"),
+        "missing-parent": ("warn", "memories supersede one that does not exist"),
         "latest-but-superseded": ("fail", "memories are latest and superseded"),
     },
     "lessons": {"confidence": ("warn", "lessons have a confidence outside 0 to 1")},
     "summaries": {"title": ("warn", "summaries have no title")},
     "actions": {
-        "missing-requirement": ("warn", "actions require one that is gone"),
-        "cycle": ("fail", "circles of actions wait for themselves"),
+        "missing-requirement": ("warn", "actions require one that does not exist"),
+        "cycle": ("fail", "cycles of actions wait for each other"),
     },
-    "relations": {"dangling": ("warn", "relations lead to a memory that is gone")},
-    "slots": {"over-limit": ("warn", "slots hold more than their limit")},
+    "relations": {"dangling": ("warn", "relations point to a memory that does not exist")},
+    "slots": {"over-limit": ("warn", "slots exceed their limit")},
 }
-"""What may be wrong with a tenant's documents: by category and check, how bad it is and what the offenders do."""
+"""Possible problems with a tenant's documents: by category and check, the severity and the message."""
 FIXABLE = frozenset({"latest-but-superseded"})
 _SERVER = ("log", "dead_letters", "index", "embedding", "storage", "llm")
 CATEGORIES = (*_SERVER, *OFFENSES)
-"""In the order they are reported: what everything rests on first."""
+"""In the order they are reported, the most fundamental first."""
 OF_THE_SERVER = frozenset(_SERVER)
-"""Categories about the server as a whole, which only its operator sees; the others are about a tenant's documents."""
+"""Server-wide categories, which only the operator sees; the others are about a tenant's documents."""
 
 
 class Check(Struct, frozen=True, kw_only=True):
@@ -121,21 +121,21 @@ def _of_the_server(category: str, findings: Measured) -> Iterator[Check]:
 def _passing(category: str, findings: Measured) -> tuple[str, str]:
     """The name and message of the check that passes."""
     sample, llm = findings.sample, findings.llm
-    pending = f"{sample.behind:,} events are not projected yet, the oldest for {sample.oldest_pending_s:.1f} s"
+    pending = f"{sample.behind:,} events are pending, the oldest for {sample.oldest_pending_s:.1f} s"
     embeds = "no embedder is configured, so search uses keywords"
     if findings.embedder:
-        embeds = f"{findings.embedder} embeds; {sample.to_embed:,} texts wait"
+        embeds = f"embedder {findings.embedder}; {sample.to_embed:,} texts are waiting"
     used, limit, free = sample.memory_used, sample.memory_limit, sample.disk_free
-    memory = "the log's server does not say how much memory it uses"
+    memory = "Redis does not report its memory usage"
     if used is not None:
         memory = f"{mib(used)} of {mib(limit)} used ({sample.memory_share:.0%})"
         memory = memory if limit else f"{mib(used)} used, no limit set"
     return {
         "log": ("lag", pending if sample.lag else "every event is applied"),
-        "dead_letters": ("dead-letters", "no event was refused by a projection"),
-        "index": ("index-ready", "the search index answers"),
+        "dead_letters": ("dead-letters", "no event was rejected by a projection"),
+        "index": ("index-ready", "the search index responds"),
         "embedding": ("embedder", embeds),
-        "storage": ("memory", memory + ("" if free is None else f"; its disk has {mib(free)} left")),
+        "storage": ("memory", memory + ("" if free is None else f"; {mib(free)} free on its disk")),
         "llm": ("llm", f"{llm} writes summaries" if llm else "no language model is configured; none is needed"),
     }[category]
 
@@ -153,7 +153,7 @@ def _of_documents(category: str, findings: Measured) -> Iterator[Check]:
             message = f"{len(ids):,} {what}: {', '.join(ids[:NAMED])}{', …' if len(ids) > NAMED else ''}"
             yield _check(category, name, status, message)
     if not troubled:
-        yield _check(category, category, "pass", f"nothing is wrong with {category}")
+        yield _check(category, category, "pass", f"no problems with {category}")
 
 
 def _check(category: str, name: str, status: CheckStatus, message: str) -> Check:

@@ -157,7 +157,7 @@ class Diagnose:
         try:
             status = await load_status(self._redis)
         except UNREACHABLE as error:
-            return f"the note of the newest backup cannot be read: {error}"
+            return f"the record of the newest backup cannot be read: {error}"
         return backup_trouble(status, self._clock(), self._backup_every)
 
 

@@ -234,7 +234,7 @@ class HealthSampler:
                 if self._ping_jobs is not None:
                     await self._ping_jobs()
         except TimeoutError:
-            return f"nothing within {PATIENCE_S:g} s"
+            return f"no response within {PATIENCE_S:g} s"
         except UNREACHABLE as error:
             return str(error) or type(error).__name__
         return ""

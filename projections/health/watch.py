@@ -151,7 +151,9 @@ class Pressure(Struct, frozen=True):
         if (all_tenants := self.of(None)) is not None:
             return f"writes are refused: {all_tenants.reason}"
         near = " and ".join(self.causes)
-        return f"writes of {len(self.tenants):,} tenants above their fair share are refused: near the ceiling of {near}"
+        return (
+            f"writes are refused for {len(self.tenants):,} tenants above their fair share: near the ceiling of {near}"
+        )
 
     @property
     def causes(self) -> list[Cause]:
@@ -217,7 +219,7 @@ def decide(
         elif level >= near * (1 if was is None else RELEASE):
             unit = "events" if cause == "lag" else "size"
             if above := above_fair_share(shares, unit, (was and was.tenants) or ()):
-                message = f"this tenant has written more than its fair share lately, and {message}"
+                message = f"this tenant has recently written more than its fair share, and {message}"
                 held.append(LimitExceeded(cause, message, _retry_after_s(level / near), above))
     return Pressure(tuple(held)) if held else None
 
@@ -228,18 +230,18 @@ def _measures(sample: Sample, ceilings: Limits) -> Iterator[tuple[Cause, float, 
     if most and sample.memory_used is not None:
         yield "memory", (sample.memory_used + promised(sample)) / most, memory_message(sample, ceilings)
     if ceilings.lag:
-        message = f"{sample.behind:,} events are not projected yet; the ceiling is {ceilings.lag:,}"
-        yield "lag", sample.behind / ceilings.lag, message + ("" if sample.workers else "; no worker is alive")
+        message = f"{sample.behind:,} events are pending; the ceiling is {ceilings.lag:,}"
+        yield "lag", sample.behind / ceilings.lag, message + ("" if sample.workers else "; no worker is running")
     if ceilings.disk and sample.disk_free is not None:
-        message = f"the disk of the log has {mib(sample.disk_free)} left; the floor is {mib(ceilings.disk)}"
+        message = f"the log's disk has {mib(sample.disk_free)} free; the minimum is {mib(ceilings.disk)}"
         yield "disk", ceilings.disk / sample.disk_free if sample.disk_free else inf, message
 
 
 def memory_message(sample: Sample, ceilings: Limits) -> str:
     """How much memory is used and promised, and the limit, in words."""
     used, most, more = mib(sample.memory_used or 0), mib(memory_ceiling(sample, ceilings)), promised(sample)
-    message = f"the log's server uses {used} of memory; the ceiling is {most}"
-    return message + (f", and what was accepted may take {mib(more)} more" if more >= HALF_A_MIB else "")
+    message = f"Redis uses {used} of memory; the ceiling is {most}"
+    return message + (f", and accepted writes may need {mib(more)} more" if more >= HALF_A_MIB else "")
 
 
 def memory_ceiling(sample: Sample, ceilings: Limits) -> int:
@@ -305,7 +307,7 @@ class Readiness(Struct, frozen=True):
 
 def unavailable(reason: str) -> Readiness:
     """The log's server does not answer, so nothing else is known."""
-    return Readiness([Condition(LOG, f"the log does not answer: {reason}", "stops", "log", "log", "fail")])
+    return Readiness([Condition(LOG, f"Redis is not responding: {reason}", "stops", "log", "log", "fail")])
 
 
 def readiness(sample: Sample, pressure: Pressure | None) -> Readiness:
@@ -320,15 +322,15 @@ _Condition: TypeAlias = tuple[str, str, Weight, str, str, CheckStatus]
 
 def _stops(sample: Sample, stalled: bool) -> Iterator[_Condition]:
     if sample.log_file_ok is False:
-        message = "the log's server cannot write its append-only file: look at its log and its disk"
+        message = "Redis cannot write its append-only file: check its log and its disk"
         yield "log_file", message, "stops", "log", "log-file", "fail"
     if not sample.index_ready and not sample.index_partly:
         yield "index", sample.index_trouble or "the index is loading", "stops", "index", "index-ready", "fail"
     elif sample.outdated_s >= OUTDATED_S:
-        message = f"the index has followed a generation that is not the live one for {sample.outdated_s:.0f} s"
+        message = f"the index has followed a generation that is no longer live for {sample.outdated_s:.0f} s"
         yield "index", message, "stops", "index", "generation", "fail"
     if stalled:
-        message = f"no worker is alive, and events wait for {sample.oldest_pending_s:.0f} s to be projected"
+        message = f"no worker is running, and events have been pending for {sample.oldest_pending_s:.0f} s"
         yield "stalled", message, "stops", "log", "workers", "fail"
 
 
@@ -337,16 +339,16 @@ def _limits(sample: Sample, pressure: Pressure | None, stalled: bool) -> Iterato
         yield "overloaded", pressure.message, "limits", "log", "pressure", "warn"
     if sample.away:
         names = ", ".join(map(str, sample.away))
-        message = f"a node of the cluster is away: partitions {names} take no writes, and reads leave them out"
+        message = f"a cluster node is unreachable: partitions {names} accept no writes, and reads omit them"
         yield "store_partial", message, "limits", "log", "cluster", "fail"
     if sample.jobs_trouble:
-        message = "the server of the job queue is away, so nothing is embedded, summarised or purged: "
+        message = "the job queue's server is unreachable, so nothing is embedded, summarized or purged: "
         yield "jobs", message + sample.jobs_trouble, "limits", "log", "jobs", "fail"
     if sample.index_partly:
-        message = sample.index_trouble or "the index is reading some partitions again"
+        message = sample.index_trouble or "the index is reloading some partitions"
         yield "index_partial", message, "limits", "index", "index-trouble", "warn"
     if not sample.workers and not stalled:
-        yield "no_worker", "no worker is alive: what is written is not projected", "limits", "log", "workers", "warn"
+        yield "no_worker", "no worker is running: writes are not projected", "limits", "log", "workers", "warn"
 
 
 def _notes(sample: Sample, pressure: Pressure | None) -> Iterator[_Condition]:
@@ -355,7 +357,7 @@ def _notes(sample: Sample, pressure: Pressure | None) -> Iterator[_Condition]:
     if sample.lost_writes:
         yield "lost_writes", sample.lost_writes, "notes", "log", "lost-writes", "fail"
     if sample.lag and (age_s := sample.oldest_pending_s) >= LATE_WARN_S:
-        message = f"{sample.behind:,} events are not projected yet, the oldest for {age_s:.0f} s"
+        message = f"{sample.behind:,} events are pending, the oldest for {age_s:.0f} s"
         yield "late", message, "notes", "log", "lag", "fail" if age_s >= LATE_FAIL_S else "warn"
     if count := sample.dead_letters:
         status = "fail" if count >= DEAD_LETTERS_FAIL else "warn"
@@ -363,18 +365,20 @@ def _notes(sample: Sample, pressure: Pressure | None) -> Iterator[_Condition]:
     if sample.index_trouble and sample.index_ready and not sample.index_partly:
         yield (
             "index_trouble",
-            f"the index answers, but: {sample.index_trouble}",
+            f"the index responds, but: {sample.index_trouble}",
             "notes",
             "index",
             "index-trouble",
             "warn",
         )
     if sample.dimensions and sample.to_embed + sample.embed_later > EMBED_BACKLOG:
-        message = f"{sample.to_embed:,} texts wait for a vector, for up to {sample.oldest_to_embed_s:,.0f} s"
+        message = (
+            f"{sample.to_embed:,} texts have been waiting for a vector, for up to {sample.oldest_to_embed_s:,.0f} s"
+        )
         message += f", and about {sample.embed_later:,} have only a static vector" if sample.embed_later else ""
         yield "embedding", message, "notes", "embedding", "backlog", "warn"
     if (share := sample.memory_share) >= MEMORY_WARN:
-        message = f"the log's server uses {share:.0%} of its memory limit, {mib(sample.memory_limit)}"
+        message = f"Redis uses {share:.0%} of its memory limit, {mib(sample.memory_limit)}"
         yield "memory", message, "notes", "storage", "memory", "fail" if share >= MEMORY_FAIL else "warn"
 
 
@@ -416,8 +420,9 @@ class Room:
         if self.share is not None and used + size > self.share - reserve:
             left = mib(max(0, self.share - reserve - used))
             raise Overloaded(
-                f"{self._reason}; this write, with projecting it, may take {mib(size)}, and {left} are left until the "
-                "server is looked at again",
+                f"{self._reason}; this write and its projection may need {mib(size)}, and {left} are "
+                "available until the "
+                "next check",
                 cause="memory",
             )
         return _Taken(self, size)
@@ -500,8 +505,8 @@ class Watch:
             async with asyncio.timeout(WITHIN_S):
                 sample = await self._sampler.sample()
         except (RedisError, OSError) as error:
-            self._lost(started, str(error) or f"nothing within {WITHIN_S:g} s")
-            raise LogUnavailable(f"the log's server does not answer: {error}") from error
+            self._lost(started, str(error) or f"no response within {WITHIN_S:g} s")
+            raise LogUnavailable(f"Redis is not responding: {error}") from error
         except Exception as error:  # a bug of ours, but the last sample must not count for ever
             self._lost(started, repr(error))
             raise
@@ -513,7 +518,7 @@ class Watch:
         if pressure is not None and (self.pressure is None or pressure.causes != self.pressure.causes):
             logger.warning("%s", pressure.message)
         elif pressure is None and self.pressure is not None:
-            logger.info("writes are taken again")
+            logger.info("writes are accepted again")
         self.pressure, self.readiness = pressure, readiness(sample, pressure)
 
     def _lost(self, at: float, reason: str) -> None:
@@ -526,7 +531,7 @@ class Watch:
             try:
                 await self.look()
             except LogUnavailable as error:
-                logger.debug("the vital signs are not known: %s", error)
+                logger.debug("the vital signs could not be read: %s", error)
             except Exception:  # the next sample may succeed
                 logger.exception("the vital signs cannot be read")
             await asyncio.sleep(self._every_s)

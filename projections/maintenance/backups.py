@@ -139,9 +139,9 @@ def read_manifest(name: str, raw: bytes) -> BackupManifest:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise DamagedBackup(name, f"{MANIFEST} cannot be read: {error}") from None
     if (manifest.format, manifest.version) != (FORMAT, FORMAT_VERSION):
-        raise DamagedBackup(name, f"this release reads version {FORMAT_VERSION}, and it is {manifest.version}")
+        raise DamagedBackup(name, f"this release reads version {FORMAT_VERSION}, but it is version {manifest.version}")
     if manifest.name != name:
-        raise DamagedBackup(name, f"{MANIFEST} is that of {manifest.name}")
+        raise DamagedBackup(name, f"{MANIFEST} belongs to {manifest.name}")
     return manifest
 
 
@@ -229,7 +229,7 @@ def backup_trouble(status: Status | None, now: datetime, every: timedelta) -> st
     if status.error:
         return f"the newest backup failed: {status.error}"
     if status.listed_at is not None and now - status.listed_at > max(3 * every, LATE_AFTER):
-        return f"the backups were not checked since {status.listed_at:%Y-%m-%d %H:%M} UTC; does a worker run?"
+        return f"the backups have not been checked since {status.listed_at:%Y-%m-%d %H:%M} UTC; is a worker running?"
     return ""
 
 
@@ -302,7 +302,7 @@ class StoreTarget:
             for file in files:
                 self._store.write(f"{name}/{file}", (folder / file).read_bytes())
             if not {*files} <= {*self._store.names(name)}:
-                raise BackupFailed(f"backup {name}: another process deleted files of it from {self}")
+                raise BackupFailed(f"backup {name}: another process deleted its files from {self}")
             # last: a backup without its manifest does not count, so one that is killed here was never made
             self._store.write(f"{name}/{MANIFEST}", manifest)
             self._store.delete([f"{name}/{_BEING_WRITTEN}"])
@@ -431,7 +431,7 @@ def opened(target: Target, backup: ListedBackup, work: Path) -> Backup:
     except MissingFile:
         raise DamagedBackup(name, f"{INDEX} is missing") from None
     if hashlib.sha256(raw).hexdigest() != manifest.sha256:
-        raise DamagedBackup(name, f"{INDEX} is not the file that was written (its SHA-256 differs)")
+        raise DamagedBackup(name, f"{INDEX} was altered (its SHA-256 differs)")
     index = msgspec.json.decode(raw, type=BackupIndex)
     for chain in index.partitions:
         if str(chain.sealed) != manifest.heads.get(chain.partition):
@@ -459,16 +459,16 @@ def choose(target: Target, name: str | None, work: Path) -> Backup | None:
     for backup in backups[-2::-1]:
         with suppress(DamagedBackup):
             _checked(target, backup, work)
-            advice = f"the newest good one before it: `mnemolog restore --backup {backup.name}`"
+            advice = f"the newest intact backup before it: `mnemolog restore --backup {backup.name}`"
             break
     else:
-        advice = "there is no good one before it"
+        advice = "there is no intact backup before it"
     raise DamagedBackup(error.name, f"{error.trouble}; {advice}") from error
 
 
 def no_such_backup(name: str, target: Target) -> BackupFailed:
     """The error for a name that no backup has."""
-    return BackupFailed(f"there is no backup {name} in {target}; `mnemolog backups` lists those there are")
+    return BackupFailed(f"there is no backup {name} in {target}; `mnemolog backups` lists the existing ones")
 
 
 def _checked(target: Target, backup: ListedBackup, work: Path) -> Backup:
@@ -504,7 +504,7 @@ async def write_backup(redis: Client, log: EventLog, folder: Path, clock: Clock)
     for partition, head in state.heads.items():
         sealed = await _sealed(folder, chain(partition), pages(log, partition, Position.parse(head)))
         if str(sealed.sealed) != head:
-            raise BackupFailed(f"partition {partition} was read up to {sealed.sealed}, which is not its end")
+            raise BackupFailed(f"partition {partition} was read only up to {sealed.sealed}, which is not its end")
         partitions.append(sealed)
     index = msgspec.json.encode(BackupIndex(beside, partitions))
     await asyncio.to_thread((folder / INDEX).write_bytes, index)
@@ -594,9 +594,9 @@ class BackupJob:
             try:
                 await self.run()
             except MnemologError as error:
-                logger.warning("no backup was made: %s", error)
+                logger.warning("the backup failed: %s", error)
             except Exception:  # a bug: the next run tries again
-                logger.exception("no backup was made")
+                logger.exception("the backup failed")
 
         if self._under_way is None:
             self._under_way = asyncio.create_task(run(), name="backup")
@@ -620,9 +620,11 @@ class BackupJob:
         # one worker at a time: two would each delete what the other has just written as unfinished
         async with lease(self._redis, BACKUP_LEASE, self._id, JOB_LEASE_TTL, wait_s=wait_s) as mine:
             if not mine and force:
-                raise BackupFailed(f"another backup has been under way for {wait_s:.0f} s; try again when it is done")
+                raise BackupFailed(
+                    f"another backup has been running for {wait_s:.0f} s; try again when it has finished"
+                )
             if not mine:
-                logger.info("another worker makes a backup")
+                logger.info("another worker is making a backup")
                 return None
             status = await load_status(self._redis)
             if status is None or status.target != str(self._target):

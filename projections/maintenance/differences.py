@@ -186,7 +186,7 @@ async def _steady(redis: Client, keys: PartitionKeys, generation: int | None) ->
         live = generation or int(await redis.get(keys.generation) or 1)
         if (after, live) == (before, generation_keys.generation):
             return contents.manifest(Position.parse(before) if before else START)
-    raise ManifestUnsteady(f"partition {keys.partition} is written to; stop the writers, or ask again later")
+    raise ManifestUnsteady(f"partition {keys.partition} is being written to; stop the writers, or try again later")
 
 
 async def _read_contents(redis: Client, keys: GenerationKeys) -> _Contents:

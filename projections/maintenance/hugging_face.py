@@ -39,11 +39,11 @@ class HuggingFaceTarget:
     def __init__(self, repository: str, token: str, endpoint: str | None = None) -> None:
         """Raises InvalidSetting for an invalid name, without a token, and in offline mode."""
         if repository.count("/") != 1 or not all(repository.split("/")):
-            raise InvalidSetting(f"{repository!r} is no dataset repository: write OWNER/NAME")
+            raise InvalidSetting(f"{repository!r} is not a dataset repository: write OWNER/NAME")
         if not token:
-            raise InvalidSetting("backups to a Hugging Face Hub need HF_TOKEN, with the right to write")
+            raise InvalidSetting("backups to a Hugging Face Hub need an HF_TOKEN with write permission")
         if is_offline_mode():
-            raise InvalidSetting("backups to a Hugging Face Hub cannot be made with HF_HUB_OFFLINE")
+            raise InvalidSetting("backups to a Hugging Face Hub do not work with HF_HUB_OFFLINE")
         disable_progress_bars()
         self._repository, self._api = repository, HfApi(endpoint=endpoint, token=token, library_name="mnemolog")
         self._location: dict[str, Any] = {"repo_id": repository, "repo_type": "dataset"}

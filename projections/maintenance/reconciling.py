@@ -192,7 +192,7 @@ class Findings(Struct, kw_only=True):
     def advice(self) -> str:
         """What a person has to do; empty if nothing."""
         if self.found.get("altered_entry"):
-            return "entries of the log were altered: put its file back from a copy, or restore a backup"
+            return "entries of the log were altered: replace its file with a copy, or restore a backup"
         if self.found.get("document_missing"):
             return f"documents are missing: `mnemolog rebuild --partition {self.partition}`"
         return ""

@@ -203,7 +203,7 @@ async def restore(
     try:
         left_out = await _restore(redis, backup, progress, at, window)
     except ResponseError as error:
-        raise RestoreRefused(f"the log's server refused what was restored: {error}") from error
+        raise RestoreRefused(f"Redis refused a write of the restore: {error}") from error
     note = Restored(backup=manifest.name, at=at.text if at else "", restored_at=system_clock(), left_out=left_out)
     await redis.hset(MANIFEST, RESTORED, msgspec.json.encode(note))
     await finish(redis, partitions, manifest, window)
@@ -232,9 +232,9 @@ async def refuse_if_used(redis: Client, partitions: int) -> None:
 async def _refuse_content(redis: Client, partitions: int, *, ignore: bool) -> None:
     """Raise RestoreRefused where the log has anything, unless what is there is to be ignored, or a process uses it."""
     if not ignore and not await _has_nothing(redis, partitions):
-        raise RestoreRefused("the log is not empty; a backup is restored into an empty one")
+        raise RestoreRefused("the log is not empty; a backup can only be restored into an empty log")
     if await heard_of(redis, WORKERS, LEASE_TTL // timedelta(milliseconds=1)) or await replicas(redis):
-        raise RestoreRefused("a worker or an API process uses the log; stop all of them first")
+        raise RestoreRefused("a worker or an API process is using the log; stop all of them first")
 
 
 async def make_room(redis: Client, partitions: int, mark: str) -> None:
@@ -437,8 +437,9 @@ class Growing:
         if partitions <= log.partitions or partitions % log.partitions:
             examples = ", ".join(str(log.partitions * by) for by in (2, 4, 8))
             raise GrowRefused(
-                f"a log of {log.partitions} partitions grows into a multiple of that: MNEMOLOG_PARTITIONS={examples}, "
-                f"... and not {partitions}"
+                f"a log with {log.partitions} partitions can only grow to a multiple of that: "
+                f"MNEMOLOG_PARTITIONS={examples}, "
+                f"... but not {partitions}"
             )
         self._source, self._old = source, log
         self._target, self._new = target, RedisLog(target, partitions)
@@ -501,7 +502,7 @@ class Growing:
                     for entry in entries
                 ]
                 if sorted(copies) != page:
-                    raise CopyDiffers(f"partition {partition}: the entries after {after}, up to {until}, differ")
+                    raise CopyDiffers(f"partition {partition}: the entries from after {after} to {until} differ")
                 for entry in page:
                     try:
                         event = msgspec.msgpack.decode(entry.payload, type=_TenantAndType)
@@ -511,7 +512,7 @@ class Growing:
                 after = until
                 self._progress("compared", counts.total(), counts.total())
             if any([await self._new.read(part, after, 1) for part in self._parts(partition)]):
-                raise CopyDiffers(f"partition {partition}: after {after} the new log has more than the old one")
+                raise CopyDiffers(f"partition {partition}: the new log has more entries after {after} than the old one")
         return counts
 
     async def compare_documents(self) -> list[ManifestDifference]:
@@ -568,33 +569,36 @@ class Growing:
         newest event: new positions would look like old ones.
         """
         if await measure(self._source, self._old) != self._state:
-            raise GrowRefused("the old log was written to while it was copied; stop its writers, and grow it again")
+            raise GrowRefused(
+                "the old log was written to while it was copied; stop its writers, and run `mnemolog grow` again"
+            )
         growth = await self._growth()
         newest = Position.parse(growth.newest)
         nodes = await info_of_nodes(self._target, "server")
         if newest.ms >= min(int(info["server_time_usec"]) for info in nodes) // 1000:
             raise GrowRefused(
                 f"the new server's clock is behind {newest.recorded_at:%Y-%m-%d %H:%M:%S} UTC, the time of the "
-                "old log's newest event; set it, and run this again"
+                "old log's newest event; correct the clock, and run this command again"
             )
         await self._target.hset(MANIFEST, GROWN, msgspec.json.encode([*self._old.history.growths, growth]))
         await finish(self._target, self._new.partitions, self._state, self._window)
 
     async def _check_source(self, projected: bool) -> None:
         if await heard_of(self._source, WORKERS, LEASE_TTL // timedelta(milliseconds=1)):
-            raise GrowRefused("a worker uses the old log; stop it first")
+            raise GrowRefused("a worker is using the old log; stop it first")
         if await replicas(self._source):
-            raise GrowRefused("an API process uses the old log; stop it first")
+            raise GrowRefused("an API process is using the old log; stop it first")
         self._state = await measure(self._source, self._old)
         if self._state.empty:
-            raise GrowRefused("the old log is empty; begin another one with the number of partitions you want")
+            raise GrowRefused("the old log is empty; create a new log with the number of partitions that you want")
         heads = {partition: Position.parse(head) for partition, head in self._state.heads.items()}
         try:
             await wait_projected(self._source, Token(heads if projected else {}), 0)
         except ProjectionBehind as behind:
             raise GrowRefused(
-                f"{sum(behind.lag.values())} events of the old log are not projected, so documents cannot be compared; "
-                "run a worker on it for a moment, or grow it with --no-documents"
+                f"{sum(behind.lag.values())} events of the old log are pending, so documents cannot "
+                "be compared; "
+                "run a worker on it for a moment, or use --no-documents"
             ) from None
 
     def _read(self, partition: int, after: Position = START) -> AsyncGenerator[list[Stored]]:
@@ -617,9 +621,7 @@ class Growing:
         route = _route_of_unreadable(stored) if route is None else route
         part = partition if route is None else partition_of(route, self._new.partitions)
         if part not in self._parts(partition):
-            raise GrowRefused(
-                f"the event at {partition}:{stored.position} is in a partition that it does not belong to"
-            )
+            raise GrowRefused(f"the event at {partition}:{stored.position} is in the wrong partition")
         return part
 
     async def _append(self, part: int, entries: Sequence[tuple[Position, Routed]]) -> None:
@@ -687,7 +689,9 @@ def _route_of_unreadable(stored: Stored) -> str | None:
     if "unreadable" in event:
         return None
     if (kind := event["type"]) not in EVENT_TYPES:
-        raise GrowRefused(f"event {stored.position} is a {kind!r}, which this release does not know; use a later one")
+        raise GrowRefused(
+            f"event {stored.position} is a {kind!r}, which this release does not support; use a newer release"
+        )
     if kind == EventErased.TYPE:
         kind = event["data"].get("was")
     tenant, project, session = event["tenant"], event["project"], event["session_id"]

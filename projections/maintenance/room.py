@@ -54,5 +54,5 @@ def target_of(setting: str, token: str = "") -> Target:
 
         return HuggingFaceTarget(setting.removeprefix(DATASETS), token)
     if setting.startswith(HUGGING_FACE):
-        raise InvalidSetting(f"{setting!r} is no place for backups: name a directory, or {DATASETS}OWNER/REPO")
+        raise InvalidSetting(f"{setting!r} is not a backup location: name a directory, or {DATASETS}OWNER/REPO")
     return StoreTarget(store_of(setting))

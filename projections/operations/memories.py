@@ -81,7 +81,7 @@ class MemoryOperations:
         """
         same_readers = changes.visibility is None and changes.shared_with is None
         if changes.only_readers and same_readers:
-            raise CommandRejected("nothing is to change", None)
+            raise CommandRejected("no changes requested", None)
         named = await self.find(name, reader)
         if changes.only_readers:
             return await self.show_to(named, changes.visibility, changes.shared_with, reader, caller, changes.event_id)
@@ -172,7 +172,7 @@ def _owns(memory: Memory, reader: Reader) -> bool:
 
 def _check_owner(memory: Memory, reader: Reader) -> None:
     if not _owns(memory, reader):
-        raise Forbidden(f"memory {memory.id} is not yours: its creator or its owner may change it")
+        raise Forbidden(f"memory {memory.id} belongs to another agent: only its creator or owner can change it")
 
 
 def _revision(memory: Memory, changes: MemoryChanges, reader: Reader) -> ReviseMemory:

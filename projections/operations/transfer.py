@@ -355,9 +355,9 @@ class Importer:
         async for number, text in lines:
             await slices.between()
             if end is not None:
-                progress.reject(number, CommandRejected("this is behind the end of the export"))
+                progress.reject(number, CommandRejected("this line is after the end of the export"))
             elif text is None:
-                progress.reject(number, MalformedRequest(f"a line has at most {MAX_LINE_BYTES:,} bytes"))
+                progress.reject(number, MalformedRequest(f"the limit of a line is {MAX_LINE_BYTES:,} bytes"))
                 lines_read += 1
             elif (end := _end(text)) is None:
                 if len(text) > INLINE_BYTES:
@@ -409,16 +409,15 @@ def read_header(text: bytes, tenant: str | None = None) -> ExportHeader:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         header = None
     if header is None or header.format != FORMAT:
-        raise CommandRejected(
-            f"Unsupported export version: the first line is no header of a {FORMAT}; is the file one?", "format"
-        )
+        raise CommandRejected(f"Unsupported export version: the first line is not the header of a {FORMAT}", "format")
     if header.version != FORMAT_VERSION:
         raise CommandRejected(
             f"Unsupported export version {header.version}; this release reads version {FORMAT_VERSION}", "version"
         )
     if tenant is not None and header.tenant != tenant:
         raise CommandRejected(
-            f"this is an export of tenant {header.tenant!r}, and the server's is {tenant!r}: "
+            f"this is an export of tenant {header.tenant!r}, but the server's tenant is "
+            f"{tenant!r}: "
             "set MNEMOLOG_TENANT to import it",
             "tenant",
         )
@@ -546,14 +545,14 @@ def _end(text: bytes) -> End | None:
 
 def _check(line: _ImportLine, tenant: str) -> None:
     if line.tenant != tenant:
-        raise CommandRejected(f"the event is of tenant {line.tenant!r} and the export of {tenant!r}", "tenant")
+        raise CommandRejected(f"the event belongs to tenant {line.tenant!r}, but the export to {tenant!r}", "tenant")
     if not line.event_id:
         raise CommandRejected("the event has no id", "event_id")
     for field in ("event_id", "project", "session_id", "agent_id", "user_id"):
         if "\0" in getattr(line, field):
-            raise CommandRejected("a name may not contain NUL", field)
+            raise CommandRejected("a name cannot contain NUL", field)
     if to_ms(line.recorded_at) < 0:
-        raise CommandRejected("no log recorded anything before 1970", "recorded_at")
+        raise CommandRejected("events cannot have been recorded before 1970", "recorded_at")
 
 
 def _data(line: _ImportLine) -> EventData:
@@ -571,9 +570,9 @@ def _data(line: _ImportLine) -> EventData:
         rejection = rejected(error)
         raise CommandRejected(rejection.message, f"data.{rejection.field}" if rejection.field else "data") from None
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError) as error:
-        raise CommandRejected(f"this is no {line.type} version {line.version}: {error!r}", "data") from None
+        raise CommandRejected(f"this is not a {line.type} version {line.version}: {error!r}", "data") from None
     if unknown := unknown_field(fields, data):
-        raise CommandRejected(f"this release knows no such field of {line.type}", f"data.{unknown}")
+        raise CommandRejected(f"{line.type} has no such field in this release", f"data.{unknown}")
     return data
 
 

@@ -86,7 +86,7 @@ class WorkOperations:
     async def revise_lesson(self, command: ReviseLesson, reader: Reader, caller: Caller) -> Accepted:
         """Edit a lesson; raises NotFound, CommandRejected when nothing is to change."""
         if all(getattr(command, name) is None for name in _EDITABLE):
-            raise CommandRejected("nothing is to change", None)
+            raise CommandRejected("no changes requested", None)
         existing = await self._lesson(command.lesson, reader)
         return await self._current.give(replace(command, project=existing.project), caller)
 
@@ -115,7 +115,7 @@ class WorkOperations:
     async def _lesson(self, name: str, reader: Reader) -> Lesson:
         _, lesson = await self._current.find(name, Lesson, reader)
         if lesson.retired_ms:
-            raise NotFound(f"lesson {name!r} was retired on {from_ms(lesson.retired_ms):%Y-%m-%d}; say it again")
+            raise NotFound(f"lesson {name!r} was retired on {from_ms(lesson.retired_ms):%Y-%m-%d}; record it again")
         return lesson
 
 
@@ -135,7 +135,7 @@ class SlotOperations:
         if existing is not None:
             _check_writable(existing)
             if existing.created_ms and not overwrite and not command.append:
-                raise AlreadyThere(f"there is a slot {command.label!r} already", "label")
+                raise AlreadyThere(f"slot {command.label!r} already exists", "label")
         content = appended(existing.content if existing else "", command.content) if command.append else command.content
         limit = existing.size_limit if existing else SIZE_LIMIT
         if command.size_limit is not None and not command.append:

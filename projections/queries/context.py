@@ -198,7 +198,7 @@ def compile_context(
             blocks.append(Block(kind, title, text, costs[number], list(named)))
         missing = len(lines) - repeated[number]
         if len(texts) < missing:
-            left_out.append(f"{title} ({len(texts)} of {missing} told)" if texts else title)
+            left_out.append(f"{title} ({len(texts)} of {missing} shown)" if texts else title)
     body = "\n\n".join(block.text for block in blocks)
     text = "\n".join([header, DATA_NOT_INSTRUCTIONS, body, footer]) if body else ""
     return Context(text, blocks, token_budget - room if body else 0, token_budget, left_out)

@@ -64,7 +64,7 @@ class EmbeddingPriority:
                 for partition, times in by_partition.items():
                     await self._raise(partition, times)
         except (RedisError, OSError) as error:
-            logger.debug("nothing moved up in the embedding queue: %s", error)
+            logger.debug("the embedding queue could not be reordered: %s", error)
         finally:
             self._task = None
 

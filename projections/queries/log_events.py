@@ -123,7 +123,7 @@ class EventView(NamedTuple):
             partition = int(self.event["position"].partition(":")[0])
             if document is None and not reader.operator and partition in (unread := left_out()):
                 raise LogUnavailable(
-                    f"it cannot be told who may see {self.event['position']}; {left_out_message(unread)}"
+                    f"the readers of {self.event['position']} cannot be determined; {left_out_message(unread)}"
                 )
             if isinstance(document, Memory):
                 visibility, is_readable = document.visibility, may_read(document, reader)
@@ -162,7 +162,7 @@ class LogEvents:
         partitions: Sequence[int] = range(self._log.partitions)
         if partition is not None:
             if partition not in partitions:
-                raise CommandRejected(f"there are partitions 0 to {self._log.partitions - 1}", "partition")
+                raise CommandRejected(f"valid partitions are 0 to {self._log.partitions - 1}", "partition")
             partitions = [partition]
         events: list[EventView] = []
         for number in partitions:

@@ -638,7 +638,7 @@ class QueryVectors:
                     rows, (tokens,) = await loop.run_in_executor(self._thread, embed, embedder, [query])
             except MnemologError as error:
                 self._tell(started, error)
-                logger.warning("the query was not embedded: %s", error)
+                logger.warning("the query could not be embedded: %s", error)
                 # readers must not see a service's address or its answer
                 reason = str(error) if isinstance(error, ModelUnavailable) else error.code
                 return (None, None), [f"the query could not be embedded ({reason}): words only"]

@@ -33,8 +33,8 @@ from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, SomeRetired, page_view, public_view, view_of
 
 RETIRED = (
-    "observations of sessions that were silent for long are retired: no longer listed or searched, "
-    "but still in the log (GET /v1/events?session_id=...)"
+    "observations of long-idle sessions are retired: no longer listed or searched, but still in the "
+    "log (GET /v1/events?session_id=...)"
 )
 MAX_NAMED = 100
 """Sessions of one id, of different projects, in one partition."""

@@ -81,16 +81,16 @@ def answer_differences(partition: int, live: Answers, candidate: Answers) -> lis
     differing: list[Difference] = []
     for name, mine, other in differences(live.documents, candidate.documents):
         if mine is None or other is None:
-            text = "only in what was rebuilt" if mine is None else "not in what was rebuilt"
+            text = "only in the rebuilt data" if mine is None else "not in the rebuilt data"
         else:
             text = f"other {', '.join(sorted(field for field, _, _ in differences(_fields(mine), _fields(other))))}"
         differing.append(Difference(partition=partition, what="document", name=name, said=text))
     for name, *sides in differences(live.listings, candidate.listings):
         before, after = (side or NO_MEMBERS for side in sides)
         if before.count != after.count:
-            text = f"{before.count} members, {after.count} in what was rebuilt"
+            text = f"{before.count} members, {after.count} in the rebuilt data"
         else:
-            text = "other members, or in another order"
+            text = "different members or order"
         if before != after:
             differing.append(Difference(partition=partition, what="listing", name=name, said=text))
     return differing
@@ -115,7 +115,7 @@ def verdict(count: int, differing: Sequence[Difference], newer: Collection[str] 
     """Whether the canaries of all partitions agree; `newer` fields are named, and were not compared."""
     text = f"all {count} canaries agree" if not differing else f"{len(differing)} of {count} canaries differ"
     if newer:
-        text += f"; not compared, because the documents that are read now are older: {', '.join(sorted(newer))}"
+        text += f"; not compared, because the current documents are older: {', '.join(sorted(newer))}"
     return Canaries(
         asked=count, differing=len(differing), differences=list(differing[:LISTED]), agree=not differing, said=text
     )
@@ -158,11 +158,11 @@ def recall_verdict(probes: Sequence[RecallProbe], not_compared: str = "") -> Can
     agree = not not_compared and candidate >= max(FOUND_AT_LEAST * words, live - WORSE_AT_MOST * count)
     overlap = sum(probe.overlap for probe in probes) / count if count else 1.0
     text = (
-        f"by meaning the new vectors find {candidate} of {count} documents among the first ten, the live ones {live}, "
+        f"by meaning, the new vectors find {candidate} of {count} documents among the first ten, the live ones {live}, "
         f"words {words}; overlap@10 {overlap:.2f}"
     )
     if not_compared:
-        text += f"; the live ones could not be asked: {not_compared}"
+        text += f"; the live ones could not be searched: {not_compared}"
     return Canaries(asked=count, differing=len(lost), differences=lost[:LISTED], agree=agree, said=text)
 
 

@@ -289,7 +289,7 @@ class DocumentRebuild(Strategy):
                     answer = await ask(self._redis, self._log, part.partition, part.before, part.generation)
                     if answer is not None:
                         return answer
-        text = f"the two never stood at the same position within {LEVEL_WITHIN_S:.0f} s: too much is written"
+        text = f"the two generations did not reach the same position within {LEVEL_WITHIN_S:.0f} s: too many writes"
         return PartitionCanaries(
             1, [Difference(partition=part.partition, what="position", name="checkpoint", said=text)]
         )
@@ -299,7 +299,7 @@ class DocumentRebuild(Strategy):
         for part in rebuild.parts:
             before, after = (part.generation, part.before) if back else (part.before, part.generation)
             if not await self._switch_partition(part.partition, before, after):
-                logger.warning("rebuild %s: partition %d did not come level yet", rebuild.id, part.partition)
+                logger.warning("rebuild %s: partition %d has not caught up yet", rebuild.id, part.partition)
                 return False
         return True
 

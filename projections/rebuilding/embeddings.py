@@ -111,7 +111,7 @@ class CandidateIndexes:
                 await self._snapshot.run(force=True)
                 continue
             return await self.follow(Candidate(choice, loaded[0], embedder, loaded[1], set()))
-        raise UnusableSnapshot(f"no snapshot of the index could be read in {TRIES} tries: look at the worker's log")
+        raise UnusableSnapshot(f"no snapshot of the index could be read in {TRIES} tries: see the worker's log")
 
     def _read(
         self, live: Choice, choice: Choice, table: StaticTable | None
@@ -264,7 +264,7 @@ class _VectorRebuild(Strategy):
                     return False
                 await self._save(candidate)
                 await make_live(self._redis, before, after, worker)
-            logger.info("vectors of %s are live, no longer those of %s", after.model, before.model)
+            logger.info("the live embedding model is now %s, no longer %s", after.model, before.model)
         await self._switched(after)
         return True
 
@@ -300,7 +300,7 @@ class EngineEmbeddingRebuild(_VectorRebuild):
 
     async def compare(self, rebuild: Rebuild) -> Canaries:
         """There is no index to search before the switch, so an operator decides."""
-        return recall_verdict([], "the search engine's index is filled with the new vectors after the change")
+        return recall_verdict([], "the search engine's index gets the new vectors after the switch")
 
     async def _names_in(self, partition: int, generation: int) -> list[DocumentId]:
         keys = PartitionKeys(partition).of_generation(generation)
@@ -341,7 +341,7 @@ class EmbeddingRebuild(_VectorRebuild):
         try:
             live_vectors = await asyncio.to_thread(live.embedder.embed, texts)
         except ModelUnavailable as error:  # no search can use them any more
-            logger.warning("embeddings: the live vectors are not compared: %s", error)
+            logger.warning("embeddings: the live vectors could not be compared: %s", error)
         except EmbeddingError as error:
             trouble = str(error)
         vectors = [live_vectors, await asyncio.to_thread(candidate.embedder.embed, texts)]
@@ -388,7 +388,7 @@ class EmbeddingRebuild(_VectorRebuild):
             repairs = Repairs(self._redis, PartitionKeys(location.partition), location.generation)
             await repairs.embed(location.id, queued_at)
         if ordinals_left:
-            logger.info("embeddings: %d documents are queued once more", len(ordinals_left))
+            logger.info("embeddings: %d documents were queued again", len(ordinals_left))
         self._indexes.release()
 
     async def _questions(

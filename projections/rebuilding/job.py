@@ -116,7 +116,7 @@ class RebuildJob:
 
         A rebuild that is being rolled back applies the forgetting before it is read again.
         """
-        why = "something was forgotten, so the old generation was deleted: a rollback is not possible"
+        why = "documents were deleted, so the old generation was deleted: a rollback is not possible"
         for retained in await self._rebuilds.retained():
             # a rebuild of embeddings keeps nothing but cached vectors, and a purge deletes those of forgotten texts
             if retained.what == "documents":
@@ -213,7 +213,7 @@ class RebuildJob:
             or isinstance(error, OSError | EmbeddingServiceUnavailable)
             or (ordered is not None and await is_live(self._redis, ordered))
         ):
-            logger.warning("rebuild %s: trying again: %s", rebuild.id, error)
+            logger.warning("rebuild %s: retrying: %s", rebuild.id, error)
             await self._change(rebuild, lambda current: steps.troubled(current, str(error)))
         else:
             await self._give_up(rebuild, error)

@@ -118,7 +118,7 @@ def estimate(rebuild: Rebuild, now: datetime) -> Estimate:
 def progressed(rebuild: Rebuild, partition: int, done: int, total: int, *, level: bool, now: datetime) -> Rebuild:
     """`done` more entries of a partition are applied. A partition that was level once stays level."""
     if rebuild.state != "running":
-        raise WrongRebuildState(f"the rebuild is {rebuild.state}: nothing is filled any more")
+        raise WrongRebuildState(f"the rebuild is {rebuild.state}, so no more data is written")
     parts = [
         replace(part, done=part.done + done, total=max(total, part.done + done), level=level or part.level)
         if part.partition == partition
@@ -149,7 +149,7 @@ def compared(rebuild: Rebuild, canaries: Canaries) -> Rebuild:
     if not canaries.agree:
         return replace(rebuild, state="ready", canaries=canaries, why=canaries.said)
     if rebuild.switch == "manual":
-        return replace(rebuild, state="ready", canaries=canaries, why="waits for the order to switch")
+        return replace(rebuild, state="ready", canaries=canaries, why="waits for the command to switch")
     return replace(rebuild, state="switching", canaries=canaries, why="")
 
 
@@ -159,7 +159,7 @@ def to_switch(rebuild: Rebuild, *, force: bool = False) -> Rebuild:
         return rebuild
     _must_be(rebuild, "ready", order="switched")
     if not force and (rebuild.canaries is None or not rebuild.canaries.agree):
-        raise WrongRebuildState(f"{rebuild.why}; look at its canaries, then switch with force or cancel it")
+        raise WrongRebuildState(f"{rebuild.why}; check its canaries, then switch with force or cancel it")
     return replace(rebuild, state="switching", why="")
 
 
@@ -282,7 +282,7 @@ class Rebuilds:
         )  # fmt: skip
         await self._write(rebuild.id, lambda _: rebuild)
         for earlier in await self.retained():  # there would be three copies of the documents in memory
-            await self.change(earlier.id, lambda old: without_way_back(old, self.now, "another rebuild has begun"))
+            await self.change(earlier.id, lambda old: without_way_back(old, self.now, "another rebuild has started"))
         return rebuild
 
     async def change(self, name: str, step: Step) -> Rebuild:

@@ -132,7 +132,7 @@ async def compare(
     for start in range(0, len(inserted), NAMES_AT_ONCE):
         await in_thread(index.sort_episodes, inserted[start : start + NAMES_AT_ONCE], rank, sorted_before)
     count = len(located)
-    logger.info("index: partition %d was compared with %d documents, %d were new", partition, count, len(inserted))
+    logger.info("index: compared partition %d with %d documents; %d were new", partition, count, len(inserted))
 
 
 async def catch_up(
@@ -152,14 +152,14 @@ async def catch_up(
     """
 
     async def from_documents(why: str) -> FeedPosition:
-        logger.info("index: partition %d is compared with its documents: %s", partition, why)
+        logger.info("index: comparing partition %d with its documents: %s", partition, why)
         at, comparison = await begin(redis, partition, why)
         await compare(redis, index, partition, at.generation, comparison, in_thread, queue=queue)
         return at
 
     live = await live_generation(redis, partition)
     if at.generation != live:
-        at = await from_documents(f"generation {live} is live, and the index is of generation {at.generation}")
+        at = await from_documents(f"generation {live} is live, but the index has generation {at.generation}")
     while goal is None or at.generation != goal.generation or Position.parse(at.feed) < Position.parse(goal.feed):
         try:
             read = await read_feed(redis, partition, at, None)

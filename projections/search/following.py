@@ -146,7 +146,7 @@ class Followers:
                 await self._follow(partition)
             except (RedisError, OSError) as error:  # nothing is lost: it resumes where it stopped
                 if not self.away:  # once, not for each of the server's partitions
-                    logger.warning("index: the server of partition %d does not answer: %s", partition, error)
+                    logger.warning("index: the server of partition %d is not responding: %s", partition, error)
                 self.away[partition] = str(error) or type(error).__name__
                 self._caught_up.discard(partition)
                 self._reached.discard(partition)
@@ -157,7 +157,7 @@ class Followers:
         at = self._live.at
         generation = await live_generation(self._redis, partition)
         if generation != at[partition].generation:
-            reason = f"generation {generation} is live, and the index is of generation {at[partition].generation}"
+            reason = f"generation {generation} is live, but the index has generation {at[partition].generation}"
             await self._begin_comparison(partition, reason)
         goal = await self._newest_feed_id(partition)
         block_ms: int | None = None  # the first read shows whether the feed can be followed from here
@@ -203,7 +203,7 @@ class Followers:
             except Superseded:
                 continue
             except (RedisError, OSError) as error:
-                logger.debug("index: partition %d cannot be compared now: %s", partition, error)
+                logger.debug("index: partition %d cannot be compared for now: %s", partition, error)
                 await asyncio.sleep(COMPARE_AGAIN_S)
             except Exception as error:  # readers keep the index as it is
                 logger.exception("index: partition %d could not be compared with its documents", partition)
@@ -235,7 +235,7 @@ class Followers:
     async def _begin_comparison(self, partition: int, reason: str) -> None:
         """Continue after the end of the live feed and compare the documents; until then reads cannot rely on the
         partition."""
-        logger.warning("index: partition %d is compared with its documents: %s", partition, reason)
+        logger.warning("index: comparing partition %d with its documents: %s", partition, reason)
         at, comparison = await begin(self._redis, partition, reason)
         comparison.base = bool(await self._in_thread(self._live.index.facets.of, facet("partition", str(partition))))
         self._caught_up.discard(partition)

@@ -339,7 +339,7 @@ class IndexService(ABC):
                 await self.beat()
                 await self._look_at_log()
             except (RedisError, OSError) as error:
-                logger.debug("lag is not known: %s", error)
+                logger.debug("the lag could not be read: %s", error)
             await asyncio.sleep(every_s)
 
     async def _sign_off(self) -> None:
@@ -348,7 +348,7 @@ class IndexService(ABC):
             async with asyncio.timeout(SIGN_OFF_S):
                 await sign_off(self._redis, self.name)
         except (RedisError, OSError) as error:
-            logger.debug("could not sign off: %s", error)
+            logger.debug("could not deregister: %s", error)
 
 
 class EmbedderMismatch(Exception):

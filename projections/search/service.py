@@ -97,19 +97,20 @@ class ReplicaService(IndexService):
         if self._error is not None or self._live is None:
             return self._error
         if len(self._away) == self._partitions:
-            return f"Redis is away: {self._away[min(self._away)]}"
+            return f"Redis is unreachable: {self._away[min(self._away)]}"
         if self._away:
             names = ", ".join(map(str, sorted(self._away)))
-            return f"the node of partitions {names} is away, so what was written to them since is not searchable"
+            return f"the node of partitions {names} is unreachable, so newer writes to them are not searchable"
         if incomplete := {number: of for number, of in sorted(self._live.comparisons.items()) if not of.complete}:
             done = sum(comparison.done for comparison in incomplete.values())
             return (
-                f"the index of partitions {', '.join(map(str, incomplete))} is being made from their documents "
-                f"({done:,} so far), until then some may be missing or out of date: {incomplete[min(incomplete)].why}"
+                f"the index of partitions {', '.join(map(str, incomplete))} is being rebuilt from "
+                "their documents "
+                f"({done:,} so far); until then some may be missing or out of date: {incomplete[min(incomplete)].why}"
             )
         if not self._was_ready and self._from_snapshot:
             left = self._partitions - len(self._caught_up)
-            return f"the index is that of a snapshot, and still reads what came since in {left} partitions"
+            return f"the index was loaded from a snapshot and is still catching up in {left} partitions"
         return None
 
     @property
@@ -235,12 +236,12 @@ class ReplicaService(IndexService):
                     await self._replace(fresh)
                 continue
             except (RedisError, OSError) as error:  # nothing is lost: the followers resume where they stopped
-                self._error = f"Redis is away: {error}"
+                self._error = f"Redis is unreachable: {error}"
                 logger.warning("index: %s", self._error)
             except Exception as error:
                 self._live, self._error = None, f"the index failed: {error!r}"
                 self._was_ready = False
-                logger.exception("index: loading again after a fault")
+                logger.exception("index: reloading after an error")
             await asyncio.sleep(RETRY_S)
 
     async def _follow_all(self) -> Loaded | None:
@@ -277,7 +278,7 @@ class ReplicaService(IndexService):
             try:
                 embedder = await self.embedders.refresh()
             except (RedisError, OSError) as error:
-                logger.debug("the embedder is not known: %s", error)
+                logger.debug("the embedder could not be read: %s", error)
                 continue
             same = (embedder.model, embedder.dimensions) == (live.index.model, live.index.vectors.dimensions)
             if same:  # perhaps another object
@@ -290,12 +291,14 @@ class ReplicaService(IndexService):
                 try:
                     await self._loader.catch_up(fresh, live)
                 except (RedisError, OSError) as error:
-                    logger.debug("an index is not caught up: %s", error)
+                    logger.debug("an index could not catch up: %s", error)
                     continue
                 return fresh
             trouble = f"no usable snapshot {self._purged} or later has vectors of {embedder.model}"
             if trouble != reported:
-                left = "words of erased documents are in memory" if same else f"it searches with {live.index.model}"
+                left = (
+                    "words of erased documents are still in memory" if same else f"it searches with {live.index.model}"
+                )
                 logger.warning("index: %s: %s", left, trouble)
                 reported = trouble
 
@@ -315,7 +318,7 @@ class ReplicaService(IndexService):
         # in the thread, after its last search: `old` has the last reference, and freeing an index takes a while
         await self.in_index_thread(old.clear)
         self._announced = fresh.snapshot
-        logger.info("index: started again from snapshot %s, of %s", fresh.snapshot, fresh.index.model)
+        logger.info("index: restarted from snapshot %s, of %s", fresh.snapshot, fresh.index.model)
 
     async def _notify(self) -> None:
         reached = len(self._caught_up | self._away.keys()) == self._partitions

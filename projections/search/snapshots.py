@@ -269,7 +269,7 @@ def load_newest(
         try:
             return load(path, manifest, model=model, dimensions=dimensions, table=table), manifest
         except UnusableSnapshot as error:
-            logger.warning("index: %s; it is skipped", error)
+            logger.warning("index: %s; skipping it", error)
             tried.add(path)
     return None
 
@@ -403,7 +403,7 @@ class SnapshotJob:
         def ended(task: asyncio.Task[SnapshotManifest | None]) -> None:
             self._tasks.discard(task)
             if not task.cancelled() and (error := task.exception()) is not None:
-                logger.warning("no snapshot was written: %r", error)
+                logger.warning("the snapshot could not be written: %r", error)
 
         task.add_done_callback(ended)
         return await asyncio.shield(task)
@@ -419,9 +419,9 @@ class SnapshotJob:
             # of two concurrent writers the older could win after the newer trimmed the feeds
             async with lease(self._redis, SNAPSHOT_LEASE, self._id, JOB_LEASE_TTL) as mine:
                 if not mine:
-                    logger.info("another worker writes a snapshot")
+                    logger.info("another worker is writing a snapshot")
                 elif (trouble := await asyncio.to_thread(unwritable, self._folder)) is not None:
-                    logger.error("no snapshot can be written, and no feed be trimmed: %s", trouble)
+                    logger.error("snapshots cannot be written and feeds cannot be trimmed: %s", trouble)
                 else:
                     return await self.write(compact=compact)
         return None
@@ -461,7 +461,7 @@ class SnapshotJob:
             changes, covered = feed.changes, at.get(partition, FeedPosition())
             trimmed = Position.parse(await self._redis.get(feed.trimmed) or b"0-0")
             if covered.generation != feed.generation or trimmed > Position.parse(covered.feed):
-                logger.info("no usable snapshot covers partition %d as its feed is now", partition)
+                logger.info("no usable snapshot covers partition %d with its current feed", partition)
                 return True
             entries += int(await self._redis.xlen(changes))
             try:

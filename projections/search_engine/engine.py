@@ -25,8 +25,8 @@ Word: TypeAlias = str | bytes | int | float
 ANSWER_WITHIN_S = 5.0
 TIMEOUT_MS = 10_000
 """Of a query: at its own limit, the engine answers with partial results. Ours comes first, and raises."""
-DOES_NOT_ANSWER = "the search engine does not answer"
-REFUSES = "the search engine cannot answer this now"
+DOES_NOT_ANSWER = "the search engine is not responding"
+REFUSES = "the search engine cannot process this query now"
 LAST = 1_000_000
 """Rows of an answer that the engine traverses; it refuses to skip more (MAXSEARCHRESULTS)."""
 AT_ONCE = 10_000

@@ -111,7 +111,7 @@ class PartitionFiller:
     async def _fill(self) -> None:
         state = self.state = await read_state(self._engine, self._keys)
         if state is None:
-            state = await self._begin(None, "nothing of it is in the index")
+            state = await self._begin(None, "none of it is in the index")
         block_ms: int | None = None  # the first read shows whether the feed can be followed from here
         try:
             while not self._stopping:
@@ -132,7 +132,7 @@ class PartitionFiller:
             await self._end_comparison()
 
     async def _begin(self, state: State | None, why: str) -> State:
-        logger.info("search index: %s is filled from its documents: %s", self._title, why)
+        logger.info("search index: filling %s from its documents: %s", self._title, why)
         await self._end_comparison()
         at, _ = await begin_comparison(self._redis, self._partition, why)
         then = Standing(at.generation, at.feed, at.covers, FILLING)
@@ -148,7 +148,7 @@ class PartitionFiller:
         if read.entries:
             return await self._apply(state, read)
         if block_ms != BLOCK_MS and (live := await live_generation(self._redis, self._partition)) != state.generation:
-            return await self._begin(state, f"generation {live} is live, and the index is of {state.generation}")
+            return await self._begin(state, f"generation {live} is live, but the index has {state.generation}")
         now = await read_state(self._engine, self._keys)
         if now is None or now.token != state.token:  # the engine was emptied, or lost its newest writes
             raise Stale(f"{self._title} does not stand where it was left")

@@ -128,7 +128,7 @@ class SearchEngineIndexes:
         catalogue = read.catalogue
         for index in catalogue.filled:
             if index.name not in existing:  # the engine was emptied, or lost it
-                logger.warning("search index: %s is gone from the engine, and is filled again", index.name)
+                logger.warning("search index: %s is missing from the engine; filling it again", index.name)
                 catalogue = without(catalogue, index.name)
         if not isinstance(embedder, Unavailable) and self._is_outdated(catalogue, identity := identity_of(embedder)):
             catalogue = begun(catalogue, identity, f"-{secrets.token_hex(4)}")
@@ -137,9 +137,9 @@ class SearchEngineIndexes:
             if catalogue.filling.name in existing:
                 await schema.drop(self._engine, catalogue.filling.name)
             await schema.create(self._engine, catalogue.filling)
-            logger.info("search index: an index with vectors of %s is begun", identity.model or "no model")
+            logger.info("search index: creating an index with vectors of %s", identity.model or "no model")
         elif catalogue.filling and await self._is_level(catalogue):
-            logger.info("search index: %s is complete, and is used from now on", catalogue.filling.name)
+            logger.info("search index: %s is complete and in use", catalogue.filling.name)
             catalogue = switched(catalogue)
             self._drop_at = asyncio.get_running_loop().time() + DROP_AGAIN_S  # readers may not have heard of it yet
         if catalogue != read.catalogue:
@@ -191,7 +191,7 @@ class SearchEngineIndexes:
                     read = await schema.read_catalogue(self._engine)
                     await schema.exchange(self._engine, read, dropped(read.catalogue, name))
         except (RedisError, OSError) as error:  # retried at the next tick
-            logger.debug("search index: nothing is dropped now: %s", error)
+            logger.debug("search index: unused indexes cannot be dropped for now: %s", error)
         except Exception:
             logger.exception("search index: unused indexes could not be dropped")
 
@@ -206,7 +206,9 @@ class SearchEngineIndexes:
                 continue
             table = await self._table(index.identity)
             if index.identity.table and table is None:
-                raise EmbeddingError(f"{index.name} has static vectors of {index.identity.table}, which is not here")
+                raise EmbeddingError(
+                    f"{index.name} has static vectors of {index.identity.table}, which this process does not have"
+                )
             changes = Changes(index.identity, table)
             filler = PartitionFiller(self._servers, index, key.partition, changes, self._one_at_a_time)
             self._fillers[key] = Filling(filler, asyncio.create_task(filler.run(), name=f"filler-{key.partition}"))
@@ -244,7 +246,9 @@ class SearchEngineIndexes:
                 await trim_feed(self._redis, partition, FeedPosition(generation=generation, feed=str(before)))
             elif entries * self._partitions >= MOST_ENTRIES * self._every:
                 last = await end_of_feed(self._redis, feed)
-                logger.warning("search index: the feed of partition %d is trimmed before the engine has it", partition)
+                logger.warning(
+                    "search index: trimming the feed of partition %d before the engine has read it", partition
+                )
                 await trim_feed(self._redis, partition, FeedPosition(generation=generation, feed=last))
             states = states_of.get(partition, [])
             if states and all(state.generation == generation for state in states):
@@ -253,9 +257,9 @@ class SearchEngineIndexes:
     def _report(self, trouble: str) -> None:
         if bool(trouble) != bool(self._reported):
             if trouble:
-                logger.warning("search index: it is not filled now, and will be: %s", trouble)
+                logger.warning("search index: filling is delayed: %s", trouble)
             else:
-                logger.info("search index: it is filled again")
+                logger.info("search index: filling it again")
         self._reported = trouble
 
 

@@ -99,7 +99,7 @@ class EngineService(IndexService):
         """How far each partition was projected at the start."""
         self._reached = self._was_ready = False
         self._delayed: Mapping[int, Delay] = {}
-        self._error = "the search engine was not asked yet"
+        self._error = "the search engine has not been queried yet"
         self._heard_at = time.monotonic()
 
     @property
@@ -116,10 +116,10 @@ class EngineService(IndexService):
             return self._error
         if self._incomplete:
             numbers = ", ".join(map(str, self._incomplete))
-            return f"the index of partitions {numbers} is being filled from their documents: some may be missing"
+            return f"the index of partitions {numbers} is being built from their documents: some may be missing"
         if self._behind:
             numbers = ", ".join(map(str, sorted(self._behind)))
-            return f"workers do not bring partitions {numbers} into the search engine: their log says why"
+            return f"workers are not indexing partitions {numbers} in the search engine: see their log"
         return None
 
     @property
@@ -225,8 +225,8 @@ class EngineService(IndexService):
                 if time.monotonic() - self._heard_at > LOST_AFTER_S:
                     await self._lose(DOES_NOT_ANSWER)
             except Exception:  # another program has written there
-                logger.exception("index: what the search engine says of its indexes cannot be read")
-                await self._lose("what the search engine says of its indexes cannot be read")
+                logger.exception("index: the search engine's index list cannot be parsed")
+                await self._lose("the search engine's index list cannot be parsed")
             until = time.monotonic() + LOOK_EVERY_S
             while (rest_s := until - time.monotonic()) > 0:
                 await asyncio.sleep(min(rest_s, LOOK_AGAIN_S))
@@ -240,9 +240,9 @@ class EngineService(IndexService):
             try:
                 await names(self._states_of)
             except ResponseError:
-                await self._lose("the server that MNEMOLOG_INDEX names is no search engine: it has no FT commands")
+                await self._lose("the server in MNEMOLOG_INDEX is not a search engine: it has no FT commands")
                 return
-            await self._lose("the search engine has no index yet: workers make one from the documents")
+            await self._lose("the search engine has no index yet: workers are building one from the documents")
             return
         async with self._states_of.pipeline(transaction=False) as pipe:
             for partition in range(self._partitions):
@@ -255,7 +255,7 @@ class EngineService(IndexService):
             self._embedder = None
         moved = states != self._states or live != self._live
         if self._error:
-            logger.info("index: the search engine answers")
+            logger.info("index: the search engine is responding")
             await self._check_eviction()
         self._live, self._states, self._error = live, states, ""
         reached = self._reached
@@ -281,9 +281,9 @@ class EngineService(IndexService):
             try:
                 await self.embedders.refresh()
             except (RedisError, OSError) as error:
-                logger.debug("the embedder is not known: %s", error)
+                logger.debug("the embedder could not be read: %s", error)
             except Exception:  # looked for again: without this task the index would keep its embedder for ever
-                logger.exception("index: the embedder was not looked for")
+                logger.exception("index: the embedder could not be checked")
             await asyncio.sleep(MEASURE_EVERY_S)
 
     async def _lose(self, error: str) -> None:

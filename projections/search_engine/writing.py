@@ -173,6 +173,6 @@ async def _write(
     script = _REMOVE if all(change[0] == "remove" for change in changes) else _WRITE
     done, *counts = await script.call(engine, [keys.state], arguments)
     if not done:
-        raise Stale(f"partition {keys.partition} of {keys.name} was written by somebody else")
+        raise Stale(f"partition {keys.partition} of {keys.name} was written by another worker")
     documents, embedded, removed = counts
     return State(token=token, documents=documents, embedded=embedded, removed=removed, **then._asdict())

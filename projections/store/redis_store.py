@@ -135,7 +135,8 @@ class RedisStore:
             is_owner = live != self._generation and self._rebuilder in ("", (rebuilder or b"").decode())
         if not is_owner:
             raise LeaseLost(
-                f"partition {self._partition.partition}: fence {self._fence} or generation {self._generation} is past"
+                f"partition {self._partition.partition}: fence {self._fence} or generation "
+                f"{self._generation} is outdated"
             )
 
     def _queue_documents(self, pipe: Transaction, documents: Mapping[DocumentId, DocumentChange]) -> None:

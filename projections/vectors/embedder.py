@@ -142,8 +142,8 @@ class EmbedderNotNamed(EmbeddingError):
 
     def __init__(self) -> None:
         super().__init__(
-            "neither MNEMOLOG_EMBEDDER nor MNEMOLOG_EMBEDDERS of this process names this embedder, so nothing is sent "
-            "to it: add it to MNEMOLOG_EMBEDDERS of every API and worker process"
+            "this embedder is in neither MNEMOLOG_EMBEDDER nor MNEMOLOG_EMBEDDERS of this process, "
+            "so nothing is sent to it: add it to MNEMOLOG_EMBEDDERS of every API and worker process"
         )
 
 
@@ -211,7 +211,7 @@ def cache_key(model: str, text: str) -> bytes:
 def cache_key_of(model: str, digest: bytes) -> bytes:
     """The cache key of the text with this digest; a model's name holds no NUL, so no two pairs share bytes."""
     if "\0" in model:
-        raise ValueError(f"a model's name holds no NUL: {model!r}")
+        raise ValueError(f"a model's name cannot contain NUL: {model!r}")
     return hashlib.sha256(model.encode() + b"\0" + digest).digest()
 
 

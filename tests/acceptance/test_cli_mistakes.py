@@ -71,15 +71,15 @@ MISTAKES = {
         variables=(("MNEMOLOG_EMBEDDER", "openai:gpt"),)
     ),
     "a password in an embedder's address": Mistake(
-        "up", 1, ("MNEMOLOG_EMBEDDER: the URL has a user", "a key belongs in MNEMOLOG_EMBEDDER_KEY"),
+        "up", 1, ("MNEMOLOG_EMBEDDER: the URL contains a user", "put the key in MNEMOLOG_EMBEDDER_KEY"),
         variables=(("MNEMOLOG_EMBEDDER", "openai:http://me:s3cret@127.0.0.1/v1|nomic|8"),),
     ),
     "a password in a language model's address": Mistake(
-        "up", 1, ("MNEMOLOG_LLM takes a base URL only; a key belongs in MNEMOLOG_LLM_KEY",),
+        "up", 1, ("MNEMOLOG_LLM accepts only a base URL; put the key in MNEMOLOG_LLM_KEY",),
         variables=(("MNEMOLOG_LLM", "http://me:s3cret@127.0.0.1/v1|llama3.2"),),
     ),
     "a language model without an address": Mistake(
-        "up", 1, ("MNEMOLOG_LLM is written <base URL>|<model>",), variables=(("MNEMOLOG_LLM", "llama3"),)
+        "up", 1, ("MNEMOLOG_LLM must be <base URL>|<model>",), variables=(("MNEMOLOG_LLM", "llama3"),)
     ),
     "a port in use": Mistake("up", 1, ("in use", "MNEMOLOG_PORT"), variables=(("MNEMOLOG_PORT", "{port}"),)),
     "a data folder that is a file": Mistake(

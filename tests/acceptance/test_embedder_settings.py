@@ -280,7 +280,7 @@ async def _is_rolled_back_from_the_command_line(server: Server) -> None:
 
 async def _waits_for_the_operator_where_that_is_wanted(server: Server) -> None:
     code, shown = await mnemolog(server, "rebuild", "--embedder", "default", "--manual")
-    assert (code, shown["state"], shown["why"]) == (0, "ready", "waits for the order to switch")
+    assert (code, shown["state"], shown["why"]) == (0, "ready", "waits for the command to switch")
     assert shown["model"].startswith("all-MiniLM-L6-v2:")
     code, shown = await mnemolog(server, "rebuild", "switch")
     assert (code, shown["state"]) == (0, "switched")

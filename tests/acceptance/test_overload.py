@@ -339,7 +339,7 @@ async def test_lag_over_its_ceiling_refuses_writes_until_the_worker_has_caught_u
     with frozen(worker):
         accepted, answer = await written_until_refused(client, batch)
         assert accepted == LAG_CEILING
-        assert f"{LAG_CEILING} events are not projected yet; the ceiling is {LAG_CEILING}" in refused(answer)
+        assert f"{LAG_CEILING} events are pending; the ceiling is {LAG_CEILING}" in refused(answer)
         assert fault(answer)["reason"] == "lag"
         eventual = {"query": "memory", "project": project, "consistency": "eventual"}
         assert (await client.post("/v1/recall", json=eventual)).status_code == 200
@@ -361,7 +361,7 @@ async def test_near_the_ceiling_a_flooding_tenant_is_refused_and_a_quiet_one_is_
         with frozen(small.supervisor.worker.pid):
             accepted, answer = await written_until_refused(flood, [remember] * 4)
             assert LAG_CEILING * 0.7 <= accepted < LAG_CEILING
-            assert "this tenant has written more than its fair share lately" in refused(answer)
+            assert "this tenant has recently written more than its fair share" in refused(answer)
             assert fault(answer)["reason"] == "lag"
             assert (await degraded(client)).keys() & {"overloaded", "fair_share"} == {"fair_share"}
             for _ in range(3):
@@ -390,7 +390,7 @@ async def test_readiness_says_that_nobody_projects_first_as_a_limit_then_as_a_st
             assert answer.json()["status"] == "degraded"
             return False
         assert (fault(answer)["code"], fault(answer)["reason"]) == ("unavailable", "stalled")
-        assert "no worker is alive, and events wait for" in fault(answer)["detail"]
+        assert "no worker is running, and events have been pending for" in fault(answer)["detail"]
         assert fault(answer)["vitals"]["workers"] == 0
         return True
 

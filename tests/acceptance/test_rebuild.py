@@ -60,7 +60,7 @@ async def test_an_operator_rebuilds_looks_switches_and_goes_back(rebuildable: Se
 
         await wait_until(is_ready)
         code, shown = await mnemolog(rebuildable, "rebuild", "status")
-        assert (code, shown["id"], shown["why"]) == (0, rebuild, "waits for the order to switch")
+        assert (code, shown["id"], shown["why"]) == (0, rebuild, "waits for the command to switch")
         assert shown["done"] == shown["total"] >= 120
         assert shown["canaries"]["agree"]
         assert await generations(client) == {1}

@@ -453,17 +453,17 @@ STATE = """(() => {
   };
   dispatchEvent(new HashChangeEvent('hashchange'));
 })()"""
-BACKLOG = {"code": "embedding", "message": "5,000 texts wait for a vector, for up to 20 s"}
-PROBLEM = {"code": "no_worker", "message": "no worker is alive"}
+BACKLOG = {"code": "embedding", "message": "5,000 texts have been waiting for a vector, for up to 20 s"}
+PROBLEM = {"code": "no_worker", "message": "no worker is running"}
 
 
 async def test_a_backlog_is_catching_up_and_only_a_problem_is_degraded(shown: Shown, page: Page):
     """The state is given here: a real backlog of this size takes minutes."""
     await shown_tab(page, shown, "/dashboard")
     await page.value(STATE % json.dumps([BACKLOG]))
-    await page.until_shown("Catching up: 5,000 texts wait for a vector, for up to 20 s")
+    await page.until_shown("Catching up: 5,000 texts have been waiting for a vector, for up to 20 s")
     text = await page.value("document.querySelector('main').innerText")
-    assert text.count("5,000 texts wait") == 1
+    assert text.count("5,000 texts have been waiting") == 1
     assert "Reads and writes work" in text
     assert "degraded" not in text
     await page.value(STATE % json.dumps([BACKLOG, PROBLEM]))

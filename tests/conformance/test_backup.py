@@ -401,7 +401,7 @@ async def test_a_restore_is_refused_where_it_would_destroy_data(
         await restore(again.redis, PARTITIONS, chosen)
     await again.redis.delete(MANIFEST)
     await beat(again.redis, WORKERS, "w", 5_000)
-    with pytest.raises(RestoreRefused, match="a worker or an API process uses the log"):
+    with pytest.raises(RestoreRefused, match="a worker or an API process is using the log"):
         await restore(again.redis, PARTITIONS, chosen)
     assert await stored(again) == [[]] * PARTITIONS
 
@@ -444,7 +444,7 @@ async def test_a_damaged_backup_is_named_and_an_older_good_one_offered(
     with pytest.raises(DamagedBackup, match=rf"{newest.name} .*({text}).*--backup {good.name}"):
         choose(target, None, tmp_path / "w")
     flip(tmp_path / "backups" / good.name / INDEX)
-    with pytest.raises(DamagedBackup, match="there is no good one before it"):
+    with pytest.raises(DamagedBackup, match="there is no intact backup before it"):
         choose(target, None, tmp_path / "w")
 
 
@@ -461,7 +461,7 @@ async def test_a_lease_that_another_keeps_is_told_to_who_asks(
     monkeypatch.setattr(backup_module, "WAIT_FOR_OTHER_S", 0)
     await shop.redis.set(BACKUP_LEASE, "other", ex=HOUR)
     assert await job.run() is None
-    with pytest.raises(BackupFailed, match="another backup has been under way"):
+    with pytest.raises(BackupFailed, match="another backup has been running"):
         await job.run(force=True)
     await shop.redis.delete(BACKUP_LEASE)
 

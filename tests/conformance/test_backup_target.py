@@ -135,7 +135,7 @@ class StoreTargetConformance(TargetConformance):
             return [name for name in names(folder) if name != SEGMENT]
 
         monkeypatch.setattr(self.store, "names", without_a_segment)
-        with pytest.raises(BackupFailed, match="another process deleted files of it"):
+        with pytest.raises(BackupFailed, match="another process deleted its files"):
             self.put(target, tmp_path, A)
         assert target.names() == []
 

@@ -443,7 +443,7 @@ async def test_vectors_that_find_nothing_wait_and_say_so(shop: Workshop, machine
     rebuild = await rebuilt(shop, machine, "noise", ("ready", "switched"))
     assert rebuild.state == "ready"
     assert rebuild.canaries is not None
-    assert rebuild.why.startswith("by meaning the new vectors find ")
+    assert rebuild.why.startswith("by meaning, the new vectors find ")
     assert {difference.what for difference in rebuild.canaries.differences} == {"recall"}
     with pytest.raises(WrongRebuildState, match="by meaning"):
         await shop.rebuilds.change(rebuild.id, steps.to_switch)

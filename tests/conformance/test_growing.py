@@ -533,13 +533,13 @@ async def test_a_new_log_that_has_something_or_another_size_is_refused(
 async def test_a_log_in_use_is_refused(lived: Workshop, target: Client):
     ttl = LEASE_TTL // timedelta(milliseconds=1)
     await beat(lived.redis, WORKERS, "worker", ttl)
-    await refused(lived, target, GrowRefused, "a worker uses the old log")
+    await refused(lived, target, GrowRefused, "a worker is using the old log")
     await lived.redis.delete(WORKERS)
     await beat(target, WORKERS, "worker", ttl)
-    await refused(lived, target, RestoreRefused, "uses the log")
+    await refused(lived, target, RestoreRefused, "is using the log")
 
 
-@pytest.mark.parametrize(("what", "match"), [("starts", "uses the log"), ("writes", "not empty")])
+@pytest.mark.parametrize(("what", "match"), [("starts", "is using the log"), ("writes", "not empty")])
 async def test_a_process_that_uses_the_new_log_meanwhile_is_seen(
     lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch, what: str, match: str
 ):
@@ -606,7 +606,7 @@ async def test_an_empty_log_is_refused(shop: Workshop, target: Client):
 
 async def test_a_log_that_is_not_projected_is_refused_where_documents_are_compared(lived: Workshop, target: Client):
     await lived.remember("nobody projected this")
-    await refused(lived, target, GrowRefused, "1 events of the old log are not projected")
+    await refused(lived, target, GrowRefused, "1 events of the old log are pending")
     await grow_of(lived, target).begin(projected=False)
 
 

@@ -499,7 +499,7 @@ async def test_an_observation_that_never_works_is_passed_over(enriching: EnrichB
         assert (done.compressed, done.skipped[0].reason) == (0, SkipReason.UNUSABLE)
         assert await enriching.cursor() is None
     assert await job.run() == (1, {})
-    assert "keeps the local compression for good" in caplog.text
+    assert "keeping the rule-based compression permanently" in caplog.text
     (only,) = await enriching.compressed()
     assert only.envelope.causation == "e1769860800000-0"  # the second one's
 

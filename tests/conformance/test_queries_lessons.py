@@ -76,7 +76,7 @@ async def test_patterns_that_take_too_long_are_cut_off_and_the_log_says_so(
     await desk.settle()
     monkeypatch.setattr(lessons_module, "PATTERNS_BUDGET_S", 0.0)
     assert await matched(lessons) == ["first"]
-    assert "1 found, others not looked at" in caplog.text
+    assert "1 matched, the others were skipped" in caplog.text
 
 
 async def test_inactive_and_retired_lessons_are_silent(desk: Desk, lessons: Lessons):

@@ -236,7 +236,7 @@ async def test_a_rebuild_that_answers_otherwise_waits_and_says_what_differs(shop
     assert rebuild.state == "ready"
     assert rebuild.canaries is not None
     assert [(difference.what, difference.name, difference.said) for difference in rebuild.canaries.differences] == [
-        ("document", missing, "not in what was rebuilt")
+        ("document", missing, "not in the rebuilt data")
     ]
     assert await generations(shop) == [1] * PARTITIONS
     with pytest.raises(WrongRebuildState, match=r"1 of \d+ canaries differ"):
@@ -356,7 +356,7 @@ async def test_what_is_forgotten_is_not_kept_for_going_back(shop: Workshop):
     await forget(shop, secret.id)
     await shop.purge().run()
     assert await in_redis(shop.redis, MARK, "mnemolog:*:g?:*") == []
-    await no_way_back(shop, rebuild.id, "something was forgotten")
+    await no_way_back(shop, rebuild.id, "documents were deleted")
 
 
 async def test_a_second_rebuild_takes_the_way_back_of_the_first(shop: Workshop):

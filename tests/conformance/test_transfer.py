@@ -400,7 +400,7 @@ class TransferConformance:
         answer = await imported(target, body + b"\r\n" + end + b"\nbehind", size=1 << 16)
         expected = [(n, code) for n, code in enumerate(wrong.values(), 2)]
         assert [(result.line, result.code) for result in answer.rejected[:-1]] == expected
-        assert answer.rejected[-1].message == "this is behind the end of the export"
+        assert answer.rejected[-1].message == "this line is after the end of the export"
         assert (answer.events, answer.rejected_lines, answer.complete) == (len(good) - 2, len(wrong) + 1, True)
         assert (await exported(target)).splitlines() == good
 

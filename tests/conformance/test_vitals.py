@@ -228,7 +228,7 @@ async def test_a_ceiling_that_is_raised_lets_writes_in(client: Client):
 async def test_a_disk_below_its_floor_holds_writes_back(client: Client, tmp_path: Path):
     watch = watch_of(client, Limits(disk=1 << 60), log_folder=tmp_path)
     await watch.look()
-    with pytest.raises(Overloaded, match="the disk of the log"):
+    with pytest.raises(Overloaded, match="the log's disk"):
         watch.check("acme")
 
 

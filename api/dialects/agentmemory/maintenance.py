@@ -245,7 +245,7 @@ async def health(request: Request) -> Response:
     alerts = [] if connected else ["Redis is not responding"]
     alerts += [condition.message for condition in conditions if condition.message not in notes]
     if behind >= DEGRADED_BEHIND:
-        alerts.append(f"{behind:,} events are not projected yet")
+        alerts.append(f"{behind:,} events are pending")
     if lag_ms > LAG_WARN_MS:
         notes.append(f"the event loop is {lag_ms:.0f} ms late")
     status: Literal["healthy", "degraded", "critical"] = "healthy"

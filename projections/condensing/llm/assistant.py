@@ -87,7 +87,7 @@ FAILURES = 3
 WINDOW = timedelta(seconds=60)
 """Failures further apart than this are bad luck, not an outage."""
 PAUSE = timedelta(seconds=30)
-"""How long an outage is left alone; also how long a trial that never reported back keeps others from trying."""
+"""How long to wait during an outage; also how long an unfinished trial request prevents others."""
 
 
 class BreakerState(Enum):
@@ -143,7 +143,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 MAX_ATTEMPTS = 2
-"""A second try mends most broken replies; more would spend a budget on a model that cannot do it."""
+"""A second attempt fixes most invalid replies; more would waste the budget on an unsuitable model."""
 
 
 class SkipReason(Enum):
@@ -239,23 +239,24 @@ class Assistant:
         reserved = await self._budget.reserve(tenant, prompt.tokens)
         if reserved is None:
             return Skipped(
-                SkipReason.OVER_BUDGET, f"{self._budget.tokens} tokens a day, and {prompt.tokens} more needed"
+                SkipReason.OVER_BUDGET,
+                f"the budget is {self._budget.tokens} tokens a day, and {prompt.tokens} more are needed",
             )
         entered = enter(self._breaker, self._clock())
         if entered is None:
             await self._budget.settle(reserved, 0)
-            return Skipped(SkipReason.BREAKER_OPEN, "the server failed just before and is left alone")
+            return Skipped(SkipReason.BREAKER_OPEN, "the server failed recently and is not called for now")
         self._breaker = entered
         try:
             answer = await self._client.ask(prompt, reply)
             used, bounded = answer.tokens, bound(answer.value, self.model, prompt.version)
             if bounded is None:
-                raise LlmUnusable(self.model, "the answer says nothing", used)
+                raise LlmUnusable(self.model, "the reply is empty", used)
         except LlmUnavailable as error:
             used, bounded = reserved.tokens if error.maybe_billed else 0, Skipped(SkipReason.UNAVAILABLE, str(error))
             before, self._breaker = self._breaker.state, failed(self._breaker, self._clock())
             if self._breaker.state is BreakerState.OPEN and before is not BreakerState.OPEN:
-                logger.warning("the language model is left alone for a while: %s", error)
+                logger.warning("the language model is not called for a while: %s", error)
         except LlmRefused as error:
             self._breaker = succeeded(self._breaker)
             reason = SkipReason.INPUT_REFUSED if error.blames_input else SkipReason.REFUSED
@@ -293,11 +294,11 @@ def parse_endpoint(setting: str) -> ModelEndpoint | None:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
-        raise InvalidSetting("MNEMOLOG_LLM has no valid URL; write <base URL>|<model>") from None
+        raise InvalidSetting("MNEMOLOG_LLM has an invalid URL; write <base URL>|<model>") from None
     if not valid or not model:
-        raise InvalidSetting("MNEMOLOG_LLM is written <base URL>|<model>, as http://127.0.0.1:11434/v1|llama3.2")
+        raise InvalidSetting("MNEMOLOG_LLM must be <base URL>|<model>, such as http://127.0.0.1:11434/v1|llama3.2")
     if parts.username or parts.password or parts.query or parts.fragment:
-        raise InvalidSetting("MNEMOLOG_LLM takes a base URL only; a key belongs in MNEMOLOG_LLM_KEY")
+        raise InvalidSetting("MNEMOLOG_LLM accepts only a base URL; put the key in MNEMOLOG_LLM_KEY")
     return ModelEndpoint(url.rstrip("/"), model)
 
 
@@ -318,7 +319,7 @@ def check(setting: str, key: str, daily_tokens: str) -> None:
     parse_endpoint(setting)
     parse_daily_tokens(daily_tokens)
     if not (key.isascii() and key.isprintable() and key == key.strip()):
-        raise InvalidSetting("MNEMOLOG_LLM_KEY has characters that no header can carry")
+        raise InvalidSetting("MNEMOLOG_LLM_KEY contains characters that are not allowed in a header")
 
 
 def build_assistant(

@@ -109,7 +109,7 @@ class LlmClient:
             reason = self._without_key(f"{type(error).__name__}: {error}")
             raise LlmUnavailable(self._url, reason, maybe_billed=was_sent) from error
         except TimeoutError as error:
-            reason = f"no answer within {self._timeout_s:g} s"
+            reason = f"no response within {self._timeout_s:g} s"
             raise LlmUnavailable(self._url, reason, maybe_billed=True) from error
         if response.status_code == 429 or response.status_code >= 500:
             raise LlmUnavailable(self._url, f"HTTP {response.status_code}")
@@ -149,7 +149,7 @@ class LlmClient:
         try:
             return ModelAnswer(msgspec.json.decode(json_object(content), type=answer, strict=False), tokens)
         except _UNDECODABLE as error:
-            raise LlmUnusable(self.model, f"not the JSON asked for: {error}", tokens) from error
+            raise LlmUnusable(self.model, f"not the requested JSON: {error}", tokens) from error
 
     def _without_key(self, text: str) -> str:
         # some servers quote the key in their errors

@@ -92,7 +92,7 @@ class EnrichJob:
             compressed += done
             if reason is not None:
                 skipped[partition] = reason
-                logger.warning("partition %d keeps the local compression for now: %s", partition, reason)
+                logger.warning("partition %d: keeping the rule-based compression for now: %s", partition, reason)
                 if not (reason.reason.of_the_input or reason.reason.of_the_tenant):
                     break
             if not more:
@@ -144,7 +144,9 @@ class EnrichJob:
         if runs < MAX_RUNS:
             return False
         del self._held_up[partition]
-        logger.warning("partition %d, %s: keeps the local compression for good: %s", partition, position, skipped)
+        logger.warning(
+            "partition %d, %s: keeping the rule-based compression permanently: %s", partition, position, skipped
+        )
         return True
 
     def _event(self, recorded: Recorded, document: Observation, answer: Compression) -> Event:

@@ -259,7 +259,7 @@ async def test_a_snapshot_answers_before_the_feed_behind_it_is_read_and_says_so(
         assert not service.ready
         assert await ids(service, "topic1")
         assert service.trouble == (
-            f"the index is that of a snapshot, and still reads what came since in {PARTITIONS} partitions"
+            f"the index was loaded from a snapshot and is still catching up in {PARTITIONS} partitions"
         )
         assert await service.ask(lambda index: index.counts(EVERYTHING, 0, "project"))
         with pytest.raises(ProjectionBehind):

@@ -296,7 +296,7 @@ async def test_an_engine_that_is_away_is_waited_for_and_told_of_once(
             await wait_until(lambda: "will be" in caplog.text)
             await asyncio.sleep(0.3)
         await in_line(servers)
-        await wait_until(lambda: "it is filled again" in caplog.text)
+        await wait_until(lambda: "filling it again" in caplog.text)
     assert caplog.text.count("will be") == 1
 
 

@@ -122,7 +122,7 @@ def test_a_backlog_is_no_problem_of_the_server(environ: dict[str, str], fake_api
 
 
 def test_what_the_server_finds_itself(environ: dict[str, str], fake_api: FakeServer):
-    serving(fake_api, status="degraded", degraded=[{"code": "no_worker", "message": "no worker is alive"}])
+    serving(fake_api, status="degraded", degraded=[{"code": "no_worker", "message": "no worker is running"}])
     checks = [
         {"category": "log", "name": "lag", "status": "fail", "message": "behind", "fixable": False},
         {"category": "slots", "name": "size", "status": "warn", "message": "too big", "fixable": True},

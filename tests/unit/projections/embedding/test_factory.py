@@ -127,7 +127,7 @@ def test_a_directory_without_a_model_is_refused(tmp_path: Path):
             "http://trusted.example@h/v1"],
 )  # fmt: skip
 def test_a_url_that_carries_a_secret_is_refused(url: str):
-    with pytest.raises(UnknownEmbedder, match="a key belongs in MNEMOLOG_EMBEDDER_KEY"):
+    with pytest.raises(UnknownEmbedder, match="put the key in MNEMOLOG_EMBEDDER_KEY"):
         build_embedder(f"openai:{url}|m|3")
 
 

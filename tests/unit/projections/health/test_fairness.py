@@ -69,8 +69,7 @@ def test_a_refusal_names_no_other_tenant():
     held = decide(behind(900), LAG, None, FLOOD)
     assert held is not None
     assert held.reason == (
-        "this tenant has written more than its fair share lately, and 900 events are not projected yet; the ceiling is "
-        "1,000"
+        "this tenant has recently written more than its fair share, and 900 events are pending; the ceiling is 1,000"
     )
 
 

@@ -33,7 +33,7 @@ def test_a_ceiling_engages_when_it_is_reached():
     held = decide(behind(1_000), LAG)
     assert held is not None
     assert held.causes == ["lag"]
-    assert held.reason == "1,000 events are not projected yet; the ceiling is 1,000"
+    assert held.reason == "1,000 events are pending; the ceiling is 1,000"
 
 
 def test_it_lets_go_below_nine_tenths_and_not_before():
@@ -51,7 +51,7 @@ def test_what_fell_below_its_ceiling_without_being_engaged_is_not_held():
 def test_the_reason_says_when_nobody_works():
     held = decide(Sample(lag={0: 1_200_000}), Limits(lag=1_000_000))
     assert held is not None
-    assert held.reason == ("1,200,000 events are not projected yet; the ceiling is 1,000,000; no worker is alive")
+    assert held.reason == ("1,200,000 events are pending; the ceiling is 1,000,000; no worker is running")
 
 
 def test_memory_is_a_share_of_the_limit_or_of_the_machine_or_a_size():
@@ -60,14 +60,14 @@ def test_memory_is_a_share_of_the_limit_or_of_the_machine_or_a_size():
     assert memory_ceiling(Sample(memory_limit=1_000), Limits(memory=5_000)) == 5_000
     held = decide(used(0.86), MEMORY)
     assert held is not None
-    assert held.reason == "the log's server uses 881 MiB of memory; the ceiling is 870 MiB"
+    assert held.reason == "Redis uses 881 MiB of memory; the ceiling is 870 MiB"
 
 
 def test_the_disk_holds_writes_back_from_below():
     assert decide(Sample(disk_free=91 << 20), DISK) is None
     held = decide(Sample(disk_free=90 << 20), DISK)
     assert held is not None
-    assert held.reason == "the disk of the log has 90 MiB left; the floor is 90 MiB"
+    assert held.reason == "the log's disk has 90 MiB free; the minimum is 90 MiB"
     assert decide(Sample(disk_free=100 << 20), DISK, held) is not None
     assert decide(Sample(disk_free=101 << 20), DISK, held) is None
     full = decide(Sample(disk_free=0), DISK)

@@ -32,8 +32,12 @@ def test_in_good_health_there_is_nothing_to_tell():
         (well(log_file_ok=False), "log_file", "append-only file"),
         (well(index_ready=False), "index", "the index is loading"),
         (well(index_ready=False, index_trouble="Redis is away"), "index", "Redis is away"),
-        (well(outdated_s=10.0), "index", "not the live one for 10 s"),
-        (well(workers=0, lag={0: 1}, oldest_pending_s=15.0), "stalled", "no worker is alive, and events wait for 15 s"),
+        (well(outdated_s=10.0), "index", "no longer live for 10 s"),
+        (
+            well(workers=0, lag={0: 1}, oldest_pending_s=15.0),
+            "stalled",
+            "no worker is running, and events have been pending for 15 s",
+        ),
     ],
 )
 def test_what_stops_reads_or_writes_is_named(sample: Sample, code: str, message: str):
@@ -72,7 +76,7 @@ def test_refused_writes_and_missing_workers_limit_and_do_not_stop():
 @pytest.mark.parametrize(
     ("sample", "code", "message"),
     [
-        (well(away=[3, 7]), "store_partial", "partitions 3, 7 take no writes"),
+        (well(away=[3, 7]), "store_partial", "partitions 3, 7 accept no writes"),
         (well(jobs_trouble="connection refused"), "jobs", "connection refused"),
         (well(index_ready=False, index_partly=True, index_trouble="3 is behind"), "index_partial", "3 is behind"),
     ],

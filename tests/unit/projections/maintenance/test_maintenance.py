@@ -110,9 +110,9 @@ def test_a_path_is_a_directory():
     ("setting", "token", "message"),
     [
         ("nowhere://bucket", "", "is not a directory or an fsspec URL"),
-        ("hf://models/ada/memories", "t", "is no place for backups"),
+        ("hf://models/ada/memories", "t", "is not a backup location"),
         ("hf://datasets/memories", "t", "write OWNER/NAME"),
-        ("hf://datasets/ada/memories", "", "need HF_TOKEN"),
+        ("hf://datasets/ada/memories", "", "need an HF_TOKEN"),
     ],
 )
 def test_what_is_no_place_is_refused(setting: str, token: str, message: str):

@@ -30,7 +30,7 @@ from projections.rebuilding.rebuilds import Part, Rebuild, State, Switch, estima
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 AGREE = verdict(40, [])
-DIFFER = verdict(40, [Difference(partition=0, what="document", name="mem_1", said="not in what was rebuilt")])
+DIFFER = verdict(40, [Difference(partition=0, what="document", name="mem_1", said="not in the rebuilt data")])
 
 
 def given(state: State = "running", switch: Switch = "auto", parts: int = 2) -> Rebuild:
@@ -63,7 +63,7 @@ def test_a_partition_that_was_level_stays_so():
 def test_canaries_that_agree_lead_to_the_switch_unless_the_operator_orders_it():
     assert steps.compared(given("comparing"), AGREE).state == "switching"
     manual = steps.compared(given("comparing", "manual"), AGREE)
-    assert (manual.state, manual.why) == ("ready", "waits for the order to switch")
+    assert (manual.state, manual.why) == ("ready", "waits for the command to switch")
     assert steps.to_switch(manual).state == "switching"
 
 
@@ -90,11 +90,11 @@ def test_a_switch_can_be_taken_back_for_as_long_as_what_was_read_is_kept():
 def test_the_way_back_ends_early_and_says_why_but_not_under_readers():
     """Who learned the generation just before the switch still reads it."""
     done = steps.switched(given("switching"), NOW, HOUR)
-    at_once = steps.without_way_back(done, NOW, "something was forgotten")
+    at_once = steps.without_way_back(done, NOW, "documents were deleted")
     assert at_once.kept_until == NOW + steps.READERS_FINISH
-    later = steps.without_way_back(done, NOW + HOUR / 2, "something was forgotten")
+    later = steps.without_way_back(done, NOW + HOUR / 2, "documents were deleted")
     assert later.kept_until == NOW + HOUR / 2
-    with pytest.raises(WrongRebuildState, match="something was forgotten"):
+    with pytest.raises(WrongRebuildState, match="documents were deleted"):
         steps.to_roll_back(later, NOW + HOUR / 4)
     assert steps.without_way_back(given(), NOW, "why").kept_until is None
 
@@ -196,15 +196,15 @@ def compared(live: Answers, candidate: Answers) -> list[tuple[str, str, str]]:
     ("live", "candidate", "expected"),
     [
         (answers(), answers(), []),
-        (answers(), answers(None), [("document", "mem_1", "not in what was rebuilt")]),
-        (answers(None), answers(), [("document", "mem_1", "only in what was rebuilt")]),
+        (answers(), answers(None), [("document", "mem_1", "not in the rebuilt data")]),
+        (answers(None), answers(), [("document", "mem_1", "only in the rebuilt data")]),
         (
             answers(),
             answers(Tombstone(id=DocumentId("mem_1"), position="2-0", memory_version=3)),
             [("document", "mem_1", "other memory_version, position")],
         ),
-        (answers(), answers(count=3), [("listing", "memories", "2 members, 3 in what was rebuilt")]),
-        (answers(), answers(newest=(b"a", b"b")), [("listing", "memories", "other members, or in another order")]),
+        (answers(), answers(count=3), [("listing", "memories", "2 members, 3 in the rebuilt data")]),
+        (answers(), answers(newest=(b"a", b"b")), [("listing", "memories", "different members or order")]),
     ],
     ids=["equal", "missing", "new", "other-fields", "more-members", "other-order"],
 )
@@ -294,7 +294,7 @@ def test_new_vectors_must_find_about_what_the_live_ones_find(words: int, live: i
     canaries = recall_verdict(probes(50, words=words, live=live, candidate=candidate))
     assert (canaries.agree, canaries.differing) == (agree, max(0, live - candidate))
     assert canaries.said == (
-        f"by meaning the new vectors find {candidate} of 50 documents among the first ten, the live ones {live}, "
+        f"by meaning, the new vectors find {candidate} of 50 documents among the first ten, the live ones {live}, "
         f"words {words}; overlap@10 0.50"
     )
 
