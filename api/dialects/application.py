@@ -1,4 +1,5 @@
-"""The application of a dialect: its gate, and its answers to errors. Statuses are the same for all, bodies its own."""
+"""The application of a dialect: its gate, and its error responses. Statuses are the same for all dialects, bodies
+differ."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -26,18 +27,18 @@ FaultAnswer = Callable[[int, str, Exception], Response]
 
 
 def usual(endpoint: Endpoint, *, invalid: int = 422, away: int = 503) -> dict[int, str]:
-    """The errors of an endpoint, by status, as far as they follow from its request."""
-    errors = {403: "The key is not for that, or a web page of another origin asks."}
+    """The errors of an endpoint, by status, that follow from its request."""
+    errors = {403: "The key does not allow this, or the request comes from a web page of another origin."}
     if endpoint.open:
         return errors
-    errors |= {401: "No key, or one that does not hold.", away: "The log or the index does not answer. Ask again."}
+    errors |= {401: "The key is missing or invalid.", away: "Redis or the index is not responding. Retry."}
     if endpoint.body is not None:
         errors |= {413: "The body is too large."}
     if endpoint.body is not None or endpoint.query is not None or "{" in endpoint.path:
-        errors |= {invalid: "The request does not fit."}
+        errors |= {invalid: "The request is invalid."}
     if "{" in endpoint.path:
-        errors |= {404: "It is not there."}
-    return errors | {429: "Too much waits to be done, or the key asked too often; nothing was done."}
+        errors |= {404: "Not found."}
+    return errors | {429: "The server is overloaded, or the key exceeded its rate limit; nothing was done."}
 
 
 def application(
@@ -51,7 +52,7 @@ def application(
 ) -> Starlette:
     """The application of a dialect, behind the gate; the process gives it its state.
 
-    `field` has the message of a refusal; `options` are the gate's.
+    `field` is the body's field for the error message; `options` are the gate's.
     """
     forbidden = "forbidden" if field == "detail" else "forbidden: this page may not use a server without a secret"
     unauthorized, strange = Json({field: "unauthorized"}, 401), Json({field: forbidden}, 403)
@@ -64,7 +65,7 @@ def application(
 
 
 def at_the_gate(error: MnemologError) -> Response:
-    """The answer of every dialect's gate to errors other than a missing key or a page of another origin."""
+    """The gate's response in every dialect to errors other than a missing key or a page of another origin."""
     record = {"code": error.code, "message": str(error)}
     if isinstance(error, LogUnavailable):
         record["retry"] = "the outcome is unknown; sending the same event_id again is safe"
@@ -92,7 +93,9 @@ def handlers(fault_answer: FaultAnswer) -> dict[Any, Any]:
         return answer
 
     async def on_disconnect(request: Request, error: Exception) -> Response:
-        return fault_answer(400, "the request body is incomplete", error)  # the client is gone, and nothing was stored
+        return fault_answer(
+            400, "the request body is incomplete", error
+        )  # the client has disconnected, and nothing was stored
 
     async def on_bug(request: Request, error: Exception) -> Response:
         logger.exception("%s %s failed", request.method, route_of(request.scope), exc_info=error)

@@ -1,7 +1,6 @@
-"""What a dialect is: an imitated system's applications, state, MCP profile and spool, described in its `room.py`.
-
-The stdio bridge and the supervisor read descriptions, so these name what is to be built as `module:object`, and it is
-imported when it is built.
+"""Describes a dialect: an imitated system's applications, state, MCP profile and spool, declared in its `room.py`. The
+stdio bridge and the supervisor also read these descriptions, so objects are named as `module:object` and imported only
+when they are built.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,12 +23,12 @@ class Listener(NamedTuple):
     variable: str
     """The setting that names the ports."""
     clients: str
-    """Whose clients call them, for the operator."""
+    """The clients that call these ports, for the operator."""
     ports: Callable[[Settings], tuple[int, ...]]
     create_app: str
     """A function of the settings and the MCP gateway."""
     has_sessions: bool = False
-    """Whether a client's next request has to reach the same process."""
+    """Whether a client's requests must all reach the same process."""
 
     def app(self, settings: Settings, gateway: "Gateway") -> "Starlette":
         """The application; the process gives it its state."""
@@ -54,17 +53,17 @@ class MainPort(NamedTuple):
 
 
 class Dialect(NamedTuple):
-    """An imitated system. What it has on the main port is always served, its listeners where `drop_in` names it."""
+    """An imitated system. Its part of the main port is always served, its listeners only if `drop_in` names it."""
 
     name: str
-    """As the settings spell it."""
+    """Its name in the settings."""
     state: str
-    """A class, made of the settings: what the dialect keeps in the process beside the services."""
+    """A class, constructed from the settings: the dialect's in-process state."""
     listeners: tuple[Listener, ...] = ()
     main_port: MainPort | None = None
     mcp_profile: str = ""
     hook_spool: str = ""
-    """A function of the settings: the spool of what hooks could not send."""
+    """A function of the settings: the spool of events that hooks could not send."""
     importer: str = ""
     """A function of an import request: the source of what a system of the original has."""
     other_importers: Mapping[str, str] = {}

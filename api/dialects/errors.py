@@ -1,4 +1,4 @@
-"""Requests read, and errors answered, as FastAPI does: for the dialects whose originals are written with it."""
+"""Parses requests and formats errors like FastAPI, for the dialects whose originals use it."""
 
 import json
 from collections.abc import Callable
@@ -30,17 +30,17 @@ FAULT = {"type": "object", "properties": {"detail": _DETAIL}, "required": ["deta
 
 
 class Unprocessable(MnemologError):
-    """A request that does not fit; `errors` as FastAPI lists them."""
+    """An invalid request; `errors` in FastAPI's format."""
 
     code = "unprocessable"
 
     def __init__(self, errors: list[dict[str, Any]]) -> None:
-        super().__init__("the request does not fit")
+        super().__init__("the request is invalid")
         self.errors = errors
 
 
 def detail_answer(status: int, message: str, error: Exception) -> Response:
-    """The answer to a fault."""
+    """The response to an error."""
     if isinstance(error, Unprocessable):
         return Json({"detail": error.errors}, 422)
     if isinstance(error, MalformedRequest):

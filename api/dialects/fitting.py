@@ -1,8 +1,6 @@
-"""What a hook saw, made to fit into one event. Pure.
-
-A hook sends a tool's whole input, and screenshots in base64: many megabytes, where an event has one. Images are named
-by a hash and not kept; texts that are too long are cut, and say so where they are; numbers over 64 bits and what nests
-too deeply become text; everything else stays as it was.
+"""Shrinks a hook's data to fit into one event. Pure. A hook sends a tool's whole input, and screenshots in base64: many
+megabytes, while an event is limited to one. Images are replaced by a hash; long texts are truncated with a note;
+numbers over 64 bits and deeply nested values become text; everything else is unchanged.
 """
 
 import re

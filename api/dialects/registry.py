@@ -1,4 +1,4 @@
-"""Every imitated system, in the order in which their MCP tools are offered."""
+"""All imitated systems, in the order in which their MCP tools are listed."""
 
 from api.dialects.agent_memory.room import AGENT_MEMORY
 from api.dialects.agentd.room import AGENTD

@@ -1,7 +1,6 @@
-"""Where sessions are at home: other systems know a session by its id alone, we by its project and its id.
-
-A session stays in the project that it was first heard of in, whatever project later requests name: agents change
-folders, and hooks then send another one. What is known here saves a look; it is bounded, and never the truth.
+"""Maps sessions to projects: other systems identify a session by its id alone, mnemolog by project and id. A session
+stays in the project of its first request, whatever project later requests name, because agents change folders and hooks
+then send another project. This is a bounded cache that saves lookups, not the source of truth.
 """
 
 from collections import OrderedDict

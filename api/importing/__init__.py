@@ -1,1 +1,1 @@
-"""Data of other systems: where it is read from, and what becomes of it."""
+"""Importing data from other systems: sources, mappings, and runs."""

@@ -1,6 +1,5 @@
-"""The data exports of ChatGPT and Claude: conversations as sessions, and what Claude keeps beside them as memories.
-
-Of a conversation with branches the one that is shown is imported. Files are named in the text, not imported.
+"""The data exports of ChatGPT and Claude: conversations become sessions, and Claude's other data becomes memories. Only
+the shown branch of a conversation is imported. Files are named in the text, not imported.
 """
 
 import re
@@ -20,13 +19,13 @@ from ingest.errors import CommandRejected
 CONVERSATION, MESSAGE, END, MEMORY = "conversation", "message", "conversation end", "memory"
 _READ = re.compile(r"(.*/)?((conversations[^/]*|memories|projects)\.json|(memories|projects)/[^/]*\.json)")
 """The files of an export that are read."""
-FILES = "images and other files: only their names"
-BRANCH, THOUGHTS = "on another branch: edited or answered again", "the model's thoughts"
+FILES = "images and other files: only their names are imported"
+BRANCH, THOUGHTS = "on another branch: edited or regenerated", "the model's reasoning"
 INSTRUCTIONS = "custom instructions"
 
 
 def mapped(row: ImportRow, project: str) -> Mapped:
-    """What a row says; raises CommandRejected for a message that is hidden or empty."""
+    """The commands for a row; raises CommandRejected for a message that is hidden or empty."""
     record, lost = row.value, list[str](row.value.get("lost", ()))
     if reason := text(record, "skipped"):
         raise CommandRejected(reason)
@@ -35,7 +34,7 @@ def mapped(row: ImportRow, project: str) -> Mapped:
         return Mapped([sessions.started(project, row.name, at, title=text(record, "title"))], lost)
     if row.kind == END:
         end = sessions.ended(project, row.name, at)
-        return Mapped([end._replace(key=f"{end.key}\0{at.isoformat()}")])  # it can go on, and end again
+        return Mapped([end._replace(key=f"{end.key}\0{at.isoformat()}")])  # it can continue, and end again
     if row.kind == MEMORY:
         content, title = needed(record, "text"), text(record, "title")[:NAME_CHARS]
         command = Remember(project=project, content=content, title=title, tags=record["tags"], keep_duplicates=True)
@@ -129,7 +128,7 @@ def chatgpt_messages(conversation: Record) -> Iterator[ImportRow]:
 
 
 def chatgpt_message(message: Record) -> Record:
-    """What a message of ChatGPT's says, or why it is skipped."""
+    """The content of a ChatGPT message, or why it is skipped."""
     content, metadata, author = (_object(message.get(field)) for field in ("content", "metadata", "author"))
     role, kind, lost = text(author, "role"), text(content, "content_type"), list[str]()
     record: Record = {"at": message.get("create_time"), "role": role, "lost": lost}
@@ -158,7 +157,7 @@ def chatgpt_message(message: Record) -> Record:
 
 
 def claude_messages(conversation: Record) -> Iterator[ImportRow]:
-    """The messages in their order; those of other branches last, where the export says which one is shown."""
+    """The messages in order; if the export marks the shown branch, those of other branches come last."""
     messages = enumerate(objects(conversation.get("chat_messages")))
     nodes = {text(each, "uuid") or f"number {number}": each for number, each in messages}
     path = _branch(nodes, text(conversation, "current_leaf_message_uuid"), "parent_message_uuid") or list(nodes)
@@ -167,7 +166,7 @@ def claude_messages(conversation: Record) -> Iterator[ImportRow]:
 
 
 def claude_message(message: Record) -> Record:
-    """What a message of Claude's says."""
+    """The content of a Claude message."""
     lines, tools, lost = list[str](), list[list[Any]](), list[str]()
     for block in objects(message.get("content")):
         match text(block, "type"):
@@ -200,7 +199,7 @@ def _named(files: list[Record], field: str, lost: list[str]) -> list[str]:
 
 
 def memories_of(entries: list[Record], changed: datetime) -> Iterator[ImportRow]:
-    """What Claude remembers of its user and of projects, and the instructions and documents of projects."""
+    """Claude's memories about its user and projects, and the instructions and documents of projects."""
     projects = {text(each, "uuid"): each for each in entries if "prompt_template" in each or "docs" in each}
     for each in entries:
         for name, content in {"": each.get("conversations_memory"), **_object(each.get("project_memories"))}.items():

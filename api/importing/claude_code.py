@@ -1,6 +1,5 @@
-"""Claude Code's transcripts: prompts, answers and tool calls, from the lines of one. Pure.
-
-A tool call and its result are one observation, as its hook would have reported it; its line is the result's.
+"""Claude Code transcripts: prompts, answers and tool calls, from the lines of a transcript. Pure. A tool call and its
+result become one observation, as the hook would have reported it, with the line number of the result.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,20 +14,20 @@ SYSTEM = "claude-code"
 OBSERVATION, LINE = "observation", "line"
 ANSWER = "assistant_message"
 MAX_TEXT = 8_000
-"""Characters of a text within a tool's input or output, as hooks cut them."""
+"""The character limit of a text in a tool's input or output, the same as in hooks."""
 MAX_WAITING = 1_000
-"""Tool calls that wait for their results at the same time."""
+"""The most tool calls that wait for their results at the same time."""
 
 
 class TranscriptLine(NamedTuple):
-    """One line of a transcript; None when it is no JSON object."""
+    """One line of a transcript; None if it is not a JSON object."""
 
     number: int
     entry: Record | None
 
 
 def is_one(entry: Record) -> bool:
-    """Whether a line is of a transcript of Claude Code's."""
+    """Whether a line belongs to a Claude Code transcript."""
     return isinstance(entry.get("type"), str) and ("sessionId" in entry or "leafUuid" in entry or "snapshot" in entry)
 
 
@@ -51,7 +50,7 @@ def rows(lines: Iterable[TranscriptLine]) -> Iterator[tuple[int, ImportRow]]:
 
 
 def mapped(row: ImportRow) -> Mapped:
-    """What a row says; raises CommandRejected for a line that says nothing to keep."""
+    """The commands for a row; raises CommandRejected for a line without content."""
     if row.kind == LINE:
         raise CommandRejected(cast(str, row.value["reason"]))
     record, lost = row.value, list[str]()
@@ -78,7 +77,7 @@ def mapped(row: ImportRow) -> Mapped:
 
 
 def _observed(entry: Record, waiting: dict[str, tuple[Record, Record]]) -> Iterator[ImportRow]:
-    """What one line completes; tool calls wait for their results."""
+    """The observations that a line completes; tool calls wait for their results."""
     message: Any = entry.get("message")
     if entry.get("type") not in ("user", "assistant") or entry.get("isMeta") or not isinstance(message, dict):
         return
@@ -111,9 +110,9 @@ def _row(entry: Record, name: str, **fields: object) -> ImportRow:
 
 
 def reason_without_row(entry: Record | None) -> str:
-    """Why a line alone gives no row."""
+    """Why a line produces no row."""
     if entry is None:
-        return "no JSON object"
+        return "not a JSON object"
     kind = text(entry, "type") or "no type"
     if kind in ("user", "assistant"):
         return "part of a tool call, or without text"
@@ -129,7 +128,7 @@ def plain(answered: object) -> object:
 
 
 def cut(value: object, lost: list[str]) -> object:
-    """The value with its texts cut; those in objects, too."""
+    """The value with its texts truncated, including those in objects."""
     if isinstance(value, str) and len(value) > MAX_TEXT:
         lost.append(f"texts of tool calls after {MAX_TEXT:,} characters")
         return value[: MAX_TEXT - 1] + "…"
@@ -139,7 +138,7 @@ def cut(value: object, lost: list[str]) -> object:
 
 
 def objects(value: object) -> list[Record]:
-    """The objects in a list; none if it is no list."""
+    """The objects in a list; empty for anything but a list."""
     if not isinstance(value, list):
         return []
     return [cast(Record, item) for item in cast("list[object]", value) if isinstance(item, dict)]

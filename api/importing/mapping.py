@@ -1,6 +1,6 @@
 """The commands for a row of another system, each with the time and a name from the row. Pure.
 
-Event ids are hashes of the system and what the row is called there, so the same row makes the same events every time.
+Event ids are hashes of the system and the row's id there, so the same row always gives the same events.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,11 +23,11 @@ from ingest.secrets.clean import cleaned
 from ingest.secrets.scrub import repair_text
 
 SOURCE = "import"
-"""Of every imported event."""
+"""The source of every imported event."""
 MAX_NAMES, NAME_CHARS = 200, 512
-"""What a command takes of a list, and of a name."""
+"""The item limit of a list, and the length limit of a name, in a command."""
 MAX_METADATA_BYTES = 3_500
-"""Of what a system notes beside a text, so that there is room for our own names."""
+"""The size limit of a system's metadata, which leaves space for our own names."""
 MAX_RELATION_CHARS = 64
 """Of the type of a relation."""
 TITLE_CHARS = 200
@@ -38,7 +38,7 @@ C = TypeVar("C", bound=Command)
 
 
 class ImportRow(NamedTuple):
-    """One row of another system: what kind of thing it is, what it is called there, what it says."""
+    """One row of another system: its kind, its id there, and its fields."""
 
     kind: str
     name: str
@@ -58,7 +58,7 @@ class Step(NamedTuple):
 
 
 class Mapped(NamedTuple):
-    """What a row comes to, in order; `lost` says in words what of it is not kept."""
+    """The steps for a row, in order; `lost` describes the parts that are not imported."""
 
     steps: Sequence[Step]
     lost: Sequence[str] = ()
@@ -67,7 +67,7 @@ class Mapped(NamedTuple):
 def related(
     project: str, source: str, relation: str, target: str, at: datetime, lost: list[str], *, context: str = ""
 ) -> list[Step]:
-    """Two names and what relates them: a memory, which recall finds, and a relation, which the graph shows."""
+    """Two related names: a memory, for recall, and a relation, for the graph."""
     name = relation[:MAX_RELATION_CHARS]
     if max(len(source), len(target)) > NAME_CHARS or len(relation) > len(name):
         lost.append(f"relations: names longer than {NAME_CHARS} characters, types longer than {MAX_RELATION_CHARS}")
@@ -81,15 +81,14 @@ def related(
 
 
 def event_id(system: str, key: str) -> EventId:
-    """The event id that a row of a system gives, whatever file or server it is read from."""
+    """The event id for a row, independent of the file or server it is read from."""
     digest = blake2b(f"{system}\0{key}".encode(errors="replace"), digest_size=16).hexdigest()
     return EventId(f"import-{digest}")
 
 
 def events_of(mapped: Mapped, system: str, tenant: str) -> list[Event]:
-    """The events of a row, recorded when it says; raises CommandRejected when one of its commands cannot be.
-
-    A command that names its event keeps that name.
+    """The events of a row, with its times; raises CommandRejected if one of its commands is invalid. A command with an
+    event id keeps it.
     """
     events: list[Event] = []
     for step in mapped.steps:
@@ -113,7 +112,7 @@ def events_of(mapped: Mapped, system: str, tenant: str) -> list[Event]:
 
 
 def checked(command: C) -> C:
-    """The command, held to the limits of requests; raises CommandRejected with the field at fault."""
+    """The command, validated against the request limits; raises CommandRejected with the invalid field."""
     try:
         return msgspec.convert(msgspec.to_builtins(command), type(command))
     except msgspec.ValidationError as error:
@@ -121,7 +120,7 @@ def checked(command: C) -> C:
 
 
 def text(row: Record, *fields: str) -> str:
-    """The first of the fields that says something; a number as text."""
+    """The first non-empty field; a number as text."""
     for field in fields:
         value: Any = row.get(field)
         if isinstance(value, str) and value.strip():
@@ -132,7 +131,7 @@ def text(row: Record, *fields: str) -> str:
 
 
 def needed(row: Record, field: str) -> str:
-    """What a field says; raises CommandRejected when it says nothing."""
+    """The value of a field; raises CommandRejected if it is missing or empty."""
     if value := text(row, field):
         return value
     raise CommandRejected("is missing or empty", field)
@@ -150,7 +149,7 @@ def whole(row: Record, field: str) -> int:
 
 
 def texts(row: Record, field: str, lost: list[str]) -> list[str]:
-    """The texts of a list, which may be JSON in a text; `lost` names what is not a text."""
+    """The texts of a list, which can be JSON in a text; `lost` names other values."""
     value: Any = row.get(field)
     if isinstance(value, str):
         if not value.strip():
@@ -162,17 +161,17 @@ def texts(row: Record, field: str, lost: list[str]) -> list[str]:
     if value is None:
         return []
     if not isinstance(value, list):
-        lost.append(f"{field}: no list")
+        lost.append(f"{field}: not a list")
         return []
     entries = cast("list[Any]", value)
     items = [repair_text(entry) for entry in entries if isinstance(entry, str) and entry]
     if len(items) < len(entries):
-        lost.append(f"{field}: entries that are no text")
+        lost.append(f"{field}: entries that are not text")
     return items
 
 
 def names(row: Record, field: str, lost: list[str]) -> list[str]:
-    """The names of a list, as many and as long as a command takes."""
+    """The names of a list, within the limits of a command."""
     distinct = list(dict.fromkeys(texts(row, field, lost)))
     selected = [name for name in distinct if len(name) <= NAME_CHARS][:MAX_NAMES]
     if len(selected) < len(distinct):
@@ -181,7 +180,7 @@ def names(row: Record, field: str, lost: list[str]) -> list[str]:
 
 
 def metadata_of(values: Mapping[str, Any], lost: list[str]) -> dict[str, str]:
-    """Values as texts, those that the metadata of an event has room for; empty ones are left out."""
+    """Values as texts, within the size limit of an event's metadata; empty ones are omitted."""
     metadata, left = dict[str, str](), MAX_METADATA_BYTES
     for name, value in values.items():
         if value not in (None, "", [], {}):
@@ -211,7 +210,7 @@ def when(row: Record, *fields: str) -> datetime:
                 moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
             moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         except (ValueError, OverflowError, TypeError):
-            raise CommandRejected("is no time", field) from None
+            raise CommandRejected("is not a time", field) from None
         if moment < _EPOCH:
             raise CommandRejected("is before 1970", field)
         return moment
@@ -219,10 +218,10 @@ def when(row: Record, *fields: str) -> datetime:
 
 
 def when_given(row: Record, *fields: str) -> datetime | None:
-    """Like `when`, but None without a time."""
+    """Like `when`, but None if there is no time."""
     return when(row, *fields) if any(row.get(field) not in (None, "") for field in fields) else None
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST_S = 10_000_000_000
-"""The year 2286 in seconds: what is later is in milliseconds."""
+"""The year 2286 in seconds; larger numbers are milliseconds."""

@@ -1,7 +1,7 @@
-"""Folders of Markdown: CLAUDE.md, MEMORY.md, and notes such as basic-memory's. Pure but for reading the files.
+"""Folders of Markdown: CLAUDE.md, MEMORY.md, and notes such as basic-memory's. Pure except for reading the files.
 
 Each section of a file is a memory. In it, `- [category] text #tag` is a memory of its own, `- type [[Note]]` relates
-two notes, and any other `[[Note]]` is a link. Nothing within a fenced block of code counts as one of these.
+two notes, and any other `[[Note]]` is a link. Fenced code blocks are ignored.
 """
 
 import os
@@ -37,7 +37,7 @@ SUFFIXES = (".md", ".markdown")
 INSTRUCTIONS = ("CLAUDE", "CLAUDE.local", "AGENTS", "GEMINI")
 """Files for agents, whose sections are tagged."""
 SECTION_CHARS = 4_000
-"""A longer section is several memories, which end where its paragraphs do."""
+"""A longer section becomes several memories, split between paragraphs."""
 MAX_FILE_BYTES = 8 << 20
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*)")
 _FENCE = re.compile(r"[ ]{0,3}(```+|~~~+)")
@@ -50,7 +50,7 @@ _TAG = re.compile(r"(?:^|\s)#([^\s#]+)")
 
 
 def mapped(row: ImportRow, project: str) -> Mapped:
-    """The memory or the relation of a row; raises CommandRejected for a file that cannot be read."""
+    """The memory or the relation for a row; raises CommandRejected for an unreadable file."""
     record, lost = row.value, list[str]()
     if reason := text(record, "unreadable"):
         raise CommandRejected(reason)
@@ -75,7 +75,7 @@ def mapped(row: ImportRow, project: str) -> Mapped:
 
 
 def _time(record: Record, lost: list[str]) -> datetime:
-    """When a row was written, as its front matter says, else its file."""
+    """When a row was written, according to its front matter, otherwise to its file."""
     for field in ("modified", "created"):
         try:
             if at := when_given(record, field):
@@ -144,7 +144,7 @@ def _target(link: str) -> str:
 
 
 def parts(content: str) -> Iterator[str]:
-    """A text in parts, which end where a paragraph does."""
+    """A text split between paragraphs."""
     part = ""
     for paragraph in content.split("\n\n"):
         if part.strip() and len(part) + len(paragraph) > SECTION_CHARS:
@@ -175,7 +175,7 @@ def open_source(request: ImportRequest) -> Source:
         unreadable = {"unreadable": f"the folder cannot be read: {error.strerror}"}
         rows.append(ImportRow(FILE, repair_text(str(error.filename)), unreadable))
     if not rows:
-        raise Unusable(f"there is no Markdown file ({', '.join(SUFFIXES)}) in {location} that can be read")
+        raise Unusable(f"{location} contains no readable Markdown file ({', '.join(SUFFIXES)})")
     rows.sort(key=lambda row: (SECTION, OBSERVATION, RELATION, FILE).index(row.kind))
     folder = (root.resolve() if root.name == ".." else root).name
     project = repair_text(folder) if request.project is None else request.project
@@ -187,7 +187,7 @@ def open_source(request: ImportRequest) -> Source:
 
 
 def _files(folder: Path, others: Counter[str], errors: list[OSError]) -> Iterator[Path]:
-    """The Markdown files below a folder, by path; `others` counts what else there is, `errors` are of its folders."""
+    """The Markdown files below a folder, by path; `others` counts other files, `errors` has unreadable folders."""
     for parent, folders, files in os.walk(folder, onerror=errors.append):
         hidden = [name for name in folders if name == "node_modules" or (name.startswith(".") and name != ".claude")]
         others.update(f"folder {name}" for name in hidden)

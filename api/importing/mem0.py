@@ -1,6 +1,5 @@
-"""mem0: memories of a `get_all` answer, and of the stores that mem0 keeps them in. None of its packages is needed.
-
-Qdrant's store on disk is pickled. What is read of it is only ever made into inert objects: such a file runs no code.
+"""mem0: memories from a `get_all` response or from mem0's stores. None of its packages is needed. Qdrant's store on
+disk is pickled. It is only decoded into inert objects, so such a file runs no code.
 """
 
 import pickle
@@ -49,7 +48,7 @@ SYSTEM = PROJECT = "mem0"
 """Also the project of its memories, which have none."""
 MEMORY_ROW, ENTITY, RELATION = "memory", "entity", "relation"
 ID = "mem0_id"
-"""Metadata that keeps the id a memory had."""
+"""Metadata with the memory's original id."""
 _FIELDS = ("memory", "user_id", "agent_id", "run_id", "created_at", "updated_at", "categories", "expiration_date")
 _PROMOTED = (*_FIELDS[1:], "role", "actor_id", "attributed_to")
 """What `get_all` answers beside the metadata, and a store has among it."""
@@ -67,7 +66,8 @@ CHROMA_VERSION = "6"
 
 
 def mapped(row: ImportRow, tenant: str, project: str) -> Mapped:
-    """The memory of a row, with the version that an update made; raises CommandRejected if it cannot be imported."""
+    """The memory of a row, with the version that an update made; raises CommandRejected if the row cannot be
+    imported."""
     record, lost = row.value, list[str](dict.fromkeys(row.value.get(_LOST, ())))
     if row.kind == ENTITY:
         raise CommandRejected("belongs to mem0's entity index; mnemolog builds its own")
@@ -102,7 +102,7 @@ def mapped(row: ImportRow, tenant: str, project: str) -> Mapped:
         name = document_id(MEMORY, project_route(tenant, project), named)
         revised = ReviseMemory(**fields, memory=name, purpose="information")
         steps.append(Step(revised, f"{key}\0{updated.isoformat()}", updated))
-        lost.append("the text before its last update, which only mem0's history has")
+        lost.append("the text before its last update, which is only in mem0's history")
     return Mapped(steps, lost)
 
 
@@ -173,12 +173,12 @@ def qdrant_records(database: Database) -> Iterator[Record]:
             identity = str(payload.json(fields["id"]) or row["id"])
             points[identity] = _record(identity, payload.json(fields["payload"] or {})) | {_LOST: payload.lost}
         except Exception as error:  # whatever a broken pickle makes of itself
-            points[row["id"]] = {"id": row["id"], "unreadable": f"the point cannot be read: {type(error).__name__}"}
+            points[row["id"]] = {"id": row["id"], "unreadable": f"the point cannot be decoded: {type(error).__name__}"}
     yield from points.values()
 
 
 class _Inert(tzinfo):
-    """What every class in a pickle is read as: its state, and nothing that runs."""
+    """Replaces every class in a pickle: only its state, without code."""
 
     state: Any = None
 
@@ -220,7 +220,7 @@ class _Payload:
                 items = [(str(self.json(key)), item) for key, item in cast(Record, value).items()]
                 return {key: self.json(item, name or key, depth + 1) for key, item in items}
             case _:
-                self.lost.append(f"metadata that is no JSON: {name[:64]}")
+                self.lost.append(f"metadata that is not JSON: {name[:64]}")
                 return None
 
 

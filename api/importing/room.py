@@ -1,7 +1,7 @@
 """Imports from other memory systems: sources of rows, what a row becomes, and the run that sends it.
 
 Hands out what `mnemolog import` needs. The importers of systems whose API mnemolog serves come with the dialects and
-are handed in (`api.dialects.registry.IMPORTERS`). Without this room nothing is imported from other systems.
+are handed in (`api.dialects.registry.IMPORTERS`). Without it, nothing can be imported from other systems.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ _OWN = {
 
 
 def systems(importers: Mapping[str, str]) -> tuple[str, ...]:
-    """What can be imported: the systems with an importer, and files of JSON lines."""
+    """The systems with an importer, and JSON Lines files."""
     return (*importers, *_OWN, SYSTEM)
 
 
@@ -61,6 +61,6 @@ def open_source(system: str, request: ImportRequest, importers: Mapping[str, str
 
 
 def without_password(location: str) -> str:
-    """A location without the password in it."""
+    """A location without its password."""
     scheme, mark, rest_of_it = location.partition("://")
     return f"{scheme}{mark}{rest_of_it.rpartition('@')[2]}" if mark else location

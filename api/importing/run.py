@@ -1,6 +1,6 @@
-"""Runs an import: rows to events, events to the server in chunks, and after each chunk the state to disk.
-
-A chunk holds rows of one kind. What was sent and not acknowledged is sent again by the next run; the server knows it.
+"""Runs an import: maps rows to events, sends the events to the server in chunks, and saves the state to disk after each
+chunk. A chunk contains rows of one kind. The next run sends unacknowledged events again; the server recognizes
+duplicates.
 """
 
 import os
@@ -21,21 +21,20 @@ from ingest.log.position import START
 from projections.operations.transfer import FORMAT, FORMAT_VERSION, End, ExportHeader, Imported, RejectedLine, line_of
 
 MAX_REASONS, MAX_EXAMPLES = 50, 5
-"""Reasons a kind has, and rows that are named for each; the counts are of all of them."""
+"""The most reasons of a kind, and the most rows that are named for each; the counts cover all of them."""
 OTHER = "other reasons"
 
 
 class ReasonCount(Struct):
-    """Why rows were not taken, or what of them is not kept: how many, and some of them."""
+    """Why rows were skipped, or which of their parts were lost: the count, and some examples."""
 
     rows: int = 0
     examples: list[str] = []
 
 
 class KindCounts(Struct):
-    """Rows of one kind: taken and skipped; and the events of the taken ones, new to the server or known already.
-
-    `superseded`: memories that were there, or came before, and that later rows state again.
+    """Rows of one kind: imported and skipped; and the events of the imported ones, new or already on the server.
+    `superseded`: earlier memories that later rows replace.
     """
 
     taken: int = 0
@@ -48,7 +47,7 @@ class KindCounts(Struct):
 
 
 class ImportReport(Struct):
-    """What was done, by kind of row, in the order in which the kinds came."""
+    """The results by kind of row, in the order in which the kinds occurred."""
 
     kinds: dict[str, KindCounts] = {}
 
@@ -57,17 +56,17 @@ class ImportReport(Struct):
         return self.kinds.setdefault(name, KindCounts())
 
     def skip(self, kind: str, row: str, reason: str) -> None:
-        """A row was not taken."""
+        """Count a skipped row."""
         self.kind(kind).skipped += 1
         _count(self.kind(kind).why, reason, row)
 
     def lose(self, kind: str, row: str, what: str) -> None:
-        """A row was taken, and something of it is not kept."""
+        """Count an imported row with lost parts."""
         _count(self.kind(kind).lost, what, row)
 
     @property
     def rows(self) -> int:
-        """How many rows were dealt with."""
+        """The number of processed rows."""
         return sum(kind.taken + kind.skipped for kind in self.kinds.values())
 
 
@@ -86,7 +85,8 @@ def document(report: ImportReport, **more: Any) -> dict[str, Any]:
 
 
 class ImportState(Struct):
-    """An import from one place to one server; `cursor` is after the last row that the server acknowledged."""
+    """The state of an import from one location to one server; `cursor` is after the last row that the server
+    acknowledged."""
 
     system: str
     location: str
@@ -98,21 +98,21 @@ class ImportState(Struct):
 
 
 class StateFile:
-    """Where the state of one import is kept. One that cannot be read counts as none: importing again is safe."""
+    """The file with the state of one import. An unreadable file counts as missing, because importing again is safe."""
 
     def __init__(self, system: str, location: str, server: str, options: str, folder: Path) -> None:
         digest = blake2b("\0".join((system, location, server, options)).encode(), digest_size=16).hexdigest()
         self.path = folder / f"{digest}.json"
 
     def read(self) -> ImportState | None:
-        """The state that was saved last, if any."""
+        """The last saved state, if any."""
         try:
             return msgspec.json.decode(self.path.read_bytes(), type=ImportState)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
 
     def save(self, state: ImportState) -> None:
-        """Put a state in the place of the last one, whole; raises Unusable."""
+        """Replace the saved state atomically; raises Unusable."""
         part = self.path.with_suffix(f".{os.getpid()}")
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -123,7 +123,7 @@ class StateFile:
 
 
 def state_folder() -> Path:
-    """Where the states of imports are."""
+    """The folder with import states."""
     home = os.environ.get("XDG_STATE_HOME", "")
     return (Path(home) if home.startswith("/") else Path.home() / ".local" / "state") / "mnemolog" / "imports"
 
@@ -131,16 +131,16 @@ def state_folder() -> Path:
 BATCH, MAX_BATCH = 500, 5_000
 """Events of a chunk: what the server appends at once; and the most that can be asked for."""
 MAX_CHUNK_BYTES = 4 << 20
-# Rows that come to nothing are not sent; they end a chunk, so that the state follows.
+# Rows without events are not sent; they end a chunk, so that the state is saved.
 ROWS_PER_SAVE = 10_000
 
 
 Sender = Callable[[bytes, int], Imported]
-"""Sends a chunk, lines and how many events they are; returns what became of it. Raises ClientError."""
+"""Sends a chunk (its lines and the number of events) and returns the result. Raises ClientError."""
 
 
 def nowhere(lines: bytes, events: int) -> Imported:
-    """For a dry run: everything is taken, nothing is sent."""
+    """For a dry run: everything is accepted, nothing is sent."""
     return Imported(events, 0, 0, [], complete=True)
 
 
@@ -156,7 +156,7 @@ def server(post: Callable[[str, bytes], Any], tenant: str) -> Sender:
 
 
 class Run:
-    """One import. `on_rows` gets the number of rows that are done, `save` stores the state."""
+    """One import. `on_rows` gets the number of processed rows, `save` stores the state."""
 
     def __init__(
         self,
@@ -174,7 +174,8 @@ class Run:
         self._chunk = _Chunk(state.cursor)
 
     def run(self, finished_at: Callable[[], datetime]) -> ImportReport:
-        """Take every row after the state's cursor. Raises Unusable or ClientError; the state is then what is done."""
+        """Import every row after the state's cursor. Raises Unusable or ClientError; the state then covers the
+        completed rows."""
         for placed in self._source.rows(self._state.cursor):
             if self._chunk.full(self._batch) or (self._chunk.kind not in ("", placed.row.kind)):
                 self._flush()
@@ -197,7 +198,7 @@ class Run:
             self._chunk.skip(row, f"cannot be read: {type(error).__name__}", placed.cursor)
 
     def _flush(self) -> None:
-        """Send what was gathered, count it, and save the state."""
+        """Send the gathered rows, count them, and save the state."""
         chunk, self._chunk = self._chunk, _Chunk(self._chunk.cursor)
         if not chunk.rows:
             return
@@ -220,7 +221,7 @@ class Run:
             for what in lost:
                 report.lose(row.kind, row.name, what)
         if unnamed:
-            report.lose(chunk.kind, "", f"{unnamed} events that the server refused without saying which")
+            report.lose(chunk.kind, "", f"{unnamed} events that the server refused without details")
         self._state.cursor = chunk.cursor
         self._save(self._state)
         self._on_rows(len(chunk.rows))
@@ -237,11 +238,11 @@ class _Chunk:
         self._bytes = 0
 
     def full(self, batch: int) -> bool:
-        """Whether it is to be sent."""
+        """Whether the chunk should be sent."""
         return len(self.lines) >= batch or self._bytes >= MAX_CHUNK_BYTES or len(self.rows) >= ROWS_PER_SAVE
 
     def take(self, row: ImportRow, lines: list[bytes], lost: list[str], cursor: Cursor) -> None:
-        """Add a row that is taken."""
+        """Add an imported row."""
         self._row_of += [len(self.rows)] * len(lines)
         self.rows.append((row, "", lost))
         self.lines += lines
@@ -249,12 +250,12 @@ class _Chunk:
         self.kind, self.cursor = row.kind, cursor
 
     def skip(self, row: ImportRow, reason: str, cursor: Cursor) -> None:
-        """Add a row that is not taken."""
+        """Add a skipped row."""
         self.rows.append((row, reason, []))
         self.cursor = cursor
 
     def refused(self, rejected: list[RejectedLine]) -> dict[int, str]:
-        """Why rows were refused, by their place; lines count from 1, the header's."""
+        """Why rows were refused, by index; lines are numbered from 1, the header."""
         return {self._row_of[rejection.line - 2]: f"{rejection.code}: {rejection.message}" for rejection in rejected}
 
 

@@ -1,6 +1,5 @@
-"""server-memory, the MCP reference server: the entities and relations of its `memory.jsonl`. Pure but for reading it.
-
-The file has no times: everything in it happened when it was last changed.
+"""server-memory, the MCP reference server: the entities and relations of its `memory.jsonl`. Pure except for reading
+it. The file has no times, so everything in it gets the file's modification time.
 """
 
 from datetime import datetime
@@ -17,14 +16,14 @@ ENTITY, RELATION, LINE = "entity", "relation", "line"
 
 
 def mapped(row: ImportRow, project: str, at: datetime) -> Mapped:
-    """A memory for each observation of an entity, or what relates two; raises CommandRejected for any other line."""
+    """A memory for each observation of an entity, or a relation; raises CommandRejected for any other line."""
     record, lost = row.value, list[str]()
     if row.kind == RELATION:
         ends = needed(record, "from"), needed(record, "relationType"), needed(record, "to")
         return Mapped(related(project, *ends, at, lost), lost)
     if row.kind != ENTITY:
         raise CommandRejected(
-            f"is not entity or relation but {text(record, 'type')[:40] or 'something else'!r}", "type"
+            f"must be entity or relation, not {text(record, 'type')[:40] or 'something else'!r}", "type"
         )
     name, kind = needed(record, "name"), text(record, "entityType")
     observed = texts(record, "observations", lost) or [f"{name} is of type {kind}" if kind else name]

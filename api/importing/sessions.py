@@ -1,7 +1,5 @@
-"""Sessions of other systems: opened, summarised, ended, and the prompts in them. Pure.
-
-A summary counts only in a session that the same import opened: of a session that was there already, the summary is
-its own.
+"""Sessions of other systems: opened, summarized, ended, and the prompts in them. Pure. A summary is imported only into
+a session that the same import opened; an existing session keeps its own summary.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,9 +20,9 @@ PROMPT = "prompt_submit"
 KIND_CHARS = 64
 UNKNOWN_PROJECT = "unknown"
 HOOK_FIELD = "hookType"
-"""Metadata that keeps which hook an observation is from. In the data it would look like part of the observation."""
+"""Metadata with the hook that an observation is from. In the data it would look like part of the observation."""
 IMAGE_FIELD, MODALITY_FIELD = "imageData", "modality"
-"""Metadata that keeps which image an observation was of."""
+"""Metadata with the image of an observation."""
 
 
 def hook_observation(
@@ -38,7 +36,7 @@ def hook_observation(
     modality: str = "",
     **fields: Any,
 ) -> Observe:
-    """The command that records what a hook saw; `kind` where the caller says better than the hook what it is.
+    """The command that records a hook's event; `kind` if the caller knows it better than the hook.
 
     `image` names an image that the data had, `modality` says whether there was anything else.
     """
@@ -55,14 +53,14 @@ def hook_observation(
 
 
 def started(project: str, session_id: str, at: datetime, *, title: str = "", **fields: Any) -> Step:
-    """The session is opened; `fields` are more of the command's."""
+    """Opens the session; `fields` are further fields of the command."""
     title = beginning(title, TITLE_CHARS)
     command = TrackSession(project=project, session_id=session_id, status="started", title=title, **fields)
     return Step(command, _key("started", project, session_id), at)
 
 
 def ended(project: str, session_id: str, at: datetime, *, outcome: Outcome = "completed") -> Step:
-    """The session is over. Comes after all that was observed in it, which would open it again."""
+    """Ends the session. Must come after all its observations, which would open it again."""
     command = TrackSession(project=project, session_id=session_id, status="ended", outcome=outcome)
     return Step(command, _key("ended", project, session_id), at)
 
@@ -81,9 +79,8 @@ def summarised(
     files: Sequence[str] = (),
     concepts: Sequence[str] = (),
 ) -> Step:
-    """The session is summarised; of several summaries (told apart by `name`) the last one stays.
-
-    It covers at least one observation, or it would be none; upkeep makes another when it covers fewer than there are.
+    """Summarizes the session; of several summaries (distinguished by `name`) the last one stays. It covers at least one
+    observation, or it would be ignored; upkeep replaces it if it does not cover all observations.
     """
     command = SummariseSession(
         project=project,
@@ -101,14 +98,14 @@ def summarised(
 
 
 def prompted(project: str, session_id: str, prompt: str, key: str, at: datetime) -> Step:
-    """A person asked something."""
+    """Records a user's prompt."""
     return Step(hook_observation(session_id, project, PROMPT, {"prompt": prompt}), key, at)
 
 
 def acted(
     project: str, session_id: str, tool: str, tool_input: object, tool_output: object, *, failed: bool, agent: str = ""
 ) -> Observe:
-    """A tool was used, as agentmemory's hooks say it."""
+    """Records a tool call in the form of agentmemory's hooks."""
     data: dict[str, object] = {"tool_name": tool, "tool_input": tool_input}
     if tool_output is not None:
         data["error" if failed else "tool_output"] = tool_output
@@ -121,20 +118,20 @@ def _key(what: str, project: str, session_id: str) -> str:
 
 
 MAX_REINFORCEMENTS = 200
-"""How often at most a lesson is said to have been confirmed."""
+"""The most confirmations of a lesson that are recorded."""
 _STEPS = 40
 _CLOSE = 0.005
 
 
 class History(NamedTuple):
-    """The confidence that a lesson began with, when it was confirmed, and what is left of it in the end."""
+    """A lesson's initial confidence, the times of its confirmations, and its final confidence."""
 
     began_with: float
     confirmed: Sequence[datetime]
     left: float
 
     def leads_to(self, confidence: float) -> bool:
-        """Whether what is left is the confidence, but for rounding."""
+        """Whether the final confidence equals `confidence`, except for rounding."""
         return abs(self.left - confidence) <= _CLOSE
 
 
@@ -143,8 +140,7 @@ def history(
 ) -> History:
     """The likeliest history of a lesson of that confidence at `until`, last confirmed at `reinforced`.
 
-    It was confirmed in even steps of time from `created` on. When no beginning leads to the confidence, the nearest
-    is taken.
+    Confirmations are evenly spaced from `created` on. If no initial confidence leads to the value, the nearest is used.
     """
     count = min(reinforcements, MAX_REINFORCEMENTS)
     confirmed = [created + (reinforced - created) * (number + 1) / count for number in range(count)]
@@ -168,5 +164,5 @@ def _left(began_with: float, created: datetime, confirmed: Sequence[datetime], u
 
 
 def lesson_id(tenant: str, project: str, content: str) -> str:
-    """Our id of a lesson, which is its text's."""
+    """Our id of a lesson, derived from its text."""
     return content_id(LESSON, project_route(tenant, project), fingerprint(content))

@@ -1,4 +1,4 @@
-"""Where rows come from: what every source offers, the ones that read all of a document first, and reading files."""
+"""Sources of rows: the interface, sources that read a whole document first, and file reading."""
 
 import json
 import re
@@ -25,12 +25,12 @@ from ingest.platform.addresses import proxy_options
 from ingest.secrets.scrub import repair_text
 
 Cursor: TypeAlias = list[str | int]
-"""A position in a source, in its own terms; empty for the beginning. Rows before it are done."""
+"""A position in a source, in its own format; empty for the beginning. Rows before it are done."""
 Map: TypeAlias = Callable[[ImportRow], Mapped]
 
 
 class Unusable(Exception):
-    """A source cannot be read; the message says why, and what to do. `busy`: trying again later may help."""
+    """A source cannot be read; the message says why, and what to do. `busy`: a later retry may help."""
 
     def __init__(self, message: str, *, busy: bool = False) -> None:
         super().__init__(message)
@@ -38,17 +38,17 @@ class Unusable(Exception):
 
 
 class ImportRequest(NamedTuple):
-    """What to import: the location as it was given, and what else was."""
+    """What to import: the location as passed, and the other options."""
 
     location: str
     tenant: str
     secret: str = ""
     project: str | None = None
     form: str = "auto"
-    """What the lines of a file of lines are."""
+    """The format of the lines in a file."""
 
     def required_location(self, what: str) -> str:
-        """The location; raises Unusable, which names `what` it may be, without one."""
+        """The location; without one, raises Unusable that says `what` is expected."""
         if not self.location:
             raise Unusable(f"a location is needed: {what}")
         return self.location
@@ -64,8 +64,8 @@ class Placed(NamedTuple):
 class Source(ABC):
     """Rows of another system, in an order that stays the same.
 
-    `system` is the system of the latest row: part of its events' ids. `notes` are what the user should know about the
-    source. A different `fingerprint` makes earlier cursors worthless; it is empty if rows are only ever added.
+    `system` is the system of the latest row: part of its events' ids. `notes` are messages for the user about the
+    source. A different `fingerprint` invalidates earlier cursors; it is empty if rows are only ever added.
     """
 
     def __init__(self, system: str, mapped: Map, fingerprint: str = "") -> None:
@@ -73,7 +73,7 @@ class Source(ABC):
         self._map = mapped
 
     def total(self) -> int | None:
-        """The number of rows; None if it is not known before they are read."""
+        """The number of rows; None if it is unknown before they are read."""
         return None
 
     @abstractmethod
@@ -85,11 +85,11 @@ class Source(ABC):
         return self._map(row)
 
     def close(self) -> None:  # noqa: B027 - most sources hold nothing
-        """Release what it holds."""
+        """Release its resources."""
 
 
 class WholeSource(Source):
-    """Rows of a document that was read whole; a cursor is the number of rows that are done."""
+    """Rows of a document that was read whole; a cursor is the number of processed rows."""
 
     def __init__(
         self, system: str, rows: Callable[[], Iterator[ImportRow]], total: int, mapped: Map, fingerprint: str
@@ -114,7 +114,8 @@ def newer(what: str, version: str, newest_known: str) -> list[str]:
     if stated <= newest:
         return []
     return [
-        f"{what} has version {version}; the newest known version is {newest_known}, so parts of it may not be imported"
+        f"{what} has version {version}; the newest known version is {newest_known}, so parts of it "
+        "might not be imported"
     ]
 
 
@@ -132,11 +133,11 @@ def fingerprint_of(value: Any) -> str:
     return blake2b(msgspec.json.encode(value), digest_size=16).hexdigest()
 
 
-# Of a JSON document, which is read whole and then takes some ten times as much memory.
+# The size limit of a JSON document, which is read whole and then needs about ten times as much memory.
 MAX_DOCUMENT_BYTES = 512 << 20
-# Of the documents in a zip archive in all.
+# The total size limit of the documents in a zip archive.
 MAX_UNPACKED_BYTES = 2 << 30
-# A longer line is skipped: nothing of it would fit into an event.
+# A longer line is skipped, because it would not fit into an event.
 MAX_LINE_BYTES = 32 << 20
 _SQLITE = b"SQLite format 3\0"
 
@@ -151,12 +152,13 @@ def is_sqlite(path: Path) -> bool:
 
 
 def document(path: Path) -> Any:
-    """What a JSON file says; raises Unusable."""
+    """The content of a JSON file; raises Unusable."""
     try:
         size = path.stat().st_size
         if size > MAX_DOCUMENT_BYTES:
             raise Unusable(
-                f"{path} has {size >> 20:,} MiB, and a document is read whole, up to {MAX_DOCUMENT_BYTES >> 20} MiB; "
+                f"{path} has {size >> 20:,} MiB; the limit is {MAX_DOCUMENT_BYTES >> 20} MiB, because "
+                "a document is read whole: "
                 "export it in parts, or import from the running server or its database"
             )
         return decoded(path.read_bytes(), str(path))
@@ -181,15 +183,13 @@ def exported(path: Path, is_read: Callable[[str], object]) -> tuple[dict[str, An
             entries = {entry.filename: entry for entry in archive.infolist() if not entry.is_dir()}
             chosen = {name: entry for name, entry in entries.items() if is_read(name)}
             if any(entry.file_size > MAX_DOCUMENT_BYTES for entry in chosen.values()):
-                raise Unusable(
-                    f"{path} has a document of over {MAX_DOCUMENT_BYTES >> 20} MiB; documents are read whole"
-                )
+                raise Unusable(f"{path} has a document of over {MAX_DOCUMENT_BYTES >> 20} MiB, which is the limit")
             if sum(entry.file_size for entry in chosen.values()) > MAX_UNPACKED_BYTES:
                 raise Unusable(f"{path} has over {MAX_UNPACKED_BYTES >> 20:,} MiB of documents; export it in parts")
             documents = {name: decoded(archive.read(entry), f"{name} in {path}") for name, entry in chosen.items()}
             return documents, [*filterfalse(is_read, entries)]
     except (BadZipFile, zlib.error, LZMAError, EOFError, NotImplementedError, RuntimeError, OSError) as error:
-        raise Unusable(f"{path} cannot be read as a zip archive: {str(error) or 'it is cut off'}") from None
+        raise Unusable(f"{path} cannot be read as a zip archive: {str(error) or 'it is truncated'}") from None
 
 
 def modified(path: Path) -> datetime:
@@ -209,11 +209,11 @@ def decoded(content: bytes, what: str) -> Any:
     try:
         return msgspec.json.decode(repair_text(json.dumps(json.loads(content), ensure_ascii=False)))
     except (ValueError, RecursionError) as error:
-        raise Unusable(f"{what} is no JSON: {error}") from None
+        raise Unusable(f"{what} is not JSON: {error}") from None
 
 
 def listed(value: Any, *fields: str) -> list[Any] | None:
-    """The list that a document is, or has in one of the fields, if any."""
+    """The document if it is a list, or the list in one of the fields, if any."""
     if isinstance(value, list):
         return cast("list[Any]", value)
     if isinstance(value, dict):
@@ -223,7 +223,7 @@ def listed(value: Any, *fields: str) -> list[Any] | None:
 
 
 class Readable(Protocol):
-    """What a reader of lines and blocks asks of a file."""
+    """The file interface that readers of lines and blocks need."""
 
     def read(self, size: int, /) -> bytes: ...
 
@@ -280,20 +280,20 @@ def list_in(path: Path, *fields: str) -> list[Record]:
     """The objects of the list in a file; anything else becomes an empty one, and is rejected with a reason."""
     items = listed(document(path), *fields)
     if items is None:
-        raise Unusable(f"{path} has no list, nor an object with one as {' or '.join(map(repr, fields))}")
+        raise Unusable(f"{path} is neither a list nor an object with a list in {' or '.join(map(repr, fields))}")
     return [cast(Record, item) if isinstance(item, dict) else {} for item in items]
 
 
 def rows_by_time(records: list[Record], kind: str, time: str) -> list[ImportRow]:
-    """Rows by time, the oldest first."""
+    """Rows by time, oldest first."""
     ordered = sorted(enumerate(records), key=lambda pair: (text(pair[1], time), text(pair[1], "id"), pair[0]))
     return [ImportRow(kind, text(record, "id") or f"number {index}", record) for index, record in ordered]
 
 
 TIMEOUT_S = 60.0
-# How long a request is repeated while the server is busy or away; the pause doubles.
+# How long a request is retried while the server is busy or unreachable; the pause doubles.
 PATIENCE_S, FIRST_PAUSE_S = 10.0, 0.2
-# Items of one list that are gathered at most: they are all in memory.
+# The most items that are gathered from one list, because they are all in memory.
 MAX_ITEMS = 2_000_000
 
 
@@ -317,18 +317,18 @@ class RestServer:
         self._http.close()
 
     def get(self, path: str, **query: str | int) -> Any:
-        """The decoded answer; raises Unusable for any other than 200."""
+        """The decoded response; raises Unusable for any status but 200."""
         waited, pause = 0.0, FIRST_PAUSE_S
         while True:
             try:
                 answer = self._http.get(f"{self.url}{path}", params=query)
                 if answer.status_code == 200:
-                    return decoded(answer.content, f"the answer of {self.url}{path}")
+                    return decoded(answer.content, f"the response of {self.url}{path}")
                 reason = f"{self.url}{path} answered {answer.status_code}: {' '.join(answer.text.split())[:200]}"
                 if answer.status_code != 429 and answer.status_code < 500:
                     raise Unusable(reason)
             except httpx.TransportError as error:
-                reason = f"{self.url} does not answer: {error or type(error).__name__}"
+                reason = f"{self.url} is not responding: {error or type(error).__name__}"
             if waited + pause > PATIENCE_S:
                 raise Unusable(reason, busy=True)
             time.sleep(pause)
@@ -350,5 +350,5 @@ class RestServer:
         answer = self.get(path, **query)
         listed: Any = cast(Record, answer).get(field) if field and isinstance(answer, dict) else answer
         if not isinstance(listed, list):
-            raise Unusable(f"{self.url}{path} answered no list; is that the right server?")
+            raise Unusable(f"{self.url}{path} did not return a list; is this the right server?")
         return [cast(Record, item) for item in cast("list[Any]", listed) if isinstance(item, dict)]

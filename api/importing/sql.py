@@ -1,6 +1,5 @@
-"""Databases that are only read, and their rows: table by table in the order of a key, a page at a time.
-
-Nothing is held open between pages. The one file that imports psycopg, which comes with the extra `postgres`.
+"""Read-only access to databases: rows are read table by table in key order, a page at a time. No query stays open
+between pages. The one file that imports psycopg, which comes with the extra `postgres`.
 """
 
 import sqlite3
@@ -15,10 +14,10 @@ from api.importing.mapping import ImportRow, Record
 from api.importing.source import Cursor, Map, Placed, Source, Unusable
 
 PAGE = 1_000
-# How long a reader of a SQLite file waits for its owner's lock.
+# How long to wait for the lock of a SQLite file's owner.
 BUSY_S = 10.0
 CONNECT_S = 10
-# A query that takes longer is ended: what is behind a table need not end. A page takes milliseconds by an index; a
+# A longer query is aborted, because a view may never end. A page takes milliseconds by an index; a
 # count or a sort of some million rows without one takes a minute.
 QUERY_S = 300.0
 # Of SQLite's virtual machine, between two looks at the clock: about a millisecond.
@@ -26,7 +25,7 @@ STEPS = 100_000
 
 
 class Section(NamedTuple):
-    """One kind of row: a query without order, the columns that order its rows, and the one they are called by."""
+    """One kind of row: a query without order, the columns that order its rows, and the id column."""
 
     kind: str
     query: str
@@ -35,7 +34,7 @@ class Section(NamedTuple):
 
 
 class Sqlite:
-    """A SQLite file that is only read; raises Unusable for any other file."""
+    """A read-only SQLite file; raises Unusable for any other file."""
 
     mark = "?"
 
@@ -60,7 +59,8 @@ class Sqlite:
             raise self._unusable(error) from None
 
     def columns(self, table: str) -> set[str]:
-        """The columns of a table; empty without such a table. Views do not count: an endless one fills the disk."""
+        """The columns of a table; empty without such a table. Views are excluded: an endless one would fill the
+        disk."""
         query = "SELECT c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND m.name = ?"
         return {row["name"] for row in self.ask(query, [table])}
 
@@ -79,7 +79,7 @@ def is_postgres(location: str) -> bool:
 
 
 class Postgres:
-    """A PostgreSQL database that is only read; raises Unusable when it cannot be reached."""
+    """A read-only PostgreSQL database; raises Unusable if it is unreachable."""
 
     mark = "%s"
 

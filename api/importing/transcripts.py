@@ -1,4 +1,4 @@
-"""JSON lines: native commands, transcripts of Claude Code and of Antigravity; a file, or all below a folder."""
+"""JSON Lines: native commands, and transcripts of Claude Code and Antigravity; a file, or all files below a folder."""
 
 import json
 import re
@@ -21,11 +21,11 @@ from ingest.errors import CommandRejected
 
 MAX_FILES = 100_000
 LOOKED_AT = 50
-"""Lines by which a file is recognised."""
+"""The number of lines that are used to detect a file's format."""
 
 
 class Format(StrEnum):
-    """What the lines are (an enum, because typer takes no list of literals)."""
+    """The format of the lines (an enum, because typer does not accept a list of literals)."""
 
     AUTO = "auto"
     COMMANDS = "commands"
@@ -41,12 +41,12 @@ SYSTEMS = {
     Format.CLAUDE_CODE: claude_code.SYSTEM,
     Format.ANTIGRAVITY: ANTIGRAVITY,
 }
-"""The system that events are named after: a transcript's are the same, whichever way it is imported."""
+"""The system in event ids: a transcript's events are the same, however it is imported."""
 USUAL = {
     Format.CLAUDE_CODE: lambda: Path.home() / ".claude" / "projects",
     Format.ANTIGRAVITY: lambda: brain(Path.home()),
 }
-"""Where transcripts are, for an import that does not say."""
+"""The default locations of transcripts."""
 
 
 class LinesSource(Source):
@@ -97,12 +97,12 @@ class LinesSource(Source):
 
 
 def command(row: ImportRow, at: datetime) -> Mapped:
-    """The command of a line, which happened when it says, else `at`; raises CommandRejected for any other line.
-
-    Without an `event_id` it is known by its place and its text: the same line in the same place is the same event.
+    """The command of a line, with its event time or `at`; raises CommandRejected for any other line. Without an
+    `event_id`, the id is derived from the line's position and text, so the same line at the same position is the same
+    event.
     """
     if not row.value:
-        raise CommandRejected("the line is no JSON object")
+        raise CommandRejected("the line is not a JSON object")
     (parsed,) = parse_batch(msgspec.json.encode([row.value]), "application/json")
     if isinstance(parsed, CommandRejected):
         raise parsed
@@ -123,12 +123,12 @@ def _jsonl_files(location: Path) -> list[Path]:
     if not files:
         raise Unusable(f"there is no .jsonl file below {location}")
     if len(files) > MAX_FILES:
-        raise Unusable(f"there are over {MAX_FILES:,} .jsonl files below {location}; import its folders one by one")
+        raise Unusable(f"{location} contains over {MAX_FILES:,} .jsonl files; import its folders one by one")
     return sorted(files, key=lambda path: path.relative_to(location).as_posix())
 
 
 def _recognised(file: Path) -> Format:
-    """What a file's lines are, by what they say."""
+    """The format of a file, detected from its lines."""
     if file.as_posix().endswith(TRANSCRIPT.as_posix()):
         return Format.ANTIGRAVITY
     for _, entry in islice(lines(file), LOOKED_AT):
@@ -144,14 +144,14 @@ TURN = "turn"
 
 
 def observed(session_id: str, project: str, prompt: str, response: str) -> Observe:
-    """The command that records a turn; its event is named after session and prompt."""
+    """The command that records a turn; its event id is derived from session and prompt."""
     name = blake2b(f"{session_id}\0{prompt}".encode(), digest_size=16).hexdigest()
     data = {"tool_name": "conversation", "tool_input": prompt, "tool_output": response}
     return sessions.hook_observation(session_id, project, "post_tool_use", data, agent_id=AGENT, event_id=name)
 
 
 def turn(row: ImportRow, at: datetime) -> Mapped:
-    """The turn of a row; nothing says when it was, so it was `at`."""
+    """The turn of a row, with the time `at`, because transcripts have no times."""
     record = row.value
     if reason := text(record, "reason"):
         raise CommandRejected(reason)
@@ -166,9 +166,9 @@ def turn(row: ImportRow, at: datetime) -> Mapped:
 
 
 def conversation_rows(file: Path) -> Iterator[ImportRow]:
-    """The turns of one conversation; of one that is too long a row that says so."""
+    """The turns of one conversation; for one that is too long, a row that says so."""
     if file.stat().st_size > MAX_BYTES:
-        reason = f"the file has over {MAX_BYTES >> 20} MiB, and a conversation is read whole"
+        reason = f"the file has over {MAX_BYTES >> 20} MiB, the limit of a conversation"
         yield ImportRow(TURN, str(file), {"reason": reason})
         return
     folder = file.parents[len(TRANSCRIPT.parts) - 1] if file.as_posix().endswith(TRANSCRIPT.as_posix()) else None
@@ -196,7 +196,7 @@ class Turn(NamedTuple):
 
 
 class Conversation(NamedTuple):
-    """One conversation: its id, the folder it works in as far as it says so, its turns."""
+    """One conversation: its id, its working folder if known, and its turns."""
 
     id: str
     folder: str
@@ -204,12 +204,12 @@ class Conversation(NamedTuple):
 
     @property
     def session_id(self) -> str:
-        """The session that it is kept as."""
+        """The session for this conversation."""
         return f"antigravity_{self.id[:18].replace('-', '_')}"
 
 
 def brain(home: Path) -> Path:
-    """Where the conversations of a user are."""
+    """The folder with a user's conversations."""
     return home / ".gemini" / "antigravity" / "brain"
 
 
@@ -243,7 +243,7 @@ def turns(lines: Iterable[str]) -> Iterator[Turn]:
 
 
 def folder_of(line: str) -> str:
-    """The folder that a transcript's first line maps to a name; empty when it does not say."""
+    """The folder that a transcript's first line maps to a name; empty if there is none."""
     match = _MAPPING.search(_text(_entry(line)))
     return match[1].strip().removeprefix("file://") if match else ""
 
@@ -257,7 +257,7 @@ def _entry(line: str) -> dict[str, Any]:
 
 
 def _text(entry: dict[str, Any]) -> str:
-    """The text of a line, wherever this version of Antigravity puts it."""
+    """The text of a line, in any of the fields that versions of Antigravity use."""
     for field in _TEXT_FIELDS:
         value: Any = entry.get(field)
         if isinstance(value, dict):

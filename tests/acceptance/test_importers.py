@@ -291,7 +291,7 @@ async def test_an_agentmemory_export_ends_the_same_interrupted_or_not_and_its_to
             "session": 1, "observation": 0, "summary": 0, "session end": 1, "memory": 2, "lesson": 1, "slot": 1,
             "action": 0, "relation": 0, "profiles": 1,
         }  # fmt: skip
-    assert whole["kinds"]["session"]["why"] == {"startedAt: is no time": {"rows": 1, "examples": ["ses_broken"]}}
+    assert whole["kinds"]["session"]["why"] == {"startedAt: is not a time": {"rows": 1, "examples": ["ses_broken"]}}
     assert sum(counts(again, "new").values()) == 0
     assert one.export() == other.export()
     await wait_until(partial(all_searchable, one), PATIENT_S)

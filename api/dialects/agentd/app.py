@@ -1,6 +1,6 @@
 """The application of agentd-memory and its endpoints.
 
-What one client wrote every client reads next: reads wait for the last write through this API, by any client.
+Every client reads other clients' writes: reads wait for the last write through this API, by any client.
 """
 
 import asyncio
@@ -197,7 +197,7 @@ async def delete(request: Request) -> Response:
 
 
 async def show(request: Request) -> Response:
-    """Change who may find a memory."""
+    """Change who can find a memory."""
     name, context = agentd.memory_name(request), _context_of(request)
     body = await agentd.read_body(request, Show, refused=("visibility",))
     actor = body.as_actor
@@ -207,7 +207,7 @@ async def show(request: Request) -> Response:
     memory = await _current(context, name, reader)
     if actor is not None:
         if not may_change(memory, actor):
-            raise CommandRejected("only its creator or its owner may change who may find a memory", "as_actor")
+            raise CommandRejected("only the memory's creator or owner can change who can find it", "as_actor")
         reader = reader_of(context.tenant, "shared", "", actor, context.key_scope)
     accepted = await context.operations.memories.show_to(
         memory, body.visibility, body.shared_with, reader, context.caller(actor or "")
@@ -288,34 +288,34 @@ def _next_ms(at: datetime | None) -> datetime | None:
         return at
 
 
-_BAD_ID = {400: "The id has other characters than letters, digits, `_` and `-`."}
+_BAD_ID = {400: "The id contains characters other than letters, digits, `_` and `-`."}
 
 FAULT = {"type": "object", "properties": {"error": TEXT}, "required": ["error"]}
 ABOUT = About(
-    SERVICE, VERSION, "Memories of agents, public, shared or private, as agentd's clients know them.", FAULT,
+    SERVICE, VERSION, "Agents' public, shared or private memories, with agentd's API.", FAULT,
     partial(usual, invalid=400), pages=("docs", "redoc"),
 )  # fmt: skip
 ENDPOINTS = documented(
     ABOUT,
     [
-        Endpoint("GET", "/health", ANY, health, "Whether the service can be used.", answer=Health,
-            answers={503: Health}, faults={503: "Something it stands on is away; the same shape, `degraded`."}),
-        Endpoint("GET", "/metrics", METRICS, metrics, "Counters, as Prometheus reads them.", "S", answer=TEXT,
+        Endpoint("GET", "/health", ANY, health, "Service health.", answer=Health,
+            answers={503: Health}, faults={503: "A dependency is unreachable; the same body, with `degraded`."}),
+        Endpoint("GET", "/metrics", METRICS, metrics, "Metrics for Prometheus.", "S", answer=TEXT,
             media="text/plain"),
         Endpoint("POST", "/memories", READ_WRITE, create, "Store a memory.", status=201, body=Create, answer=MemoryView,
-            faults={400: "Content or creator is blank or missing.", 413: "Over 2 MiB.", 422: "A value does not fit."}),
+            faults={400: "Content or creator is blank or missing.", 413: "Over 2 MiB.", 422: "A value is invalid."}),
         Endpoint("GET", "/memories", READ, listed, "List memories, newest first.", query=Listing, answer=Page,
-            faults={400: "A parameter does not fit."}),
+            faults={400: "A parameter is invalid."}),
         Endpoint("POST", "/memories/search", READ, search, "Find memories by meaning.", body=Search, answer=Found,
-            faults={400: "The query is blank or missing.", 422: "A value does not fit."}),
+            faults={400: "The query is blank or missing.", 422: "A value is invalid."}),
         Endpoint("GET", "/memories/{id}", READ, get, "Read a memory.", query=Asked, answer=MemoryView,
             faults={**_BAD_ID, 404: "No such memory."}),
-        Endpoint("DELETE", "/memories/{id}", READ_WRITE, delete, "Delete a memory, for good.", query=Asked,
+        Endpoint("DELETE", "/memories/{id}", READ_WRITE, delete, "Permanently delete a memory.", query=Asked,
             answer=Deleted, faults=_BAD_ID),
-        Endpoint("PUT", "/memories/{id}/visibility", READ_WRITE, show, "Change who may find a memory.", body=Show,
+        Endpoint("PUT", "/memories/{id}/visibility", READ_WRITE, show, "Change who can find a memory.", body=Show,
             answer=MemoryView,
             faults={400: "Not its creator or owner, or no such visibility.", 404: "No such memory.",
-                422: "A value does not fit."}),
+                422: "A value is invalid."}),
     ],
 )  # fmt: skip
 

@@ -52,9 +52,9 @@ ABOUT = About(
 # How long a search or a count waits for what its agent wrote; then it fails, rather than to leave something out.
 WAIT_S = 5.0
 PING_S = 2.0
-_INVALID = {422: "The request does not fit."}
-_TOO_OFTEN = {429: "More often than the agent may in a minute."}
-_BROKEN = {502: "The log or the index does not answer."}
+_INVALID = {422: "The request is invalid."}
+_TOO_OFTEN = {429: "The agent exceeded its limit per minute."}
+_BROKEN = {502: "Redis or the index is not responding."}
 
 
 async def create(request: Request) -> Response:
@@ -126,15 +126,15 @@ ENDPOINTS = documented(
     [
         Endpoint("POST", "/v1/memories", WRITE, create, "Store a memory.", status=201, body=MemoryCreate, answer=Shown,
             faults=_INVALID | _TOO_OFTEN | _BROKEN),
-        Endpoint("POST", "/v1/memories/search", READ, search, "Find what an agent remembers of a user.",
+        Endpoint("POST", "/v1/memories/search", READ, search, "Search an agent's memories about a user.",
             body=MemorySearch, answer=Found, faults=_INVALID | _TOO_OFTEN | _BROKEN),
-        Endpoint("DELETE", "/v1/memories/{memory_id}", READ_WRITE, delete, "Forget a memory.", "S", status=204,
-            query=OfAgent, faults={404: "Not there, or another agent's."} | _INVALID | _BROKEN),
-        Endpoint("GET", "/v1/memories/count", READ, count, "Count what an agent remembers of a user.", "S",
+        Endpoint("DELETE", "/v1/memories/{memory_id}", READ_WRITE, delete, "Delete a memory.", "S", status=204,
+            query=OfAgent, faults={404: "Not found, or it belongs to another agent."} | _INVALID | _BROKEN),
+        Endpoint("GET", "/v1/memories/count", READ, count, "Count an agent's memories about a user.", "S",
             query=OfPair, answer=Counted, faults=_INVALID | _BROKEN),
         Endpoint("GET", "/health", ANY, health, "Whether reads and writes work; always 200.", "S", answer=Health),
-        Endpoint("GET", "/metrics", METRICS, metrics, "Figures for Prometheus.", "M", answer=TEXT, media="text/plain"),
-        Endpoint("GET", "/", ANY, info, "What this is.", "S", answer=Info),
+        Endpoint("GET", "/metrics", METRICS, metrics, "Metrics for Prometheus.", "M", answer=TEXT, media="text/plain"),
+        Endpoint("GET", "/", ANY, info, "Service information.", "S", answer=Info),
     ],
 )  # fmt: skip
 
@@ -292,7 +292,7 @@ class TooOften(Overloaded):
 
     def __init__(self, agent: str, action: str, count: int, limit: int) -> None:
         super().__init__(
-            f"{agent!r} asked for {count} {action} this minute and may for {limit}; go on in the next minute",
+            f"{agent!r} asked for {count} {action} this minute; the limit is {limit}, so wait for the next minute",
             RETRY_AFTER_S,
             "limit",
         )

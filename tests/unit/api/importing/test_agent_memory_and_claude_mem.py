@@ -69,7 +69,7 @@ def test_what_an_observation_lacks_is_made_up_for(
 
 def test_a_list_that_is_no_json_is_lost_and_said():
     mapped = claude_mem.mapped(ImportRow("observation", "7", {**SEEN, "facts": '{"a": 1}'}))
-    assert list(mapped.lost) == ["facts: no list"]
+    assert list(mapped.lost) == ["facts: not a list"]
 
 
 @pytest.mark.parametrize(

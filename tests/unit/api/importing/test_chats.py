@@ -72,9 +72,9 @@ def test_chatgpt_shows_the_branch_of_the_current_node(tmp_path: Path):
             for one in seen] == [
         "[image: file-abc]\nWhat is it?\nout loud\n[file: wheel.png]", "print(1)", "1", "A wheel",
     ]  # fmt: skip
-    hidden, branch = "hidden in the conversation", "on another branch: edited or answered again"
-    assert skipped == {"system": hidden, "thought": "the model's thoughts", "hidden": hidden, "old": branch}
-    assert lost == {"asked": ["images and other files: only their names"]}
+    hidden, branch = "hidden in the conversation", "on another branch: edited or regenerated"
+    assert skipped == {"system": hidden, "thought": "the model's reasoning", "hidden": hidden, "old": branch}
+    assert lost == {"asked": ["images and other files: only their names are imported"]}
     assert source.total() == len(list(source.rows([]))) == 11
     assert source.notes == ["left out, 1 of the files in the export: chat.html"]
 
@@ -114,8 +114,8 @@ def test_claude_keeps_tool_calls_and_pasted_text_and_names_files(tmp_path: Path)
     assert called.data == {"tool_name": "web_search", "tool_input": {"query": "wheel"}, "tool_output": "round"}
     assert (answered.content, older.data["prompt"]) == ("It is round", "in the old format")
     assert skipped == {}
-    files = ["images and other files: only their names"]
-    assert lost == {"m1": files, "m2": ["the model's thoughts", "parts of another type: hologram"]}
+    files = ["images and other files: only their names are imported"]
+    assert lost == {"m1": files, "m2": ["the model's reasoning", "parts of another type: hologram"]}
 
 
 def test_claude_shows_the_branch_of_the_current_leaf(tmp_path: Path):
@@ -123,7 +123,7 @@ def test_claude_shows_the_branch_of_the_current_leaf(tmp_path: Path):
     tree = [first, {**second, "parent_message_uuid": "m1"}, {**third, "parent_message_uuid": "m1"}]
     talk = {**CLAUDE, "chat_messages": tree, "current_leaf_message_uuid": "m3"}
     _, skipped, _ = imported(claude(zipped(tmp_path, conversations=[talk])))
-    assert skipped == {"m2": "on another branch: edited or answered again"}
+    assert skipped == {"m2": "on another branch: edited or regenerated"}
 
 
 def test_what_claude_remembers_and_its_projects_are_memories(tmp_path: Path):
@@ -191,7 +191,7 @@ def test_a_file_whose_name_is_not_utf_8_is_left_out(tmp_path: Path):
 
 def test_a_document_that_is_too_large_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("api.importing.source.MAX_DOCUMENT_BYTES", 100)
-    with pytest.raises(Unusable, match="documents are read whole"):
+    with pytest.raises(Unusable, match="which is the limit"):
         chatgpt(zipped(tmp_path, conversations=[CHATGPT]))
     monkeypatch.undo()
     monkeypatch.setattr("api.importing.source.MAX_UNPACKED_BYTES", 100)

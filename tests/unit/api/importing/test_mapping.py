@@ -41,10 +41,10 @@ def test_the_first_field_with_a_time_counts():
         (None, [], []),
         ("", [], []),
         ('["a", "b"]', ["a", "b"], []),
-        (["a", 1, "", "b"], ["a", "b"], ["list: entries that are no text"]),
+        (["a", 1, "", "b"], ["a", "b"], ["list: entries that are not text"]),
         ("plain words", ["plain words"], []),
-        ({"a": 1}, [], ["list: no list"]),
-        ('{"a": 1}', [], ["list: no list"]),
+        ({"a": 1}, [], ["list: not a list"]),
+        ('{"a": 1}', [], ["list: not a list"]),
     ],
 )
 def test_a_list_may_be_json_in_a_text_and_what_is_lost_is_said(value: Any, found: list[str], lost: list[str]):

@@ -167,7 +167,7 @@ def test_a_time_that_is_none_is_reported_and_another_one_is_used(tmp_path: Path)
         "Text a": datetime(2025, 10, 24, tzinfo=UTC), "Text b": datetime.fromtimestamp(1_700_000_000, UTC),
     }  # fmt: skip
     lost = [source.mapped(placed.row).lost for placed in source.rows([])]
-    assert lost == [["`modified` of the front matter is no time"], ["`created` of the front matter is no time"]]
+    assert lost == [["`modified` of the front matter is not a time"], ["`created` of the front matter is not a time"]]
 
 
 def test_files_and_folders_that_cannot_be_read_are_reported(notes: Path, monkeypatch: pytest.MonkeyPatch):

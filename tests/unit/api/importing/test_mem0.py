@@ -137,7 +137,7 @@ def test_relations_of_its_graph_are_found_and_drawn(tmp_path: Path):
     ("record", "reason"),
     [
         ({"id": "a2", "memory": ""}, "missing or empty"),
-        ({**MEMORY, "created_at": "soon"}, "no time"),
+        ({**MEMORY, "created_at": "soon"}, "not a time"),
         ({**MEMORY, "linked_memory_ids": ["a1"]}, "entity index"),
     ],
 )
@@ -170,7 +170,7 @@ def test_a_store_runs_no_code_and_what_cannot_be_read_is_reported(
         except CommandRejected as error:
             reasons[placed.row.name] = str(error)
     assert set(reasons) == {"evil", "torn", "text"}
-    assert all(reason.startswith("the point cannot be read") for reason in reasons.values())
+    assert all(reason.startswith("the point cannot be decoded") for reason in reasons.values())
     assert not Path("planted.txt").exists()
 
 
@@ -183,7 +183,9 @@ def test_values_that_json_lacks_are_text_or_reported(tmp_path: Path):
     assert memory.metadata == {
         "mem0_id": "p0", "met": moment.isoformat(), "day": "2025-03-04", "half": "a\ufffd", "list": "[1,[true]]",
     }  # fmt: skip
-    assert list(source.mapped(next(source.rows([])).row).lost) == [f"metadata that is no JSON: {name}" for name in lost]
+    assert list(source.mapped(next(source.rows([])).row).lost) == [
+        f"metadata that is not JSON: {name}" for name in lost
+    ]
 
 
 def test_a_point_that_is_endless_is_skipped_alone(tmp_path: Path):
@@ -196,7 +198,7 @@ def test_a_point_that_is_endless_is_skipped_alone(tmp_path: Path):
     (memory,) = documents(events("mem0", source.mapped, [rows.pop("p2")]), Memory)
     assert (memory.content, set(rows)) == ("Likes tea", {"p0", "p1"})
     for row in rows.values():
-        with pytest.raises(CommandRejected, match="the point cannot be read: ValueError"):
+        with pytest.raises(CommandRejected, match="the point cannot be decoded: ValueError"):
             source.mapped(row)
 
 

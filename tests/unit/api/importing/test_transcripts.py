@@ -67,7 +67,7 @@ def test_lines_that_say_nothing_are_refused_with_why():
         if row.kind == "line"
     ]
     assert why == [
-        ("line 1", "no JSON object"),
+        ("line 1", "not a JSON object"),
         ("line 2", "no message: progress"),
         ("line 3", "part of a tool call, or without text"),
         ("line 4", "part of a tool call, or without text"),
@@ -75,7 +75,7 @@ def test_lines_that_say_nothing_are_refused_with_why():
         ("t1", "a tool call without a result"),
         ("t2", "a tool call without a result"),
     ]
-    with pytest.raises(CommandRejected, match="no JSON object"):
+    with pytest.raises(CommandRejected, match="not a JSON object"):
         claude_code.mapped(rows(None)[0][1])
 
 

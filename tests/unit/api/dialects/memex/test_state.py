@@ -19,7 +19,7 @@ def refused(limit: Limit, agent: str, now: datetime = NOON) -> bool:
 def test_the_first_call_over_the_limit_is_refused_and_refused_ones_count():
     limit = Limit("creates", 3)
     assert [refused(limit, "ada") for _ in range(5)] == [False, False, False, True, True]
-    with pytest.raises(TooOften, match="'ada' asked for 6 creates this minute and may for 3") as fault:
+    with pytest.raises(TooOften, match="'ada' asked for 6 creates this minute; the limit is 3") as fault:
         limit.count("ada", NOON)
     assert (status_of(fault.value), retry_after(fault.value)) == (429, {"Retry-After": "60"})
 
