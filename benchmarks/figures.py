@@ -92,8 +92,8 @@ def table(results: Results, benchmarks: Mapping[str, Benchmark], *, rest: bool =
     for name, figures in results.items():
         for row in benchmarks[name].rows:
             other, dot, key = row.raw.partition(".")
-            raw = _number(results.get(other, {}), key) if dot else _number(figures, row.raw)
-            value = _number(figures, row.key)
+            raw = number(results.get(other, {}), key) if dot else number(figures, row.raw)
+            value = number(figures, row.key)
             if value is None or (row.bar_on_ratio and not raw):
                 continue
             ratio = value / raw if raw else None
@@ -117,8 +117,8 @@ def _flat(figures: Results, before: str = "") -> Iterator[tuple[str, Any]]:
             yield before + name, value
 
 
-def _number(figures: Any, key: str) -> float | None:
-    """The number under a key whose names are joined by dots."""
+def number(figures: Any, key: str) -> float | None:
+    """The number under a key whose names are joined by dots; None if there is none."""
     for name in key.split("."):
         figures = cast("Results", figures).get(name) if isinstance(figures, Mapping) else None
     return float(figures) if isinstance(figures, int | float) else None

@@ -10,13 +10,14 @@ import multiprocessing
 import os
 import platform
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any, Self
@@ -47,6 +48,9 @@ class Server:
 
 class Stack(Server):
     """Valkey, worker and API on this machine; starts them when entered, and can start them again."""
+
+    command: Sequence[str] = (sys.executable, "-m", "api.cli.main")
+    """What `mnemolog` is: this checkout's, unless another is set before the start."""
 
     def __init__(self, **settings: str) -> None:
         """`settings` without their MNEMOLOG_: `embedder="none"`; settings that this release does not know are ignored.
@@ -83,7 +87,7 @@ class Stack(Server):
         began = time.perf_counter()
         with (self.folder / "up.log").open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "api.cli.main", "up"], env=self._environment, stdin=subprocess.DEVNULL,
+                [*self.command, "up"], env=self._environment, stdin=subprocess.DEVNULL,
                 stdout=output, stderr=output, preexec_fn=prepare_child(),
             )  # fmt: skip
         while not self._ready():
@@ -105,10 +109,15 @@ class Stack(Server):
                 self._process.wait()
             self._process = None
 
+    @property
+    def supervisor(self) -> int:
+        """The id of the process that has started the others."""
+        assert self._process is not None
+        return self._process.pid
+
     def run(self, *arguments: str) -> None:
         """Run a command of `mnemolog` on its data."""
-        command = [sys.executable, "-m", "api.cli.main", *arguments]
-        subprocess.run(command, env=self.environment, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*self.command, *arguments], env=self.environment, check=True, stdout=subprocess.DEVNULL)
 
     def memory(self, name: str) -> int:
         """Bytes of all processes of a kind (`api`, `worker`) and of their children; shared pages are divided (PSS)."""
@@ -149,6 +158,18 @@ class Stack(Server):
             return False
         finally:
             connection.close()
+
+
+def memory_of(pid: int) -> int:
+    """Bytes of a process and its descendants; shared pages are divided (PSS)."""
+    return sum(map(_pss, _with_descendants([pid])))
+
+
+def kill(pid: int) -> None:
+    """Send SIGKILL to a process and its descendants."""
+    for each in list(_with_descendants([pid])):
+        with suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
 
 
 async def used_memory(redis: Client) -> int:

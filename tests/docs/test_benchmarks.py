@@ -13,7 +13,7 @@ def test_the_page_has_every_benchmark_that_the_runner_lists_with_its_question():
     command = [sys.executable, "-m", "benchmarks", "--list"]
     done = subprocess.run(command, cwd=ROOT, env={}, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
-    listed = re.findall(r"^(\w+) \(benchmarks/\w+\.py\): (.+)$", done.stdout, re.MULTILINE)
+    listed = re.findall(r"^(\w+) \(benchmarks/[\w/]+\.py\): (.+)$", done.stdout, re.MULTILINE)
     assert listed
     assert re.findall(r"^\| `(\w+)` \| (.+?) \|", PAGE, re.MULTILINE) == listed
 
