@@ -1,4 +1,4 @@
-"""The application of the agentmemory API: below /agentmemory, and the few paths beside it."""
+"""The application of the agentmemory API: /agentmemory, and a few other paths."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -63,7 +63,7 @@ def _headers(endpoint: Endpoint) -> Mapping[str, RequestHeader]:
 ABOUT = About(
     "agentmemory",
     maintenance.version(),
-    "Shared memory for coding agents, with the API of agentmemory's server. Bodies are read leniently: a number may be "
+    "Shared memory for coding agents, with agentmemory's API. Bodies are read leniently: a number may be "
     "text, null is absent, unknown keys are ignored.",
     fields({"error": text()}, ("error",)),
     partial(usual, invalid=400),
@@ -73,7 +73,7 @@ ABOUT = About(
 ENDPOINTS = documented(
     ABOUT,
     [
-        Endpoint("GET", "/agentmemory/livez", ANY, maintenance.livez, "The process responds; no secret needed.",
+        Endpoint("GET", "/agentmemory/livez", ANY, maintenance.livez, "Liveness check; needs no key.",
             open=True),
         *(endpoint(operation) for operation in OPERATIONS if operation.route),
         Endpoint("GET", "/", ANY, viewer.page, "The viewer.", answer=text(), media="text/html", open=True),
@@ -100,7 +100,7 @@ def create_app(settings: Settings, gateway: Gateway) -> Starlette:
 
 
 def fault_response(status: int, message: str, error: Exception) -> Response:
-    """The response to an error. A refusal by a function is an answer of its own, not a transport error."""
+    """The response to an error. A refusal by a function is a normal response, not a transport error."""
     match error:
         case AccessDenied():
             return Json({"error": f"forbidden: {message}"}, 403)

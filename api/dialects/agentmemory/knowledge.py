@@ -1,4 +1,4 @@
-"""What is made of what was seen: the graph, facts, procedures, crystals, insights, profiles; and timelines."""
+"""Condensed knowledge: facts, procedures, crystals, insights and profiles."""
 
 import re
 from collections.abc import AsyncIterator, Iterable
@@ -32,13 +32,13 @@ _STEP = re.compile(r"^\d+\. (.*)$")
 
 
 async def semantic(call: Call, arguments: Arguments) -> Record:
-    """What sessions state, or one decided."""
+    """Facts that sessions stated or decided."""
     facts = list(map(fact_record, await _tagged(call, arguments, FACT, CONSOLIDATED)))
     return {"semantic": facts, "items": facts, "total": len(facts)}
 
 
 async def procedural(call: Call, arguments: Arguments) -> Record:
-    """How things are done, as several memories say."""
+    """Procedures that several memories describe."""
     memories = await _tagged(call, arguments, PROCEDURE, CONSOLIDATED)
     procedures = list(map(procedure_record, memories))
     return {"procedural": procedures, "items": procedures, "total": len(procedures)}
@@ -63,7 +63,7 @@ async def crystals(call: Call, arguments: Arguments) -> Record:
 
 
 async def get_profile(call: Call, arguments: Arguments) -> Record:
-    """What a project is like; without one, which projects there are."""
+    """A project's profile; without a project, the list of projects."""
     if arguments.chosen("project") is not None:
         return await profile(call, arguments)
     return success(projects=[name for name in await call.queries.lookup.projects(await reading(call)) if name])
@@ -162,7 +162,7 @@ MAX_DAYS = 36_500.0
 MAX_ACTIONS = 5_000
 MAX_CHAIN = 200
 MAX_GROUPS = 50
-"""Crystals of one call."""
+"""The most crystals of one call."""
 PAGE = 500
 MAX_PROJECTS = 50
 """Consolidated by one call that names none."""
@@ -177,7 +177,7 @@ TIERS: dict[str, tuple[Part, ...]] = {
 
 
 async def summarize(request: Request, arguments: Arguments) -> Record:
-    """Summarise a session now."""
+    """Summarize a session now."""
     session, call = arguments.needed("sessionId"), call_of(request)
     home, reader = await home_of(request, session), call.reader()
     if home is None:
@@ -193,7 +193,7 @@ async def summarize(request: Request, arguments: Arguments) -> Record:
 
 
 async def crystallize_finished(call: Call, arguments: Arguments) -> Record:
-    """Make crystals of work that was finished a while ago, one for each chain of actions."""
+    """Create crystals from work that was finished a while ago, one for each chain of actions."""
     reader, caller = await reading(call), call.caller()
     before = system_clock() - timedelta(days=max(0.0, min(MAX_DAYS, arguments["olderThanDays"])))
     groups: dict[tuple[str, str], list[str]] = {}
@@ -209,7 +209,7 @@ async def crystallize_finished(call: Call, arguments: Arguments) -> Record:
 
 
 async def pipeline(call: Call, arguments: Arguments) -> Record:
-    """All of the consolidation, or one tier of it."""
+    """Run the consolidation, or one tier of it."""
     results = await consolidate(call, arguments)
     del results["success"]
     return success(results=results)
@@ -232,11 +232,11 @@ async def _actions(call: Call, reader: Reader, project: str | None) -> AsyncIter
 async def consolidate(call: Call, arguments: Arguments) -> Record:
     """memory_consolidate: for a project, or for each; all of it, or one tier.
 
-    Lessons fade by themselves, so the tier `decay` does nothing, and says so.
+    Lessons decay automatically, so the tier `decay` does nothing, and says so.
     """
     tier = (arguments.chosen("tier") or "all").strip().lower()
     if tier not in TIERS:
-        raise BadArgument(f"tier is one of {', '.join(TIERS)}", "tier")
+        raise BadArgument(f"tier must be one of {', '.join(TIERS)}", "tier")
     reader, caller = await reading(call), call.caller()
     named = arguments.chosen("project")
     projects = [named] if named else (await call.queries.lookup.projects(reader))[:MAX_PROJECTS]

@@ -1,4 +1,4 @@
-"""Forgetting, by name and by age; checking the server and what it holds; who wrote or deleted what."""
+"""Deletion by name and by age; health checks; the audit log."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ from projections.queries.log_events import AuditEntry
 
 
 async def post_forget(request: Request, arguments: Arguments) -> Record:
-    """Forget a memory, some observations of a session, or the whole session, for good."""
+    """Permanently delete a memory, some observations of a session, or the whole session."""
     session = arguments.chosen("sessionId")
     home = await home_of(request, session) if session else None
     record = await forget(call_of(request), arguments | {"project": home.project if home else None})
@@ -51,9 +51,8 @@ async def post_forget(request: Request, arguments: Arguments) -> Record:
 
 
 async def auto_forget(request: Request, arguments: Arguments) -> Record:
-    """Forget expired memories and old observations that hardly mattered; with dryRun, only say which.
-
-    Two memories that say the same are never both the newest: saving sees to that, so there are no contradictions.
+    """Delete expired memories and old unimportant observations; with dryRun, only list them. Saving already supersedes
+    duplicates, so there are no contradictions.
     """
     in_query = read_query(request, fields(DRY_RUN))
     dry_run, call = bool(arguments["dryRun"] or in_query["dryRun"]), call_of(request)
@@ -95,7 +94,7 @@ async def forget(call: Call, arguments: Arguments) -> Record:
             deleted = forgotten.documents.get("observation", 0)
         else:
             forgotten = await forgetting.session(session_of(await one_session(call, arguments)), caller)
-            deleted = forgotten.documents.get("observation", 0) + 2  # the session and its summary count, too
+            deleted = forgotten.documents.get("observation", 0) + 2  # the session and its summary are counted as well
     except NotFound:
         return success(deleted=0)
     call.wrote(caller.agent_id, forgotten.position)
@@ -136,7 +135,7 @@ _EVENTS: Mapping[str, str] = {word: event for event, word in WORDS.items()} | {"
 
 
 async def audit(call: Call, arguments: Arguments) -> Record:
-    """Who wrote or deleted what, the newest first."""
+    """Who wrote or deleted what, newest first."""
     if arguments["limit"] < 1:
         raise BadArgument("limit must be at least 1", "limit")
     call, limit = call, min(MAX_LIMIT, int(arguments["limit"]))
@@ -187,16 +186,16 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _FLAG = ("key", "label", "enabled", "default", "affects", "needsLlm", "description", "enableHow", "docsHref")
 FLAGS = (
     ("GRAPH_EXTRACTION_ENABLED", "Knowledge graph", True, ["graph"], False,
-     "Relations, sessions, files and concepts make a graph; a model, where there is one, adds relations.",
+     "Relations, sessions, files and concepts form a graph; a model, if configured, adds relations.",
      "Always on; MNEMOLOG_LLM adds a model."),
     ("CONSOLIDATION_ENABLED", "Consolidation", True, ["memories", "semantic", "procedural"], False,
-     "Memories, facts and procedures are made of what was observed, by rule.",
+     "Memories, facts and procedures are created from observations, by rule.",
      "Always on; POST /agentmemory/consolidate-pipeline runs it now."),
     ("AGENTMEMORY_AUTO_COMPRESS", "Compression by a model", False, ["observations"], True,
-     "Observations are compressed by rule at once, and by a model later where there is one.",
+     "Observations are compressed by rule immediately, and later by a model if one is configured.",
      "Set MNEMOLOG_LLM to URL|MODEL."),
     ("AGENTMEMORY_INJECT_CONTEXT", "Context for agents", False, ["hooks"], False,
-     "Hooks print the context that a session's start answers.",
+     "Hooks print the context that starting a session returns.",
      "Set it to true in the environment of the hooks."),
 )  # fmt: skip
 
@@ -214,7 +213,7 @@ class Meter:
         times, now = os.times(), time.monotonic()
         try:
             rss = int(Path("/proc/self/statm").read_bytes().split()[1]) * _PAGE_BYTES
-        except OSError:  # no Linux: the most it ever used
+        except OSError:  # not on Linux: the peak usage
             rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
         cpu_s, elapsed = times.user + times.system, now - self._last_at
         percent = 100 * (cpu_s - self._last_cpu_s) / elapsed if elapsed > 0 else 0.0
@@ -231,7 +230,7 @@ async def livez(request: Request) -> Response:
 
 
 async def health(request: Request) -> Response:
-    """Server health, and the resources that it uses."""
+    """Server health and resource usage."""
     server, meter = services(request), request.app.state.agentmemory.meter
     due = time.perf_counter()
     await asyncio.sleep(0)
@@ -247,7 +246,7 @@ async def health(request: Request) -> Response:
     if behind >= DEGRADED_BEHIND:
         alerts.append(f"{behind:,} events are pending")
     if lag_ms > LAG_WARN_MS:
-        notes.append(f"the event loop is {lag_ms:.0f} ms late")
+        notes.append(f"the event loop lags by {lag_ms:.0f} ms")
     status: Literal["healthy", "degraded", "critical"] = "healthy"
     if not connected or any(condition.weight == "stops" and condition.code != "index" for condition in conditions):
         status = "critical"

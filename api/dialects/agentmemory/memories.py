@@ -35,7 +35,7 @@ from projections.queries.views import view
 
 MAX_LIMIT = 5_000
 MAX_MEMORIES = 50_000
-"""Looked at by one listing."""
+"""The most memories that one listing reads."""
 MAX_RELATIONS = 5_000
 """Looked at for what the listed memories are related to."""
 PAGE = 500
@@ -47,7 +47,7 @@ SAVE_TOOL = "memory_save"
 async def remember(call: Call, arguments: Arguments) -> Record:
     """Save a memory."""
     if arguments["project"] is not None and not arguments["project"].strip():
-        raise BadArgument("project is blank; leave it out for a memory of no project", "project")
+        raise BadArgument("project is blank; leave it out for a memory without a project", "project")
     agent = agent_of(arguments)
     return await save_memory(call, arguments | {"agentId": agent})
 
@@ -115,9 +115,8 @@ async def _all(call: Call, reader: Reader) -> list[dict[str, Any]]:
 
 
 async def save_memory(call: Call, arguments: Arguments) -> Record:
-    """memory_save, agent_remember: keep a memory, and say which one it resembles.
-
-    One of a session is of the session's project unless another is named.
+    """memory_save, agent_remember: save a memory, with a hint about a similar one. A session's memory belongs to the
+    session's project unless another is named.
     """
     content = arguments.needed("content")
     agent, session = arguments["agentId"] or "", arguments.chosen("sessionId") or ""
@@ -177,7 +176,7 @@ async def list_relations(call: Call, arguments: Arguments) -> Record:
 
 
 async def relate(call: Call, arguments: Arguments) -> Record:
-    """Relate two memories; without a confidence, what they share says how sure that is."""
+    """Relate two memories; without a confidence, it is estimated from what they share."""
     kind = arguments.needed("type").strip().lower()
     if kind not in TYPES:
         raise BadArgument(f"type must be one of {', '.join(TYPES)}", "type")
@@ -210,7 +209,7 @@ async def get_memory(call: Call, arguments: Arguments) -> Record:
 
 
 async def evolve(call: Call, arguments: Arguments) -> Record:
-    """A memory's next version, which supersedes it."""
+    """Create a memory's next version, which supersedes it."""
     name, agent = arguments.needed("memoryId"), arguments["agentId"] or ""
     reader, caller = call.reader(agent), call.caller(agent)
     changes = command(

@@ -130,7 +130,7 @@ class Operation(NamedTuple):
     takes: Mapping[str, Schema] = {}
     required: tuple[str, ...] = ()
     also: Mapping[str, Schema] = {}
-    """Taken by the tool, and not advertised; the route advertises it as well."""
+    """Accepted by the tool but not advertised; the route advertises it."""
     tool: str = ""
     route: str = ""
     """Method and path, below /agentmemory."""
@@ -138,20 +138,20 @@ class Operation(NamedTuple):
     level: Literal["M", "S", "V"] = "M"
     status: int = 200
     route_takes: Mapping[str, Schema] = {}
-    """What the route takes besides, or describes differently."""
+    """Parameters that only the route accepts, or describes differently."""
     route_omits: tuple[str, ...] = ()
     route_required: tuple[str, ...] | None = None
     errors: Mapping[int, str] = {}
     sent_in: Literal["body", "query", "either"] = "body"
-    """Where the route finds it; a GET always reads the query string."""
+    """Where the route reads its parameters; a GET always reads the query string."""
     answers_200: bool = False
-    """The route may answer 200 as well as its status."""
+    """The route can return 200 as well as its status."""
     instead: tuple[str, ...] = ()
     reads_only: bool = False
     destructive: bool = False
     plugin: bool = False
-    """What the plugin of 0.9.29 calls besides the 31: offered over MCP and answered everywhere, but listed over REST,
-    where clients count on 31, only with AGENTMEMORY_TOOLS=all."""
+    """Tools that the plugin of 0.9.29 calls besides the 31: listed over MCP and callable everywhere, but listed over
+    REST, where clients expect 31, only with AGENTMEMORY_TOOLS=all."""
 
     def as_tool(self) -> Tool:
         """The MCP tool."""
@@ -162,7 +162,7 @@ class Operation(NamedTuple):
         )  # fmt: skip
 
     def request(self) -> Schema | None:
-        """The schema of what the route is sent; None for nothing."""
+        """The schema of the route's request; None for none."""
         properties = {**self.takes, **self.also, **self.route_takes}
         for name in self.route_omits:
             del properties[name]
@@ -181,7 +181,7 @@ KIND = text("pattern, preference, architecture, bug, workflow or fact.", "fact")
 STATUSES = "pending, active, blocked, done or cancelled."
 SLOT = text("Name of the slot.")
 IN_PROJECT: Properties = {"project": text()}
-"""Taken where session ids or slots of several projects meet; agentmemory itself knows no such thing."""
+"""Distinguishes session ids or slots of several projects; agentmemory itself has no such parameter."""
 MEMORY: Properties = {
     "content": text("What to remember, in full sentences."), "type": KIND, "concepts": names("What it is about."),
     "files": names("Paths it is about."), "project": PROJECT,
@@ -200,27 +200,27 @@ OF_SESSION: Properties = {**texts("sessionId", "agentId"), "limit": number(MAX_O
 DRY_RUN: Properties = {"dryRun": BOOLEAN}
 CALL: Properties = {"name": text(), "arguments": {"type": "object"}}
 DELETE: Properties = {"memoryIds": {"type": "array", "items": text()}, "reason": text()}
-"""One text with commas is no list here, because what is deleted is gone."""
+"""A comma-separated text is not accepted here, because deletions cannot be undone."""
 EXPORT: Properties = {"exportData": {"type": "object"}, "strategy": text(default="merge")}
 _ACTION: Properties = {"title": text(), "description": text(), "priority": NUMBER, "status": text(STATUSES)}
 _NO_SESSION = {400: "The session is missing."}
-_NO_SLOT = {400: "The label is missing.", 404: "There is no such slot."}
+_NO_SLOT = {400: "The label is missing.", 404: "No such slot."}
 _WRITTEN = {**_NO_SLOT, 413: "The text would exceed the slot's limit; says its size and the limit."}
-_NO_ACTION = {400: "A field cannot be read.", 404: "There is no such action."}
+_NO_ACTION = {400: "A field cannot be read.", 404: "No such action."}
 
 OPERATIONS: tuple[Operation, ...] = (
     # About the server
-    Operation("maintenance:health", "How the server is.", ANY, route="GET health",
-        errors={503: "the log does not answer, or no worker runs"}),
-    Operation("maintenance:flags", "What is switched on.", ANY, route="GET config/flags"),
+    Operation("maintenance:health", "Server health.", ANY, route="GET health",
+        errors={503: "Redis is not responding, or no worker is running"}),
+    Operation("maintenance:flags", "Enabled features.", ANY, route="GET config/flags"),
     Operation("maintenance:graph_stats", "How many nodes and edges the graph has.", READ, route="GET graph/stats"),
-    Operation("searching:bridge", "Nothing to do: answers that all is well.", ANY, route="POST claude-bridge/sync"),
-    Operation("searching:followup", "How often agents search again at once.", METRICS,
+    Operation("searching:bridge", "Does nothing; always succeeds.", ANY, route="POST claude-bridge/sync"),
+    Operation("searching:followup", "How often agents repeat a search soon after another one.", METRICS,
         route="GET diagnostics/followup"),
     Operation("endpoints:tools", "The tools.", ANY, route="GET mcp/tools"),
     Operation("endpoints:call_for_status", "Call a tool.", ANY, CALL, ("name",), route="POST mcp/tools", level="S",
         errors={404: "no such action"}),
-    Operation("endpoints:call", "Call a tool; what goes wrong in it is in the answer's text.", ANY, CALL, ("name",),
+    Operation("endpoints:call", "Call a tool; errors are in the response's text.", ANY, CALL, ("name",),
         route="POST mcp/call"),
     # Searching, and context for agents
     Operation("searching:recall", "Search past observations and memories. Use it before you assume or redo work.", READ,
@@ -232,7 +232,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "memories:remember", status=201, route_takes=REMEMBERED),
     Operation("sessions:list_sessions", "List recent sessions.", READ, also={"limit": NUMBER, "agentId": text()},
         tool="memory_sessions", route="GET sessions", handler="sessions:get_sessions", reads_only=True),
-    Operation("sessions:list_sessions", "List recent sessions, with their status and how much was observed.", READ,
+    Operation("sessions:list_sessions", "List recent sessions, with their status and observation counts.", READ,
         also={"limit": NUMBER, "agentId": text()}, tool="memory_sessions_list", reads_only=True),
     Operation("searching:smart_search",
         "Search by meaning and words; answers titles, and in full what expandIds names.", READ,
@@ -241,13 +241,13 @@ OPERATIONS: tuple[Operation, ...] = (
             **texts("agentId", "sessionId")}, "memory_smart_search", "POST smart-search", "searching:post_smart_search",
         route_takes={"limit": number(20), "expandIds": {"type": ["array", "string"], "items": ANYTHING},
             "source": text()}, instead=("expandIds",), reads_only=True),
-    Operation("searching:timeline", "What was observed around a moment.", READ,
+    Operation("searching:timeline", "Observations around a moment.", READ,
         {"anchor": text("An ISO date, an observation's id, or words."), "project": PROJECT, "sessionId": SESSION},
         ("anchor",), {"before": number(5), "after": number(5), "agentId": text()}, "memory_timeline", "POST timeline",
         level="S", errors={400: "The anchor is missing."}, reads_only=True),
-    Operation("searching:context", "The context of a project within a budget of tokens.", READ,
+    Operation("searching:context", "A project's context within a token budget.", READ,
         {**texts("sessionId", "project", "agentId"), "budget": NUMBER}, ("sessionId", "project"), route="POST context"),
-    Operation("searching:enrich", "What is known of files that are about to be touched.", READ,
+    Operation("searching:enrich", "Information about files before work on them.", READ,
         {**texts("sessionId", "toolName", "project", "agentId"), "files": NAMES, "terms": NAMES},
         ("sessionId", "files"), route="POST enrich"),
     # Observations and sessions
@@ -255,27 +255,28 @@ OPERATIONS: tuple[Operation, ...] = (
         ("sessionId",), {"limit": NUMBER, "agentId": text(), **IN_PROJECT}, "memory_observations", "GET observations",
         "sessions:get_observations", "S", route_takes=OF_SESSION, route_omits=("project",), errors=_NO_SESSION,
         reads_only=True),
-    Operation("sessions:observe", "Record what a hook saw.", WRITE,
+    Operation("sessions:observe", "Record a hook's event.", WRITE,
         {**texts("sessionId", "hookType", "project", "cwd", "agentId"), "timestamp": {"type": ["string", "number"]},
             "data": ANYTHING}, ("sessionId", "hookType", "timestamp"), route="POST observe", status=201),
     Operation("sessions:played_sessions", "The sessions that can be played back.", READ,
         {"agentId": text(), "limit": number(100)}, route="GET replay/sessions", level="S"),
-    Operation("sessions:load", "A session as a film.", READ, OF_SESSION, ("sessionId",), route="GET replay/load",
-        level="S", errors={**_NO_SESSION, 404: "There is no such session."}),
-    Operation("sessions:start", "Start a session, or go on with it; answers a context.", READ_WRITE,
+    Operation("sessions:load", "A session's observations with playback times.", READ, OF_SESSION, ("sessionId",),
+        route="GET replay/load",
+        level="S", errors={**_NO_SESSION, 404: "No such session."}),
+    Operation("sessions:start", "Start or resume a session; returns its context.", READ_WRITE,
         texts("sessionId", "project", "cwd", "title", "agentId"), ("sessionId",), route="POST session/start"),
     Operation("sessions:end", "End a session.", WRITE, texts("sessionId"), ("sessionId",), route="POST session/end"),
     Operation("sessions:link", "Link a commit to the session it was made in.", READ_WRITE,
         {**texts("sha", "sessionId", "branch", "repo", "message", "author", "authoredAt", "project", "agentId"),
             "files": NAMES}, ("sha",), route="POST session/commit"),
-    # Profiles, lessons, and what is made of what was seen
-    Operation("knowledge:profile", "What a project is like: concepts, files, conventions, errors.", READ,
+    # Profiles, lessons, and condensed knowledge
+    Operation("knowledge:profile", "A project's profile: concepts, files, conventions, errors.", READ,
         {"project": PROJECT}, ("project",), {"refresh": BOOLEAN}, "memory_profile", "GET profile",
         "knowledge:get_profile", "S", route_required=(), reads_only=True),
-    Operation("work:list_lessons", "The lessons learned, the surest first.", READ,
+    Operation("work:list_lessons", "Lessons, highest confidence first.", READ,
         {"project": PROJECT, "minConfidence": number(0), "limit": number(50)}, also={"source": text()},
         tool="memory_lessons", route="GET lessons", level="S", errors={400: "Not a number."}, reads_only=True),
-    Operation("work:save_lesson", "Record a lesson; saying the same again makes it stronger.", READ_WRITE,
+    Operation("work:save_lesson", "Record a lesson; repeating it raises its confidence.", READ_WRITE,
         {"content": text("The lesson, as advice."), "context": text("When it applies."), "project": PROJECT},
         ("content",), {"confidence": NUMBER, "tags": NAMES, "agentId": text()}, "memory_lesson_save", "POST lessons",
         "work:post_lesson", "S", 201, errors={400: "The content is missing."}, answers_200=True),
@@ -284,48 +285,48 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("work:search_lessons", "Lessons about something.", READ, LESSONS_ABOUT, ("query",), LESSONS_ALSO,
         "memory_lesson_search", "POST lessons/search", level="S", errors={400: "The query is missing."},
         reads_only=True),
-    Operation("work:post_strengthen", "Say that a lesson proved right again.", READ_WRITE,
+    Operation("work:post_strengthen", "Confirm a lesson again.", READ_WRITE,
         texts("lessonId", "agentId"), ("lessonId",), route="POST lessons/strengthen", level="S",
         errors={400: "The id is missing."}),
-    Operation("knowledge:consolidate", "Make memories, facts and procedures of what was observed.", READ_WRITE,
+    Operation("knowledge:consolidate", "Create memories, facts and procedures from observations.", READ_WRITE,
         also=PIPELINE, tool="memory_consolidate", route="POST consolidate"),
-    Operation("knowledge:pipeline", "All of the consolidation, or one tier of it.", READ_WRITE, PIPELINE,
+    Operation("knowledge:pipeline", "Run the consolidation, or one tier of it.", READ_WRITE, PIPELINE,
         route="POST consolidate-pipeline"),
-    Operation("knowledge:reflect", "Bring the slots up to date with a session.", READ_WRITE,
+    Operation("knowledge:reflect", "Update the slots from a session.", READ_WRITE,
         {"sessionId": SESSION, "maxObservations": number(50, "How many of the newest observations.")}, ("sessionId",),
         {"project": text(), "maxClusters": NUMBER}, "memory_reflect", "POST reflect", "knowledge:post_reflect", "S",
         route_takes={"maxClusters": number(10)}, instead=("project", "maxClusters")),
-    Operation("work:reflect_session", "Bring the slots that follow the work up to date with a session.", READ_WRITE,
+    Operation("work:reflect_session", "Update the automatic slots from a session.", READ_WRITE,
         {"sessionId": text(), "maxObservations": number(50)}, ("sessionId",), route="POST slot/reflect", level="S",
         errors=_NO_SESSION),
-    Operation("knowledge:summarize", "Summarise a session now.", READ_WRITE, texts("sessionId"), ("sessionId",),
+    Operation("knowledge:summarize", "Summarize a session now.", READ_WRITE, texts("sessionId"), ("sessionId",),
         route="POST summarize"),
-    Operation("knowledge:crystallize_finished", "Make crystals of work that was finished a while ago.", READ_WRITE,
+    Operation("knowledge:crystallize_finished", "Create crystals from work that was finished a while ago.", READ_WRITE,
         {"olderThanDays": number(7), "project": text(), "dryRun": boolean(False)}, route="POST crystals/auto"),
-    Operation("knowledge:crystals", "What chains of finished actions came to.", READ,
+    Operation("knowledge:crystals", "Results of finished chains of actions.", READ,
         {"project": text(), "sessionId": text(), "limit": number(20)}, route="GET crystals", level="S"),
-    Operation("knowledge:semantic", "What sessions state, or one decided.", READ, LISTED, route="GET semantic",
+    Operation("knowledge:semantic", "Facts that sessions stated or decided.", READ, LISTED, route="GET semantic",
         level="S"),
-    Operation("knowledge:procedural", "How things are done.", READ, LISTED, route="GET procedural", level="S"),
+    Operation("knowledge:procedural", "Procedures.", READ, LISTED, route="GET procedural", level="S"),
     # Upkeep
-    Operation("maintenance:diagnose", "Check the server and what it holds.", ADMIN, also={"categories": NAMES},
+    Operation("maintenance:diagnose", "Check the server and its data.", ADMIN, also={"categories": NAMES},
         tool="memory_diagnose", route="POST diagnostics", level="S", route_takes=DRY_RUN, reads_only=True),
-    Operation("maintenance:audit", "Who wrote or deleted what, the newest first.", READ,
+    Operation("maintenance:audit", "Who wrote or deleted what, newest first.", READ,
         {"operation": text(), "limit": number(50), "agentId": text()}, route="GET audit"),
-    Operation("maintenance:forget", "Forget a memory, a session, or some of its observations, for good.", READ_WRITE,
+    Operation("maintenance:forget", "Permanently delete a memory, a session, or some of its observations.", READ_WRITE,
         {"memoryId": text("The memory."), "sessionId": text("The session; alone: all of it."),
             "observationIds": names("Observations of the session.")}, (), IN_PROJECT, "memory_forget", "POST forget",
         "maintenance:post_forget", "S", route_omits=("project",),
         errors={400: "Neither a memory nor a session is named."}, destructive=True),
-    Operation("maintenance:auto_forget", "Forget what has had its time.", READ_WRITE, DRY_RUN,
+    Operation("maintenance:auto_forget", "Delete expired memories and old observations.", READ_WRITE, DRY_RUN,
         route="POST auto-forget", level="S", sent_in="either"),
-    Operation("transfer:export", "Everything there is, as JSON.", ADMIN,
+    Operation("transfer:export", "Export everything as JSON.", ADMIN,
         also={"maxSessions": NUMBER, "offset": number(0)}, tool="memory_export", route="GET export",
         handler="transfer:get_export", reads_only=True),
     Operation("transfer:import_export", "Import an export. Rejected rows are listed in the response.", ADMIN, EXPORT,
         ("exportData",), route="POST import", level="S",
-        errors={400: "The export is missing, or there is no such strategy.",
-            413: "The export is too big for a request.", 429: "Another one is being imported."}),
+        errors={400: "The export is missing, or the strategy is unknown.",
+            413: "The export is too big for a request.", 429: "Another import is in progress."}),
     Operation("transcripts:import_transcripts", "Import transcripts of Claude Code.", OPERATOR,
         {"path": text(), "maxFiles": number(200)}, route="POST replay/import-jsonl", status=202, answers_200=True),
     # What agents say
@@ -340,25 +341,25 @@ OPERATIONS: tuple[Operation, ...] = (
             "files": MEMORY["files"], "agentId": text("Who you are.")}, ("content", "project"),
         {"sessionId": text(), "ttlDays": NUMBER}, "agent_remember", "POST agent/remember", "memories:remember", "S",
         201, route_takes=REMEMBERED, route_required=("content",)),
-    Operation("transcripts:sync", "Take over conversations of Antigravity.", OPERATOR, SYNC, ("mode",), {},
+    Operation("transcripts:sync", "Import Antigravity conversations.", OPERATOR, SYNC, ("mode",), {},
         "memory_antigravity_sync", "POST antigravity/sync", level="S", route_required=(),
-        errors={400: "There is no such mode."}),
+        errors={400: "Unknown mode."}),
     Operation("transcripts:sync_all",
-        "Take over conversations of Antigravity, summarise them and bring the slots up to date.", OPERATOR, SYNC,
+        "Import Antigravity conversations, summarize them and update the slots.", OPERATOR, SYNC,
         ("mode",), tool="memory_antigravity_sync_all"),
     # Slots
-    Operation("work:list_slots", "The slots: small texts that stay in view.", READ, also=IN_PROJECT,
+    Operation("work:list_slots", "List slots: short texts that are part of every context.", READ, also=IN_PROJECT,
         tool="memory_slot_list", route="GET slots", level="S", reads_only=True),
     Operation("work:get_slot", "Read a slot.", READ, {"label": SLOT}, ("label",), IN_PROJECT, "memory_slot_get",
         "GET slot", level="S", errors=_NO_SLOT, reads_only=True),
     Operation("work:create_slot", "Create a slot, or replace one.", READ_WRITE,
-        {"label": text("Lower-case letters, digits and _."), "content": text("Its text.", ""),
+        {"label": text("Lowercase letters, digits and _."), "content": text("Its text.", ""),
             "scope": text("global or project.", "global"),
-            "sizeLimit": number(2000, "Characters it may have, up to 20000."),
-            "pinned": boolean(True, "Whether every context shows it.")}, ("label",),
+            "sizeLimit": number(2000, "Its character limit, up to 20000."),
+            "pinned": boolean(True, "Whether every context includes it.")}, ("label",),
         {"description": text(), "overwrite": BOOLEAN, **IN_PROJECT}, "memory_slot_create", "POST slot",
         "work:post_slot", "S", 201, route_takes={"scope": text(default="project")},
-        errors={400: "Not a label, or a limit out of bounds.", 409: "It is there, and not to be overwritten."}),
+        errors={400: "Invalid label, or limit out of bounds.", 409: "It exists and must not be overwritten."}),
     Operation("work:append_to_slot", "Add a line to a slot.", READ_WRITE, {"label": SLOT, "text": text("The line.")},
         ("label", "text"), IN_PROJECT, "memory_slot_append", "POST slot/append", level="S", errors=_WRITTEN),
     Operation("work:replace_slot", "Replace the text of a slot.", READ_WRITE,
@@ -368,8 +369,8 @@ OPERATIONS: tuple[Operation, ...] = (
         {"scope": text(), **IN_PROJECT}, "memory_slot_delete", "DELETE slot", level="S", route_omits=("scope",),
         errors=_NO_SLOT, sent_in="query", destructive=True),
     # Actions
-    Operation("work:create_action", "Write down a work item that agents share.", READ_WRITE,
-        {"title": text("What is to be done."), "description": text(), "priority": number(0, "Higher comes first."),
+    Operation("work:create_action", "Create a work item that agents share.", READ_WRITE,
+        {"title": text("What to do."), "description": text(), "priority": number(0, "Higher comes first."),
             "status": text(STATUSES, "pending"), "tags": names("Labels."), "sessionId": SESSION}, ("title",),
         {**texts("project", "parentId"), "requires": NAMES, "agentId": text()}, "memory_action_create", "POST actions",
         "work:post_action", "S", 201,
@@ -382,38 +383,38 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("work:patch_action", "Change an action.", READ_WRITE,
         {**_ACTION, "tags": NAMES, **texts("sessionId", "result", "assignedTo", "agentId")},
         route="PATCH actions/{id}", level="S", errors=_NO_ACTION),
-    Operation("work:list_actions", "Actions, the newest first.", READ,
+    Operation("work:list_actions", "Actions, newest first.", READ,
         {**texts("status", "project", "parentId"), "limit": number(100)}, route="GET actions", level="S"),
-    Operation("work:frontier", "What can be worked on now: nothing blocks it, the most important first.", READ,
+    Operation("work:frontier", "Work items that nothing blocks, most important first.", READ,
         also={**texts("project", "agentId"), "limit": number(20)}, tool="memory_frontier", route="GET frontier",
         level="S", reads_only=True),
-    Operation("knowledge:crystallize", "Summarise a session; with actionIds, make a memory of finished work.",
+    Operation("knowledge:crystallize", "Summarize a session; with actionIds, create a memory of finished work.",
         READ_WRITE, {"sessionId": SESSION}, ("sessionId",), {"actionIds": NAMES, "project": text()},
         "memory_crystallize", instead=("actionIds",)),
     # Memories, relations, commits
-    Operation("memories:governance_delete", "Delete memories for good.", READ_WRITE,
-        {"memoryIds": names("The memories."), "reason": text("Why; kept with the deletion.")}, ("memoryIds",), {},
+    Operation("memories:governance_delete", "Permanently delete memories.", READ_WRITE,
+        {"memoryIds": names("The memories."), "reason": text("Reason; stored with the deletion.")}, ("memoryIds",), {},
         "memory_governance_delete", "DELETE governance/memories", "memories:delete_memories", route_takes=DELETE,
         destructive=True, plugin=True),
     Operation("memories:list_memories", "The memories, newest first, or how many there are.", READ,
         {**dict.fromkeys(("latest", "includeOrphans", "count"), BOOLEAN), "agentId": text(), "limit": NUMBER,
             "offset": number(0)}, route="GET memories"),
     Operation("memories:get_memory", "One memory.", READ, route="GET memories/{id}", level="V",
-        errors={404: "There is no such memory."}),
-    Operation("memories:evolve", "A memory's next version.", READ_WRITE,
+        errors={404: "No such memory."}),
+    Operation("memories:evolve", "Create a memory's next version.", READ_WRITE,
         texts("memoryId", "newContent", "newTitle", "agentId"), ("memoryId", "newContent"), route="POST evolve",
         level="S", errors={400: "The memory or its new content is missing."}),
-    Operation("memories:list_relations", "Relations, the newest first.", READ,
+    Operation("memories:list_relations", "Relations, newest first.", READ,
         {"project": text(), "limit": number(MAX_LISTED_RELATIONS)}, route="GET relations", level="S"),
     Operation("memories:relate", "Relate two memories.", READ_WRITE,
         {**texts("sourceId", "targetId", "type", "agentId"), "confidence": NUMBER}, ("sourceId", "targetId", "type"),
         route="POST relations", level="S", status=201,
-        errors={400: "An end or the type is missing, or there is no such type."}),
-    Operation("work:delete_lesson", "Delete a lesson for good.", READ_WRITE, {"lessonId": text("The lesson.")},
+        errors={400: "An end or the type is missing, or the type is unknown."}),
+    Operation("work:delete_lesson", "Permanently delete a lesson.", READ_WRITE, {"lessonId": text("The lesson.")},
         ("lessonId",), {"agentId": text()}, "memory_lesson_delete", destructive=True, plugin=True),
-    Operation("sessions:commits", "List the commits that sessions made, newest first.", READ,
+    Operation("sessions:commits", "List commits made in sessions, newest first.", READ,
         {"branch": text("Only of this branch."), "repo": text("Only of this repository."),
-            "limit": number(100, "How many at most, up to 500.")}, also={"agentId": text()}, tool="memory_commits",
+            "limit": number(100, "At most this many, up to 500.")}, also={"agentId": text()}, tool="memory_commits",
         route="GET commits", reads_only=True, plugin=True),
     Operation("sessions:commit_lookup", "Find the sessions that a commit was made in.", READ,
         {"sha": text("The commit's hash.")}, ("sha",), {"agentId": text()}, "memory_commit_lookup",

@@ -1,9 +1,6 @@
-"""The WebSocket of viewers.
-
-The WebSocket sends every observation as soon as it can be read. Best effort, and bounded: one task follows the log for
-all viewers with the same access, while there are any. It never waits for a viewer: one that does not read until its
-queue is full is disconnected. It does not keep up at any price either: when more than AT_ONCE observations are written
-in PAUSE_S, some are skipped.
+"""The WebSocket for viewers. It sends every observation as soon as it is readable. Best effort, and bounded: one task
+follows the log for all viewers with the same access, while there are any. It never waits for a viewer: one whose queue
+fills up is disconnected. If more than AT_ONCE observations are written in PAUSE_S, some are skipped.
 """
 
 import asyncio
@@ -101,9 +98,9 @@ class ViewerStream:
                 self._audiences.pop(reader, None)
                 await audience.stop()
         if viewer.key_revoked:
-            await _close(socket, POLICY_VIOLATION, "the key does not hold any more")
+            await _close(socket, POLICY_VIOLATION, "the key is no longer valid")
         elif viewer.too_slow.is_set():
-            await _close(socket, TRY_LATER, "this viewer was too slow")
+            await _close(socket, TRY_LATER, "this viewer is too slow")
 
 
 class Audience:
@@ -187,7 +184,7 @@ async def _close(socket: WebSocket, code: int, reason: str) -> None:
         async with asyncio.timeout(CLOSE_S):
             await socket.close(code, reason)
     except (TimeoutError, WebSocketDisconnect, RuntimeError):
-        logger.info("a viewer that took nothing any more was let go")
+        logger.info("disconnected a viewer that stopped reading")
 
 
 def routes() -> list[WebSocketRoute]:

@@ -1,4 +1,4 @@
-"""What an agent should know: a context at the start or before it touches files; search; timelines."""
+"""Contexts at session start and before work on files; search; timelines."""
 
 import time
 from collections import OrderedDict
@@ -67,7 +67,7 @@ async def context(request: Request, arguments: Arguments) -> Record:
 
 
 async def enrich(call: Call, arguments: Arguments) -> Record:
-    """What is known of files that are about to be touched."""
+    """Information about files before work on them."""
     session = arguments.needed("sessionId")
     if not arguments["files"]:
         raise BadArgument("files must name at least one file", "files")
@@ -82,8 +82,8 @@ async def enrich(call: Call, arguments: Arguments) -> Record:
 
 
 async def bridge(request: Request) -> Record:
-    """Hooks ask for this before they ask for a context; nothing has to be synchronised here."""
-    return success(skipped=True, reason="memories are kept here and not in files")
+    """Hooks call this before they request a context; there is nothing to synchronize."""
+    return success(skipped=True, reason="memories are stored on the server, not in files")
 
 
 WINDOW_S = 30.0
@@ -151,7 +151,7 @@ async def post_smart_search(request: Request, arguments: Arguments) -> Record:
 
 
 async def followup(request: Request) -> Record:
-    """How often agents search again at once."""
+    """How often agents repeat a search soon after another one."""
     counted = _followups(request)
     rate = counted.followed / counted.searches if counted.searches else 0.0
     return success(
@@ -208,7 +208,7 @@ async def smart_search(call: Call, arguments: Arguments) -> Record:
 
 
 async def timeline(call: Call, arguments: Arguments) -> Record:
-    """memory_timeline: what was observed around an anchor."""
+    """memory_timeline: observations around an anchor."""
     surroundings = await call.queries.around.timeline(
         await reading(call, arguments["agentId"] or ""),
         arguments.needed("anchor"),

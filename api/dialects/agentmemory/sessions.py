@@ -1,6 +1,5 @@
-"""Sessions: started, observed, ended, listed and played back as a film; and the commits that were made in them.
-
-What hooks see is stored at once, whatever they send, and nothing waits for a projection.
+"""Sessions: starting, observing, ending, listing and playback; and their commits. Hook events are stored immediately,
+whatever they contain, and nothing waits for a projection.
 """
 
 import asyncio
@@ -127,7 +126,7 @@ async def _existing(call: Call, home: SessionProject, session: str, agent: str) 
             if written:
                 await call.queries.log.wait_for_own_writes(str(written))
     except (TimeoutError, ProjectionBehind):
-        logger.info("a session starts again before its last writes are projected")
+        logger.info("a session was resumed before its last writes were projected")
     try:
         located = await call.queries.sessions.one(call.reader(agent), session, home.project)
     except (NotFound, ReaderUnknown):
@@ -142,7 +141,7 @@ async def _context(call: Call, session: str, project: str, budget: int, agent: s
         async with asyncio.timeout(CONTEXT_S):
             return (await context_for(call, reader, session, project, budget)).context
     except (TimeoutError, MnemologError, RedisError) as error:
-        logger.info("a session starts without a context: %s", error or "it took too long")
+        logger.info("a session starts without context: %s", error or "timed out")
         return ""
 
 
@@ -254,7 +253,7 @@ IN_THREAD_BYTES = 1 << 18
 
 
 async def observe(request: Request, arguments: Arguments) -> Record:
-    """Record what a hook saw."""
+    """Record a hook's event."""
     session, hook = arguments.needed("sessionId"), arguments.needed("hookType")
     moment = moment_of(arguments["timestamp"])
     call, agent = call_of(request), agent_of(arguments)
@@ -384,7 +383,7 @@ async def played_sessions(call: Call, arguments: Arguments) -> Record:
 
 
 async def load(request: Request) -> Record:
-    """A session as a film."""
+    """A session's observations with playback times."""
     arguments, call = await _of_session(request), call_of(request)
     agent, project = arguments["agentId"] or "", arguments["project"]
     reader, queries = await reading(call, agent), call.queries
@@ -402,7 +401,7 @@ async def _of_session(request: Request) -> Arguments:
     arguments = read_query(request, fields(OF_SESSION))
     session = arguments.chosen("sessionId")
     if session is None:
-        raise BadArgument("sessionId required", "sessionId")  # clients know it by these words
+        raise BadArgument("sessionId required", "sessionId")  # clients match this text
     home = await home_of(request, session)
     return arguments | {"project": home.project if home else None}
 

@@ -1,6 +1,5 @@
-"""Taking over transcripts of Claude Code from the folders of the server's machine that its settings name.
-
-The events' ids are made of the lines, so a second import stores nothing twice. A folder is looked through to a limit.
+"""Imports Claude Code transcripts from folders on the server that the settings allow. Event ids are derived from the
+lines, so a repeated import stores nothing twice. The number of folder entries is limited.
 """
 
 import asyncio
@@ -66,19 +65,17 @@ def transcripts(location: Path) -> tuple[list[Path], bool]:
 
 
 async def import_transcripts(request: Request, arguments: Arguments) -> Record:
-    """Take over transcripts."""
+    """Import transcripts."""
     if arguments["maxFiles"] < 1:
         raise BadArgument("maxFiles must be at least 1", "maxFiles")
     most, named = min(MAX_FILES, int(arguments["maxFiles"])), arguments.chosen("path")
     try:
         location = await asyncio.to_thread(_resolved, Path(named or CLAUDE_CODE))
     except (OSError, ValueError, RuntimeError) as error:  # too long, with a NUL, in the home of no user
-        raise BadArgument(f"path cannot be looked up: {error}", "path") from None
+        raise BadArgument(f"path cannot be resolved: {error}", "path") from None
     folders = await asyncio.to_thread(lambda: list(map(_resolved, settings(request).import_folders)))
     if not any(location.is_relative_to(folder) for folder in folders):
-        raise AccessDenied(
-            f"{named or CLAUDE_CODE} is in no folder of MNEMOLOG_IMPORT_FOLDERS: only from those is imported"
-        )
+        raise AccessDenied(f"{named or CLAUDE_CODE} is not in a folder of MNEMOLOG_IMPORT_FOLDERS")
     if not await asyncio.to_thread(location.exists):
         return failure(f"there is nothing at {location}")
     files, capped = await asyncio.to_thread(transcripts, location)

@@ -1,8 +1,8 @@
 """Imports an export of agentmemory: its rows become events, whose ids are derived from the rows.
 
-A row is here already when its document is: one that was imported before, or this server's own, of which the export was
-made. What may change (a memory's text, a slot's, how an action stands) is brought up to date then, the rest stays as it
-is. What was forgotten here stays forgotten.
+A row already exists if its document does: it was imported before, or the export was made on this server. Its changeable
+parts (the text of a memory or slot, an action's status) are then updated; the rest stays unchanged. Deleted documents
+stay deleted.
 """
 
 import asyncio
@@ -50,16 +50,16 @@ from projections.queries.views import Page, view
 from projections.services import Queries
 
 Strategy = Literal["merge", "replace", "skip"]
-# A bigger export is for `mnemolog import agentmemory`, which reads it from a file.
+# Larger exports need `mnemolog import agentmemory`, which reads a file.
 MAX_IMPORT_BYTES = 64 << 20
 MAX_IMPORT_VALUES = 2_000_000
 LIMITS = {"sessions": 10_000, "memories": 50_000, "summaries": 10_000}
 MAX_PER_SESSION, MAX_OBSERVATIONS = 5_000, 500_000
 STRATEGIES: dict[str, Strategy] = {strategy: strategy for strategy in get_args(Strategy)}
 FIRST = (0, 3, 0)
-"""The first version of agentmemory whose exports are read; our own are, too."""
+"""The first version of agentmemory whose exports are supported; our own are as well."""
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
-# An export is in memory as long as it is imported.
+# An export stays in memory while it is imported.
 _one_at_a_time = asyncio.Semaphore(1)
 # Mapped in a thread, looked up and appended at a time.
 ROWS = 200
@@ -281,7 +281,7 @@ async def get_export(call: Call, arguments: Arguments) -> Record:
         raise BadArgument("offset must be at least 0", "offset")
     try:
         return await export(call, arguments)
-    except (ProjectionBehind, ReaderUnknown) as error:  # an empty export would pass for a complete one
+    except (ProjectionBehind, ReaderUnknown) as error:  # an empty export would look complete
         return failure(f"nothing can be exported: {error}")
 
 

@@ -1,4 +1,4 @@
-"""Lessons, slots (small texts by label that stay in view), and actions (work items that agents share)."""
+"""Lessons, slots (short labeled texts in every context), and actions (work items that agents share)."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -30,7 +30,7 @@ _SOURCES = {"reflection": "consolidation", "suggestion": "consolidation"}
 
 
 async def post_lesson(call: Call, arguments: Arguments) -> Response:
-    """A new lesson (201), or a known one made stronger (200)."""
+    """Record a new lesson (201), or confirm a known one (200)."""
     record = await save_lesson(call, arguments)
     return Json(record, 200 if record["action"] == "strengthened" else 201)
 
@@ -61,7 +61,7 @@ async def delete_lesson(call: Call, arguments: Arguments) -> Record:
 
 
 async def list_lessons(call: Call, arguments: Arguments) -> Record:
-    """memory_lessons: the surest ones."""
+    """memory_lessons: those with the highest confidence."""
     reader, now = await reading(call), system_clock()
     source, limit = arguments.chosen("source"), arguments.count("limit", MAX_LESSONS)
     surest = await call.queries.lessons.surest(
@@ -76,7 +76,7 @@ async def list_lessons(call: Call, arguments: Arguments) -> Record:
 
 
 async def save_lesson(call: Call, arguments: Arguments) -> Record:
-    """memory_lesson_save: a new lesson, or a known one made stronger."""
+    """memory_lesson_save: record a new lesson, or confirm a known one."""
     content, stated, agent = arguments.needed("content"), arguments["confidence"], arguments["agentId"] or ""
     confidence = stated if stated is not None and 0 <= stated <= 1 else USUAL_CONFIDENCE
     lesson = command(
@@ -151,7 +151,7 @@ MAX_REVIEWED = 200
 
 
 async def post_slot(call: Call, arguments: Arguments) -> Record | Response:
-    """A new slot, or another text for one that is there; 409 where that may not be."""
+    """Create a slot or replace its text; 409 if it exists and must not be overwritten."""
     try:
         return await create_slot(call, arguments)
     except BadArgument:
@@ -169,7 +169,7 @@ async def post_slot(call: Call, arguments: Arguments) -> Record | Response:
 
 
 async def reflect_session(request: Request, arguments: Arguments) -> Record:
-    """Bring the slots that follow the work up to date with a session."""
+    """Update the automatic slots from a session."""
     if not 1 <= arguments["maxObservations"] <= MAX_REVIEWED:
         raise BadArgument(f"maxObservations must be from 1 to {MAX_REVIEWED}", "maxObservations")
     home = await home_of(request, arguments.needed("sessionId"))
@@ -191,7 +191,7 @@ async def get_slot(call: Call, arguments: Arguments) -> Record:
 
 
 async def create_slot(call: Call, arguments: Arguments) -> Record:
-    """memory_slot_create: a new one, or another text for one that is there."""
+    """memory_slot_create: create a slot or replace its text."""
     limit = arguments["sizeLimit"]
     if not 1 <= limit <= 20_000 or limit != int(limit):
         raise BadArgument("sizeLimit must be a whole number from 1 to 20000", "sizeLimit")
@@ -211,13 +211,13 @@ async def create_slot(call: Call, arguments: Arguments) -> Record:
 
 
 async def append_to_slot(call: Call, arguments: Arguments) -> Record:
-    """memory_slot_append: a line more; refused where it would not fit."""
+    """memory_slot_append: add a line; refused if it would exceed the limit."""
     await _write(call, arguments, content=arguments.needed("text"), append=True)
     return await _sized(call, arguments)
 
 
 async def replace_slot(call: Call, arguments: Arguments) -> Record:
-    """memory_slot_replace: another text, which may be empty."""
+    """memory_slot_replace: replace the text; it can be empty."""
     await _write(call, arguments, content=arguments["content"])
     return await _sized(call, arguments)
 
@@ -267,7 +267,7 @@ PROJECTS = 100
 
 
 async def list_actions(call: Call, arguments: Arguments) -> Record:
-    """Actions, the newest first."""
+    """Actions, newest first."""
     reader, project = await reading(call), arguments.chosen("project")
     all_open_actions = (await call.queries.actions.open_work(reader, None)).all_open_actions
     records = [action_record(action, all_open_actions) for action in await _listed(call, reader, project)]
@@ -338,7 +338,7 @@ async def update_action(call: Call, arguments: Arguments) -> Record:
 
 
 async def frontier(call: Call, arguments: Arguments) -> Record:
-    """memory_frontier: what can be worked on now, best first."""
+    """memory_frontier: work items that can be done now, best first."""
     agent, project = arguments["agentId"] or "", arguments.chosen("project")
     reader = await reading(call, agent)
     limit = arguments.count("limit", MAX_LIMIT)
