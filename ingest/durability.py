@@ -1,4 +1,4 @@
-"""What an acknowledgement survives: the levels, weakest first, and how they compare. Pure."""
+"""Durability levels of an acknowledgment, weakest first, and their comparison. Pure."""
 
 from collections.abc import Iterable
 from typing import Literal, get_args

@@ -1,4 +1,4 @@
-"""Every error a caller can act on, one class per decision. They carry values; each API turns them into words."""
+"""Every error that a caller can act on, one class per decision. They carry values; each API formats the message."""
 
 from collections.abc import Sequence
 from datetime import datetime

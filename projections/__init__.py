@@ -1,1 +1,1 @@
-"""The read side: pure folds, the structures they fill, the questions asked of them."""
+"""The read side: pure folds, the structures they fill, and the queries on them."""

@@ -1,4 +1,4 @@
-"""The questions that may be asked and the commands that read first: what the APIs and the MCP tools share."""
+"""Queries, and commands that read first; shared by the APIs and the MCP tools."""
 
 from collections.abc import Callable
 from typing import NamedTuple

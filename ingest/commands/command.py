@@ -1,6 +1,5 @@
-"""What all commands share: their fields, their callers, what a decision is, and common steps of deciding. Pure.
-
-An unknown field is an error that names it.
+"""Shared by all commands: their fields and callers, decisions, and common steps of deciding. Pure. An unknown field is
+an error that names the field.
 """
 
 from collections.abc import Callable

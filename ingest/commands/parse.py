@@ -1,4 +1,5 @@
-"""From bytes to commands. Every error names what was wrong and where; a lone surrogate is repaired, never a crash.
+"""Parses bytes into commands. Every error says what is wrong and where; a lone surrogate is repaired and never causes a
+crash.
 
 A value takes two bytes of a body and a hundred bytes of memory, so a body within its size limit can take gigabytes.
 That is why values and items are counted before anything is parsed. Counting scans the bytes in C, a window at a time:

@@ -1,8 +1,7 @@
-"""A folder where clients leave commands that no server took: one file each, fetched oldest first.
-
-A file is there until its commands are in the log. Each command has an event id (its own, or one made of the file's name
-and content), so that fetching it again after a crash stores nothing twice. What cannot be read or is refused moves to
-`rejected/`, beside the reason.
+"""A folder where clients store commands that no server accepted: one file each, read oldest first. A file stays until
+its commands are in the log. Each command has an event id (its own, or one derived from the file's name and content), so
+that reading it again after a crash stores nothing twice. Unreadable and refused files move to `rejected/`, next to the
+reason.
 """
 
 import logging

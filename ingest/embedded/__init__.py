@@ -1,1 +1,1 @@
-"""The Valkey that `mnemolog up` starts: the server, its append-only file, and what was acknowledged to it."""
+"""The Valkey that `mnemolog up` starts: the server, its append-only file, and the acknowledged positions."""

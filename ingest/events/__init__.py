@@ -1,1 +1,1 @@
-"""Events: facts that happened, one file a noun."""
+"""Events: facts that happened, one file per noun."""

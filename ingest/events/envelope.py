@@ -1,4 +1,4 @@
-"""The envelope: who says it happened, where and when; how it is written to and read from the log (msgpack); and which
+"""The envelope: who reported the event, where and when; how it is written to and read from the log (msgpack); and which
 stream an event belongs to, the same for a command, a fold and an import.
 """
 

@@ -1,4 +1,4 @@
-"""What was learned, with how sure we are of it."""
+"""Lessons learned, with their confidence."""
 
 from hashlib import sha256
 from typing import ClassVar, Literal

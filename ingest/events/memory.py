@@ -1,4 +1,4 @@
-"""Memories, kept on purpose for a long time, and relations between documents."""
+"""Long-term memories, and relations between documents."""
 
 from datetime import datetime
 from typing import ClassVar, Literal

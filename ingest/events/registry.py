@@ -1,7 +1,7 @@
-"""Every event type there is, and the upcasters: pure steps from one stored version of an event to the next.
+"""All event types, and the upcasters: pure steps from one stored version of an event to the next.
 
 A type name is never reused or renamed; a new shape is a new version and an upcaster, applied before anything folds the
-event. Stored samples of every version are in tests/compat/data and must stay readable for ever.
+event. Stored samples of every version are in tests/compat/data and must stay readable forever.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Sessions (one agent's run of work on one project) and the observations in them."""
+"""Sessions (one agent's run of work on one project) and their observations."""
 
 from typing import Any, ClassVar, Literal
 

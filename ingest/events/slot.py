@@ -1,4 +1,4 @@
-"""Small named texts that agents keep in view."""
+"""Slots: short named texts that are part of every agent's context."""
 
 from typing import ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""Forgetting: the tombstone that every projection and every replay obeys."""
+"""Deletion: the tombstone that every projection and every replay applies."""
 
 from typing import ClassVar, Literal
 

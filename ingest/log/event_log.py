@@ -1,7 +1,5 @@
-"""The log as the rest of the code sees it: append idempotently, read in order. Back ends: Redis, memory.
-
-Also what a log's manifest says about the log: since when it exists, what it was grown from, and whether it may be
-written to.
+"""The log's interface: append idempotently, read in order. Back ends: Redis, memory. Also the log's manifest: when it
+was created, which log it was grown from, and whether writes are allowed.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Group commit: concurrent writes share one round trip and one fsync, and wait together for the answer.
+"""Group commit: concurrent writes share one round trip and one fsync.
 
 While an append is in progress the next writes gather; the more load, the bigger the batches. When enough have gathered,
 another append starts beside the first, so that Redis works while the next batch is prepared. Each server of a cluster

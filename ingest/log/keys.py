@@ -1,9 +1,7 @@
-"""Every native Redis key, with its lifetime. A key name is written here and nowhere else.
-
-What must change atomically shares a partition's hash tag, so the code also runs on a Redis Cluster. Documents,
-listings, checkpoint, change feed and embedding queue belong to a *generation*: a rebuild fills the next one beside the
-live one and switches by setting one key. (arq keeps its own keys, `mnemolog:arq` and `arq:…`; redis-om rows take theirs
-from here.)
+"""Every native Redis key, with its lifetime. Key names are defined only here. Keys that must change atomically share a
+partition's hash tag, so the code also runs on a Redis Cluster. Documents, listings, checkpoint, change feed and
+embedding queue belong to a *generation*: a rebuild fills the next one beside the live one and switches by setting one
+key. (arq keeps its own keys, `mnemolog:arq` and `arq:…`; redis-om rows take theirs from here.)
 
 | key | type | lifetime |
 |---|---|---|

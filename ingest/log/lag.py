@@ -1,4 +1,4 @@
-"""How many log entries are not projected yet, and waiting until they are."""
+"""The number of pending log entries, and waiting until they are projected."""
 
 import asyncio
 import time

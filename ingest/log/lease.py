@@ -1,4 +1,4 @@
-"""A lease on a job: of all workers, one does it at a time."""
+"""A lease on a job, so that only one worker runs it at a time."""
 
 import asyncio
 import logging

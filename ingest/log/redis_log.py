@@ -1,4 +1,5 @@
-"""EventLog on Redis Streams: one stream a partition, one Lua call a partition and batch, one round trip an append."""
+"""EventLog on Redis Streams: one stream per partition, one Lua call per partition and batch, one round trip per
+append."""
 
 import logging
 import re

@@ -1,1 +1,1 @@
-"""What everything runs on: processes, connections, files and settings. Nothing here is about memories."""
+"""Infrastructure: processes, connections, files and settings. Nothing here is about memories."""

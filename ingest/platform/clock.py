@@ -1,4 +1,4 @@
-"""The one place that reads the clock and the time zone. Everything else is handed the time."""
+"""The only module that reads the clock and the time zone. All other code gets the time as an argument."""
 
 import os
 from collections.abc import Callable

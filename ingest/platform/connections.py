@@ -1,7 +1,6 @@
-"""Redis connections: one way to make a client, so that time-outs and retries are the same everywhere.
-
-`Client` and `Transaction` name the commands the project uses, and so what a server must offer; no module is needed.
-(The published type stubs describe another major version of redis-py.)
+"""Redis connections: one way to create a client, so that timeouts and retries are the same everywhere. `Client` and
+`Transaction` list the commands that the project uses, and so what a server must support; no module is needed. (The
+published type stubs describe another major version of redis-py.)
 """
 
 import asyncio

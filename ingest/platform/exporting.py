@@ -1,6 +1,5 @@
-"""Whether, and until when, a process exports its spans: while the standard variables of OpenTelemetry name an endpoint.
-
-Without one nothing of OpenTelemetry's SDK is imported.
+"""Exports a process's spans if OpenTelemetry's standard variables name an endpoint. Otherwise OpenTelemetry's SDK is
+not imported.
 """
 
 import logging

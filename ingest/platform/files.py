@@ -1,4 +1,4 @@
-"""Files that a crash of the machine leaves as they were acknowledged."""
+"""File writes that survive a crash of the machine."""
 
 import os
 import tempfile

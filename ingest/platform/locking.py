@@ -1,7 +1,6 @@
-"""A lock on a file that lives as long as its holder and the holder's children, and says whose it is.
-
-The system keeps it (`flock`), so nothing is left behind of a process that was killed. A child that is given `fd`
-(`subprocess.Popen(pass_fds=...)`) holds it, too: what outlives its parent still keeps others out.
+"""A file lock that lasts as long as its holder and the holder's children, and names the holder. The operating system
+manages it (`flock`), so a killed process leaves no lock. A child that inherits `fd` (`subprocess.Popen(pass_fds=...)`)
+also holds it, so a child that outlives its parent still excludes others.
 """
 
 import fcntl

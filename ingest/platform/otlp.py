@@ -1,6 +1,5 @@
-"""Spans by OpenTelemetry's SDK, exported by OTLP over HTTP. The one file that imports it; see `tracing`.
-
-Sampler, endpoint, headers, limits and resource are what the standard `OTEL_` variables say.
+"""Spans by OpenTelemetry's SDK, exported by OTLP over HTTP. The only file that imports it; see `tracing`. The standard
+`OTEL_` variables set sampler, endpoint, headers, limits and resource.
 """
 
 import time

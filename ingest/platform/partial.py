@@ -1,4 +1,4 @@
-"""Reads that continue without what is on a cluster node that is down, and how long a node is waited for.
+"""Reads that continue without the data of an unreachable cluster node, and how long to wait for a node.
 
 A read of many partitions names keys of every node. Within `partial_reads` no node is waited for longer than PATIENCE_S,
 unless it answers a PING, and a node that did not answer is not waited for again until it does. A read of partitions may

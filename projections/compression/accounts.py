@@ -1,4 +1,4 @@
-"""What one observation says, as text a person can read: words as they were said, a tool call as what it did to what.
+"""An observation as readable text: messages verbatim, tool calls as one line with the action and its object.
 
 Guarantee: pure, never raises on JSON-like data, one tool call is one line.
 """

@@ -1,4 +1,4 @@
-"""What an observation is about, without a model: title, type, files, concepts, facts, narrative, importance.
+"""Rule-based compression of an observation: title, type, files, concepts, facts, narrative, importance.
 
 Guarantee: a deterministic function of its arguments that never raises on JSON-like input. Work is linear in the input;
 files, concepts and facts look at its first `SCAN_CHARS` characters only, and never say the name of a field, the name of

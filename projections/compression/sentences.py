@@ -1,7 +1,6 @@
-"""Extraction from text: sentences, which of them say the same, which of them say what the others are about.
-
-Guarantee: pure, deterministic, and nothing is invented: what is chosen was in the input, whitespace aside. Work grows
-with the input, not with its square, unless most sentences share their rarest words.
+"""Extraction from text: sentences, near-duplicates, and the most central sentences. Guarantee: pure, deterministic and
+extractive: the output occurs in the input, except for whitespace. Work grows with the input, not with its square,
+unless most sentences share their rarest words.
 """
 
 import math

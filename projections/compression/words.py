@@ -1,4 +1,4 @@
-"""The words of a text, and what they name: files, concepts, and the facts that its sentences state. Pure.
+"""The words of a text, and the files, concepts and facts in it. Pure.
 
 A file is never an address, a host, a pattern, a flag, the name of a tool, or embedded data.
 """

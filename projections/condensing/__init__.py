@@ -1,1 +1,1 @@
-"""Few texts of many: summaries, consolidation, reflection, crystals, profiles, enrichment."""
+"""Condensing many texts into a few: summaries, consolidation, reflection, crystals, profiles, enrichment."""

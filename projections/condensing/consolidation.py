@@ -1,4 +1,4 @@
-"""Consolidation: what many observations, sessions or memories have in common, by agentmemory's rules.
+"""Consolidation: memories of what many observations, sessions or memories have in common, by agentmemory's rules.
 
 Guarantee: extractive: every sentence is quoted, and names the sources that say it. The same members give the same text,
 so consolidating again changes nothing; one topic is one concept, so new members give a new version of the same memory.

@@ -1,4 +1,4 @@
-"""All ways of condensing, bound to what they need."""
+"""All condensing operations, with their dependencies."""
 
 from functools import partial
 

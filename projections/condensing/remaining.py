@@ -1,7 +1,6 @@
-"""What becomes of documents that were made of others when some of those are forgotten.
-
-A document stays as long as sources that are left say it, word for word; then it names these alone. A memory that the
-server put together loses what only the forgotten said. Everything else that was derived from the forgotten goes.
+"""Handles derived documents when some of their sources are deleted. A document stays if the remaining sources state it
+word for word; it then names only these. A memory that the server composed loses what only deleted sources stated. All
+other documents derived from the deleted sources are deleted.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Which sentences of a session are worth telling: each gets a score, then the best that fit are chosen.
+"""Selects the sentences of a session for its summary: each gets a score, then the best that fit are chosen.
 
 Pure and deterministic. A sentence's score is the sum of its features' weights; what a feature is stands here, what it
 weighs in `sentence_weights.py`. Work grows with the number of sentences, at most `SENTENCES` of a session.

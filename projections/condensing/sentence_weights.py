@@ -1,4 +1,4 @@
-"""What each feature of a sentence weighs in a summary: see `salience.py` for what they are.
+"""The weights of sentence features in a summary; `salience.py` describes the features.
 
 Fitted by `benchmarks/fit_summaries.py` to the 163 key facts of 31 sessions of agents' work (SWE-agent and tau-bench,
 both MIT), as a logistic model of "this sentence says a key fact", drawn towards the values set by hand in that script.

@@ -1,4 +1,4 @@
-"""Slot reflection: what observations say that belongs into an agent's slots, as agentmemory does it.
+"""Slot reflection: updates an agent's slots from observations, like agentmemory.
 
 Guarantee: pure; no content returned exceeds its slot's limit, and no line of `project_context` is lost that says more
 than the name of a file. As long as everything fits, reflecting again on the same observations changes nothing but the

@@ -1,4 +1,4 @@
-"""Session summaries, by the model if there is one that answers, else by the rules; and the relations it reads out."""
+"""Session summaries, by the model if one is available, otherwise by the rules; and the relations that it extracts."""
 
 import asyncio
 import re

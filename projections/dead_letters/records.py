@@ -1,8 +1,7 @@
-"""Dead letters: events that a generation's documents lack because they could not be applied. They stay in the log.
-
-A partition's letters are in the order of their positions, each with its error. Somebody may ask for one to be tried
-again (redrive: the partition's runner does it, and takes the letter away in the transaction that applies its event), or
-discard it: then a rebuild passes over it, too. Whatever happens to a letter is counted in the same transaction.
+"""Dead letters: events that could not be applied to a generation's documents. They stay in the log. A partition's dead
+letters are ordered by position, each with its error. An operator can retry one (redrive: the partition's runner removes
+the letter in the transaction that applies its event), or discard it: then a rebuild also skips it. Each outcome is
+counted in the same transaction.
 """
 
 import logging

@@ -1,1 +1,1 @@
-"""Documents: state and evolve of every noun, one file each."""
+"""Documents: the state of every noun, and how events change it; one file each."""

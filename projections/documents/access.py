@@ -1,4 +1,4 @@
-"""Who may read what: the one rule below every read path.
+"""Access control: the single rule that every read path uses.
 
 A reader sees its own tenant only. Every reader sees a public memory; a shared one is for its creator, its owner and
 those it is shared with, a private one for its creator and its owner. In isolated scope a reader sees only what it

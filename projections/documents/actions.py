@@ -1,4 +1,4 @@
-"""Actions: work items that agents share; and which can be worked on now, the best first.
+"""Actions: work items that agents share; and those that can be done now, best first.
 
 The rules of the frontier are agentmemory's. Statuses are stored as callers send them, so they are compared by meaning:
 case, spaces and dashes do not count.

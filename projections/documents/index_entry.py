@@ -1,4 +1,4 @@
-"""What an index replica knows of a document, and the text that is searched."""
+"""The index's entry for a document, and its searchable text."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Lessons: confidence rises each time a lesson is stated again and falls every week that it is not; their triggers."""
+"""Lessons: confidence rises with each repetition and decays weekly without one; and their triggers."""
 
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar

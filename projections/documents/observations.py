@@ -1,4 +1,4 @@
-"""Observations: what was reported, beside its synthetic compression."""
+"""Observations: the reported data and its synthetic compression."""
 
 import re
 from datetime import datetime

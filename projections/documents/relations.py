@@ -1,4 +1,4 @@
-"""Relations: edges between things that are remembered; how sure one is, and which memories are related to one.
+"""Relations: edges between documents, their confidence, and the memories related to one.
 
 The figures are agentmemory's. The walk is a step machine, because edges come from a store one level at a time:
 

@@ -1,4 +1,4 @@
-"""Sessions: when a run of work began and ended, its summary, and the commits made in it."""
+"""Sessions: start, end, summary and commits of a run of work."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""What remains without a document: tombstones of forgotten ones, marks of applied events, ledgers of retired ones.
+"""Records without a document: tombstones of deleted documents, marks of applied events, ledgers of retired
+observations.
 
 A ledger holds a session's retired observations, packed into about 17 bytes each instead of thousands, and the marks of
 the session's events. It tells a late repeat from a new event, and tells forgetting which log entries to erase. It has

@@ -1,4 +1,5 @@
-"""Trust classes: whose words a document has, which decides how contexts show it and what may be derived from it. Pure.
+"""Trust classes: the origin of a document's text, which determines how contexts show it and what can be derived from
+it. Pure.
 
 The class follows from the kind and source of the event. A caller can claim a lower class, never a higher one. What has
 been derived has the lowest class of its sources.

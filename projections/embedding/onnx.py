@@ -1,6 +1,6 @@
 """Embeddings with onnxruntime: small, fast on a CPU, and no torch.
 
-The one file that imports onnxruntime and tokenizers.
+The only file that imports onnxruntime and tokenizers.
 
 Guarantee: a text's vector does not depend on the texts embedded with it, because the model quantizes each
 token separately (see `tools/minilm/graph.py`). So a replay gives the vectors that were live, in whatever batches.

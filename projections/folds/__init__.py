@@ -1,1 +1,1 @@
-"""The folds, one file a noun: which documents an event reads, and how it changes them."""
+"""The folds, one file per noun: the documents that an event reads and changes."""

@@ -1,4 +1,4 @@
-"""Sessions: found by the id that agents use, listed; their observations, summaries and commits."""
+"""Sessions: lookup by the agents' session id, listings; observations, summaries and commits."""
 
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""The documents and events of some time: by when they happened, as their agents say, and by when a log recorded them.
+"""Time filters for documents and events: by event time, as stated by agents, and by recording time.
 
 Intervals are half-open and in milliseconds since the epoch, so that one that begins where another ends lacks nothing
 and has nothing twice. Pure.

@@ -1,4 +1,4 @@
-"""Work items: those of a project, and what can be done now."""
+"""Work items of a project, and those that can be done now."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Making the vectors of observations again: they are put into the embedding queues, a batch at a time.
+"""Recomputes the vectors of observations: puts them into the embedding queues, a batch at a time.
 
 Texts that were embedded by the same model get their vectors from the cache. Only this process knows of the run, which
 ends with it; whatever is queued by then is still embedded.

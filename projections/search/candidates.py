@@ -1,4 +1,4 @@
-"""What a ranking needs of an index: the candidates of one question, their columns, and the order of equal scores.
+"""The index interface that ranking uses: the candidates of one question, their columns, and the order of equal scores.
 
 Also the correction of misspelled words. It reads only documents that the question may find, so a correction reveals
 nothing of others.

@@ -1,4 +1,4 @@
-"""Bringing an index in line with the documents of a partition, where the feed lacks something that the index lacks.
+"""Synchronizes an index with a partition's documents if the feed no longer has everything that the index lacks.
 
 That is so after another generation became live, after the server lost writes that were read, and where no usable
 snapshot covers what was trimmed from the feed. The documents are read in log order and compared with the index: equal

@@ -1,4 +1,4 @@
-"""What kind of answer a question wants, and what kind of answer a text can be, beyond the words that both say.
+"""The kind of answer that a question asks for, and that a text can be, beyond shared words.
 
 A text's traits are among its index terms, with a sign that no word has: so documents, feeds and snapshots have them
 without a field of their own, and neither words nor static vectors match them.

@@ -1,4 +1,4 @@
-"""Searches that wait for the thread of an index, and the replicas that are up, which purges wait for."""
+"""Searches that wait for an index's thread, and the running replicas that purges wait for."""
 
 import asyncio
 import os

@@ -1,1 +1,1 @@
-"""The index on a search engine that speaks RediSearch's FT commands: what stands there, and how it gets there."""
+"""The index on a search engine with RediSearch's FT commands: its layout, and how it is filled."""

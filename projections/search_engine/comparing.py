@@ -1,4 +1,4 @@
-"""What an index on a search engine lacks of a partition's documents, and has beyond them.
+"""Finds differences between a partition's documents and an index on a search engine.
 
 The documents are read in the order of a scan, whatever it is: each has its place in its episode. Then the index is
 scanned, and what is not a document is removed. So nothing grows with the number of documents, and the feed can be

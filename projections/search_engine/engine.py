@@ -1,4 +1,4 @@
-"""The connection of the processes that ask an engine, and its queries as text.
+"""The connection of processes that query an engine, and the query syntax.
 
 Questions wait in threads, where answers of hundreds of documents are decoded. Values in queries are encoded
 (see `layout`), so nothing needs escaping.

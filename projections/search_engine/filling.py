@@ -1,4 +1,4 @@
-"""Keeping one partition of an index current: by its feed, and from its documents where the feed has a gap.
+"""Keeps one partition of an index current: from its feed, and from its documents if the feed has a gap.
 
 Its state is written together with the changes, so a crash only repeats the last step.
 """

@@ -1,7 +1,7 @@
 """Keeping the indexes of an engine: creating, filling, switching and dropping them, and the ids in the live one.
 
-Every worker fills the partitions that it has leased. The one with the first partition also decides: it begins an index
-of another identity beside the live one, switches readers to it once it has caught up, and drops the old one.
+Every worker fills the partitions that it has leased. The one with the first partition also decides: it creates an index
+with another identity beside the live one, switches readers to it once it has caught up, and drops the old one.
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""Where documents, listings and the change feed are kept: Redis, and memory for tests and replays."""
+"""Storage of documents, listings and the change feed: Redis, and memory for tests and replays."""

@@ -1,4 +1,4 @@
-"""The change feed: what index replicas need to know of a partition, in order.
+"""The change feed: a partition's changes for index replicas, in order.
 
 An entry is written in one transaction with the documents that it is about. It has the log position that it covers, so a
 reader knows how far it is even when nothing in the index changed. Vectors come later, in entries of their own.

@@ -1,4 +1,4 @@
-"""StateStore: where a partition's documents live. Back ends: Redis (one generation of one partition), memory."""
+"""StateStore: storage of a partition's documents. Back ends: Redis (one generation of one partition), memory."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""The log whose beginning is in an archive: one reading for both, without a seam.
+"""A log whose beginning is archived: reads cover both parts seamlessly.
 
 A page is made of one moment of Redis: the stream, the stubs, and up to where the stream was trimmed. Up to there the
 archive has the entries, and a stub takes the place of what a segment still says, so that forgetting works at once.

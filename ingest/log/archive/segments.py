@@ -1,4 +1,4 @@
-"""What the archive is made of: segments of entries, and the manifest that chains them. Pure.
+"""The files of the archive: segments of entries, and the manifest that chains them. Pure.
 
 A segment is consecutive entries of one partition: a zstd frame of msgpack
 `["mnemolog-segment", 1, partition, [[ms, seq, payload], …]]`. The manifest has its SHA-256; anything else that is wrong

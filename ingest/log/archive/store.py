@@ -1,7 +1,6 @@
-"""Where archives and backups keep their files: a directory, or a URL of fsspec. The one file that imports fsspec.
-
-A write is there whole or not at all, and on disk when it returns. Calls block; use a thread. Everything raises
-ArchiveUnavailable when the place cannot be reached or refuses; whether to try again is the caller's business.
+"""The file store of archives and backups: a directory, or an fsspec URL. The only file that imports fsspec. A write is
+atomic, and on disk when it returns. Calls block; use a thread. Everything raises ArchiveUnavailable if the location is
+unreachable or refuses; the caller decides whether to retry.
 """
 
 import os

@@ -1,7 +1,7 @@
 """A client of a Redis Cluster with the commands of `ingest.platform.connections.Client`.
 
-redis-py of the version that arq needs has a cluster client without transactions. Ours all stay within one hash tag, so
-each runs on one node: this client finds the node and leaves the rest to redis-py's client of it.
+The redis-py version that arq needs has a cluster client without transactions. Our transactions stay within one hash
+tag, so each runs on one node: this client finds the node and uses redis-py's client for it.
 """
 
 import asyncio

@@ -1,7 +1,6 @@
-"""Sending commands to the primaries of their slots, and what to do when a cluster says no.
-
-A redirected command was not carried out, so it is sent again. One whose connection broke may have been carried out: it
-is sent once more only where the client repeats (see `connect`).
+"""Sends commands to the primaries of their slots, and handles redirections. A redirected command was not executed, so
+it is sent again. A command whose connection broke may have been executed: it is sent again only if the client retries
+(see `connect`).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Which primary of a cluster has which slot: asked of the cluster, asked again when it turns out to be otherwise."""
+"""The slot map of a cluster: read from the cluster, and read again when it turns out to be outdated."""
 
 import asyncio
 import logging

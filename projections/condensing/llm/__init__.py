@@ -1,1 +1,1 @@
-"""What a language model can add when one is configured; every answer may be `Skipped`, and callers have a local way."""
+"""Optional features of a configured language model; every result can be `Skipped`, and callers then use the rules."""

@@ -1,4 +1,4 @@
-"""The model as the rest of the code sees it: three questions, each answered or `Skipped` with the reason.
+"""The interface to the model: three kinds of requests, each answered or `Skipped` with the reason.
 
 Never more than `max_attempts` requests a question (options that a server turns out not to know are not counted), none
 while the circuit breaker is open (after some failures in a short time no caller asks for a while, then one tries),
