@@ -17,8 +17,9 @@ JOIN_WITHIN_S = 60.0
 
 class ApiProcess(NamedTuple):
     """One of several API processes on one port. `joins`: others are already serving, so it starts listening once its
-    index is ready. Only the first process drains the spools and runs the listeners whose clients have in-process
-    sessions.
+    index is ready.
+
+    Only the first process drains the spools and runs the listeners whose clients have in-process sessions.
     """
 
     number: int

@@ -40,8 +40,10 @@ from projections.condensing.llm.assistant import check as check_llm
 
 
 def create_listeners(settings: Settings, api_process: ApiProcess | None = None) -> Listeners:
-    """All applications that the settings enable, on one set of services. They share the lifespan of the native API:
-    connections open when it starts and close, after the last write, when it stops.
+    """All applications that the settings enable, on one set of services.
+
+    They share the lifespan of the native API: connections open when it starts and close, after the last write, when it
+    stops.
     """
     gateway = Gateway(PROFILES, settings.host, settings.mcp_profile, settings.hosts)
     native = _native(settings, gateway, api_process)

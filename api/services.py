@@ -1,5 +1,6 @@
-"""Calls: each request with its services, on behalf of its principal. Tenant, reader and caller come only from here, so
-no route can omit the access check.
+"""Calls: each request with its services, on behalf of its principal.
+
+Tenant, reader and caller come only from here, so no route can omit the access check.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,7 @@
-"""Moves files in clients' spool folders into the log, within the API process. A file is deleted after its commands are
-acknowledged. After a crash in between it is read again, and its event ids prevent duplicates. While the log is down or
-full the files stay where they are.
+"""Moves files in clients' spool folders into the log, within the API process.
+
+A file is deleted after its commands are acknowledged. After a crash in between it is read again, and its event ids
+prevent duplicates. While the log is down or full the files stay where they are.
 """
 
 import asyncio

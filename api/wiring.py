@@ -155,7 +155,9 @@ async def _index(
     settings: Settings, redis_url: str, redis: Client, log: RedisLog, embedders: LiveEmbedder, stack: AsyncExitStack
 ) -> IndexService:
     """The index on a search engine if the settings name one, otherwise in this process. Registers the process as
-    running. Raises like `open_to_write` if the log was closed since.
+    running.
+
+    Raises like `open_to_write` if the log was closed since.
     """
     # also removes the working copies of earlier releases, which can contain deleted documents
     name = work_folder(settings.cache_dir / "replicas").name

@@ -59,9 +59,10 @@ SOCKET_PARAMETERS = ("token", "secret")
 
 class Gate:
     """Measures a request, identifies the caller, and passes the request on. `unauthorized`, `forbidden` and `refusal`
-    (for other errors) make a dialect's error responses; `origins` are trusted pages. Requests are counted by the
-    route's pattern, never by the raw path. A native API request has an id, the caller's or a new one, which the
-    response and the log lines include.
+    (for other errors) make a dialect's error responses; `origins` are trusted pages.
+
+    Requests are counted by the route's pattern, never by the raw path. A native API request has an id, the caller's or
+    a new one, which the response and the log lines include.
     """
 
     def __init__(

@@ -1,8 +1,9 @@
 """A key as it is stored and shown (its owner and permissions, never its secret), and as its owner sends it; and each
-API process's cache of all keys. At most once every FRESH_S, a request asks Redis whether anything has changed (one
-GET), and reloads the keys if so. So a new key works, and a revoked key stops working, within FRESH_S on every process.
-No other request waits for Redis, and guessed keys never reach it. While Redis is down, the cached keys stay valid for
-STALE_S; then every key is refused.
+API process's cache of all keys.
+
+At most once every FRESH_S, a request asks Redis whether anything has changed (one GET), and reloads the keys if so. So
+a new key works, and a revoked key stops working, within FRESH_S on every process. No other request waits for Redis, and
+guessed keys never reach it. While Redis is down, the cached keys stay valid for STALE_S; then every key is refused.
 """
 
 import asyncio
@@ -260,9 +261,10 @@ class Registry:
         return created
 
     async def rotate(self, name: str, grace: timedelta, expires_at: datetime | None = None) -> Made:
-        """Create a key with the same permissions. The old key keeps working during the grace period and then expires.
-        Without `expires_at`, the new key has the old key's lifetime. Raises NotFound, or CommandRejected if the key is
-        no longer valid or was already replaced.
+        """Create a key with the same permissions.
+
+        The old key keeps working during the grace period and then expires. Without `expires_at`, the new key has the
+        old key's lifetime. Raises NotFound, or CommandRejected if the key is no longer valid or was already replaced.
         """
         old, now = await self.get(name), self._clock()
         if not old.holds(to_ms(now)):

@@ -16,8 +16,9 @@ class Rates(NamedTuple):
 
 
 class Principal(NamedTuple):
-    """The caller of a request. `key_id` is public; empty for the server's secret and for callers of an open server. A
-    token's is derived from its subject.
+    """The caller of a request. `key_id` is public; empty for the server's secret and for callers of an open server.
+
+    A token's is derived from its subject.
     """
 
     tenant: str

@@ -1,6 +1,7 @@
-"""Describes a dialect: an imitated system's applications, state, MCP profile and spool, declared in its `room.py`. The
-stdio bridge and the supervisor also read these descriptions, so objects are named as `module:object` and imported only
-when they are built.
+"""Describes a dialect: an imitated system's applications, state, MCP profile and spool, declared in its `room.py`.
+
+The stdio bridge and the supervisor also read these descriptions, so objects are named as `module:object` and imported
+only when they are built.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,8 @@
-"""Shrinks a hook's data to fit into one event. Pure. A hook sends a tool's whole input, and screenshots in base64: many
-megabytes, while an event is limited to one. Images are replaced by a hash; long texts are truncated with a note;
-numbers over 64 bits and deeply nested values become text; everything else is unchanged.
+"""Shrinks a hook's data to fit into one event. Pure.
+
+A hook sends a tool's whole input, and screenshots in base64: many megabytes, while an event is limited to one. Images
+are replaced by a hash; long texts are truncated with a note; numbers over 64 bits and deeply nested values become text;
+everything else is unchanged.
 """
 
 import re

@@ -1,6 +1,7 @@
-"""Maps sessions to projects: other systems identify a session by its id alone, mnemolog by project and id. A session
-stays in the project of its first request, whatever project later requests name, because agents change folders and hooks
-then send another project. This is a bounded cache that saves lookups, not the source of truth.
+"""Maps sessions to projects: other systems identify a session by its id alone, mnemolog by project and id.
+
+A session stays in the project of its first request, whatever project later requests name, because agents change folders
+and hooks then send another project. This is a bounded cache that saves lookups, not the source of truth.
 """
 
 from collections import OrderedDict

@@ -1,5 +1,6 @@
-"""An endpoint of an API: its handler, and its description for OpenAPI, the docs page and the compatibility table. An
-API lists its endpoints once; routes, `/openapi.json` and `/docs` are made from the list.
+"""An endpoint of an API: its handler, and its description for OpenAPI, the docs page and the compatibility table.
+
+An API lists its endpoints once; routes, `/openapi.json` and `/docs` are made from the list.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -68,8 +69,9 @@ class Endpoint(NamedTuple):
 
 
 def routes(endpoints: Sequence[Endpoint]) -> list[Route]:
-    """The routes, one for each path, each checking its endpoints' roles; 405 names every method of the path. The order
-    of the endpoints does not matter: more specific paths are matched first.
+    """The routes, one for each path, each checking its endpoints' roles; 405 names every method of the path.
+
+    The order of the endpoints does not matter: more specific paths are matched first.
     """
     by_path: dict[str, dict[str, Endpoint]] = {}
     for endpoint in endpoints:
@@ -106,9 +108,10 @@ def is_function(handler: Handler) -> bool:
 
 
 def direct_routes(endpoints: Iterable[Endpoint]) -> DirectRoutes:
-    """The routes of paths without parameters, which the gate looks up without the router. The router tries one pattern
-    after another, and two wrappers inspect each handler's response: about a tenth of a recall's time on the event loop.
-    Other requests, including wrong methods, go to the router.
+    """The routes of paths without parameters, which the gate looks up without the router.
+
+    The router tries one pattern after another, and two wrappers inspect each handler's response: about a tenth of a
+    recall's time on the event loop. Other requests, including wrong methods, go to the router.
     """
     fixed = routes([endpoint for endpoint in endpoints if "{" not in endpoint.path])
     return {(method, route.path): route for route in fixed for method in route.methods or ()}

@@ -108,6 +108,7 @@ TYPE_PREFIX = "urn:mnemolog:error:"
 
 class Problem(Struct, frozen=True, kw_only=True):
     """Why a request failed (RFC 9457). `code` is the stable error code and `type` its URI; `detail` is for people.
+
     `field` names the invalid field; the other members accompany specific codes.
     """
 

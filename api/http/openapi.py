@@ -51,8 +51,10 @@ class Details(NamedTuple):
 
 
 class About(NamedTuple):
-    """The title, version and description of an API, and what all of its endpoints share. `fault` is the type of an
-    error body and `fault_media` its content type; `faults` describes the further statuses that an endpoint can return.
+    """The title, version and description of an API, and what all of its endpoints share.
+
+    `fault` is the type of an error body and `fault_media` its content type; `faults` describes the further statuses
+    that an endpoint can return.
     """
 
     title: str

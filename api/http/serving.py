@@ -25,8 +25,9 @@ from ingest.platform.tasks import in_thread
 
 
 class Listeners:
-    """An ASGI application that routes every request to its application. Requests that neither `by_port` nor
-    `on_main_port` matches go to the native API.
+    """An ASGI application that routes every request to its application.
+
+    Requests that neither `by_port` nor `on_main_port` matches go to the native API.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ MAX_SOCKET_MESSAGE_BYTES = 64 << 10
 
 class DisconnectTolerantProtocol(HttpToolsProtocol):
     """uvicorn's HTTP protocol, except that a complete request is delivered even if the client has disconnected since.
+
     Coding agents' hooks close the connection as soon as the request is sent. uvicorn would report the disconnect to the
     application instead of the rest of the body, and the event would be lost. A client that does not finish the headers
     or the body in time is disconnected, because it would occupy a connection for nothing.
@@ -239,8 +241,11 @@ def ports_of_one(settings: Settings) -> frozenset[int]:
 
 
 def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
-    """Listening sockets; a loopback name binds both loopback addresses, because clients use `localhost`. `shared`:
-    other processes of this server listen on the same port. Raises ServerStartFailed if the port is in use.
+    """Listening sockets; a loopback name binds both loopback addresses, because clients use `localhost`.
+
+    `shared`: other processes of this server listen on the same port.
+
+    Raises ServerStartFailed if the port is in use.
     """
     hosts = ("127.0.0.1", "::1") if host in LOOPBACK else (host,)
     sockets: list[socket.socket] = []

@@ -1,5 +1,6 @@
-"""The data exports of ChatGPT and Claude: conversations become sessions, and Claude's other data becomes memories. Only
-the shown branch of a conversation is imported. Files are named in the text, not imported.
+"""The data exports of ChatGPT and Claude: conversations become sessions, and Claude's other data becomes memories.
+
+Only the shown branch of a conversation is imported. Files are named in the text, not imported.
 """
 
 import re

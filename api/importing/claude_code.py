@@ -1,5 +1,7 @@
-"""Claude Code transcripts: prompts, answers and tool calls, from the lines of a transcript. Pure. A tool call and its
-result become one observation, as the hook would have reported it, with the line number of the result.
+"""Claude Code transcripts: prompts, answers and tool calls, from the lines of a transcript. Pure.
+
+A tool call and its result become one observation, as the hook would have reported it, with the line number of the
+result.
 """
 
 from collections.abc import Iterable, Iterator

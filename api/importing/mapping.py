@@ -87,8 +87,9 @@ def event_id(system: str, key: str) -> EventId:
 
 
 def events_of(mapped: Mapped, system: str, tenant: str) -> list[Event]:
-    """The events of a row, with its times; raises CommandRejected if one of its commands is invalid. A command with an
-    event id keeps it.
+    """The events of a row, with its times; raises CommandRejected if one of its commands is invalid.
+
+    A command with an event id keeps it.
     """
     events: list[Event] = []
     for step in mapped.steps:

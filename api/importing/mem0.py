@@ -1,5 +1,6 @@
-"""mem0: memories from a `get_all` response or from mem0's stores. None of its packages is needed. Qdrant's store on
-disk is pickled. It is only decoded into inert objects, so such a file runs no code.
+"""mem0: memories from a `get_all` response or from mem0's stores. None of its packages is needed.
+
+Qdrant's store on disk is pickled. It is only decoded into inert objects, so such a file runs no code.
 """
 
 import pickle

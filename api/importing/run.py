@@ -1,6 +1,7 @@
 """Runs an import: maps rows to events, sends the events to the server in chunks, and saves the state to disk after each
-chunk. A chunk contains rows of one kind. The next run sends unacknowledged events again; the server recognizes
-duplicates.
+chunk.
+
+A chunk contains rows of one kind. The next run sends unacknowledged events again; the server recognizes duplicates.
 """
 
 import os
@@ -34,6 +35,7 @@ class ReasonCount(Struct):
 
 class KindCounts(Struct):
     """Rows of one kind: imported and skipped; and the events of the imported ones, new or already on the server.
+
     `superseded`: earlier memories that later rows replace.
     """
 

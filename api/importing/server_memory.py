@@ -1,5 +1,7 @@
 """server-memory, the MCP reference server: the entities and relations of its `memory.jsonl`. Pure except for reading
-it. The file has no times, so everything in it gets the file's modification time.
+it.
+
+The file has no times, so everything in it gets the file's modification time.
 """
 
 from datetime import datetime

@@ -1,5 +1,6 @@
-"""Sessions of other systems: opened, summarized, ended, and the prompts in them. Pure. A summary is imported only into
-a session that the same import opened; an existing session keeps its own summary.
+"""Sessions of other systems: opened, summarized, ended, and the prompts in them. Pure.
+
+A summary is imported only into a session that the same import opened; an existing session keeps its own summary.
 """
 
 from collections.abc import Mapping, Sequence
@@ -79,8 +80,10 @@ def summarised(
     files: Sequence[str] = (),
     concepts: Sequence[str] = (),
 ) -> Step:
-    """Summarizes the session; of several summaries (distinguished by `name`) the last one stays. It covers at least one
-    observation, or it would be ignored; upkeep replaces it if it does not cover all observations.
+    """Summarizes the session; of several summaries (distinguished by `name`) the last one stays.
+
+    It covers at least one observation, or it would be ignored; upkeep replaces it if it does not cover all
+    observations.
     """
     command = SummariseSession(
         project=project,

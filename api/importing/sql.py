@@ -1,5 +1,6 @@
-"""Read-only access to databases: rows are read table by table in key order, a page at a time. No query stays open
-between pages. The one file that imports psycopg, which comes with the extra `postgres`.
+"""Read-only access to databases: rows are read table by table in key order, a page at a time.
+
+No query stays open between pages. The one file that imports psycopg, which comes with the extra `postgres`.
 """
 
 import sqlite3

@@ -97,9 +97,10 @@ class LinesSource(Source):
 
 
 def command(row: ImportRow, at: datetime) -> Mapped:
-    """The command of a line, with its event time or `at`; raises CommandRejected for any other line. Without an
-    `event_id`, the id is derived from the line's position and text, so the same line at the same position is the same
-    event.
+    """The command of a line, with its event time or `at`; raises CommandRejected for any other line.
+
+    Without an `event_id`, the id is derived from the line's position and text, so the same line at the same position is
+    the same event.
     """
     if not row.value:
         raise CommandRejected("the line is not a JSON object")

@@ -1,6 +1,7 @@
-"""Routes for operators and orchestrators (livez, readyz, metrics), and the metrics. Dead-letter counts belong to the
-log, not to this process: they are read from Redis on every scrape, so every process reports the same values, across
-restarts.
+"""Routes for operators and orchestrators (livez, readyz, metrics), and the metrics.
+
+Dead-letter counts belong to the log, not to this process: they are read from Redis on every scrape, so every process
+reports the same values, across restarts.
 """
 
 import asyncio
@@ -109,8 +110,9 @@ class Shortcoming(Struct, frozen=True):
 
 
 class Usable(Struct, frozen=True, kw_only=True):
-    """Reads and writes work; `degraded` lists the limitations. `lag` counts pending entries by partition. Server-wide
-    figures are included for operator and metrics keys.
+    """Reads and writes work; `degraded` lists the limitations. `lag` counts pending entries by partition.
+
+    Server-wide figures are included for operator and metrics keys.
     """
 
     status: Literal["ready", "degraded"]
@@ -126,8 +128,9 @@ async def livez(request: Request) -> Response:
 
 
 async def readyz(request: Request) -> Response:
-    """200 if reads and writes work, with limitations in `degraded`; otherwise 503 with the reason. Checked on each
-    request: the result is never cached.
+    """200 if reads and writes work, with limitations in `degraded`; otherwise 503 with the reason.
+
+    Checked on each request: the result is never cached.
     """
     call = services(request)
     sample = None

@@ -1,5 +1,6 @@
-"""Routes for operators: progress, jobs, reconciliation, dead letters, rebuilds. An admin has access to the dead letters
-of its tenant and projects; an operator also to those without a tenant.
+"""Routes for operators: progress, jobs, reconciliation, dead letters, rebuilds.
+
+An admin has access to the dead letters of its tenant and projects; an operator also to those without a tenant.
 """
 
 from datetime import datetime
@@ -103,7 +104,10 @@ async def list_quarantine(call: NativeCall, query: InProject) -> Items[Quarantin
 
 @route("GET /v1/admin/projections", OPERATOR)
 async def get_projections(call: NativeCall) -> Projections:
-    """Progress of every partition. What is recorded, applied and searchable, and the worker that applies it."""
+    """Progress of every partition.
+
+    What is recorded, applied and searchable, and the worker that applies it.
+    """
     return Projections(await call.queries.progress())  # pyright: ignore[reportArgumentType]
 
 
@@ -172,8 +176,9 @@ class LetterView(Struct, frozen=True, kw_only=True):
 
 
 class LettersView(Struct, frozen=True, kw_only=True):
-    """A page of dead letters, the cursor of the next page, and totals by outcome. `counts` cover the whole server, and
-    are null without the operator role.
+    """A page of dead letters, the cursor of the next page, and totals by outcome.
+
+    `counts` cover the whole server, and are null without the operator role.
     """
 
     dead_letters: list[LetterView]
@@ -183,7 +188,10 @@ class LettersView(Struct, frozen=True, kw_only=True):
 
 @route("GET /v1/admin/dead-letters", ADMIN)
 async def list_letters(call: NativeCall, query: LettersRequest) -> LettersView:
-    """Events that could not be applied. Ordered by partition and position."""
+    """Events that could not be applied.
+
+    Ordered by partition and position.
+    """
     letters = call.operations.letters
     return await letters.page(as_struct(Selection, query), call.reader(), query.limit)  # pyright: ignore[reportReturnType]
 
@@ -191,13 +199,19 @@ async def list_letters(call: NativeCall, query: LettersRequest) -> LettersView:
 @route("GET /v1/admin/dead-letters/{position}", ADMIN,
     faults={422: "Invalid log position, or the scope is isolated and no agent was given."})  # fmt: skip
 async def get_letter(call: NativeCall, position: str) -> LetterView:
-    """One dead letter, with its event and its error. Parts that the reader can't access are omitted."""
+    """One dead letter, with its event and its error.
+
+    Parts that the reader can't access are omitted.
+    """
     return await call.operations.letters.show(_location(call, position), call.reader())  # pyright: ignore[reportReturnType]
 
 
 @route("POST /v1/admin/dead-letters/redrive", ADMIN, 202, faults={404: "No such dead letter."})
 async def post_redrive(call: NativeCall, body: RedriveRequest) -> Done:
-    """Retry dead letters. 202 with their positions; the workers retry them."""
+    """Retry dead letters.
+
+    202 with their positions; the workers retry them.
+    """
     letters = call.operations.letters
     if body.position:
         return await letters.redrive(_location(call, body.position), call.reader())
@@ -207,7 +221,10 @@ async def post_redrive(call: NativeCall, body: RedriveRequest) -> Done:
 @route("POST /v1/admin/dead-letters/discard", ADMIN,
     faults={404: "No such dead letter.", 409: "Its partition is being rebuilt: `being_rebuilt`."})  # fmt: skip
 async def post_discard(call: NativeCall, body: DiscardRequest) -> Done:
-    """Discard dead letters. They will not be applied. Returns their positions."""
+    """Discard dead letters.
+
+    They will not be applied. Returns their positions.
+    """
     letters, reader = call.operations.letters, call.reader()
     reason = Reason(reason=body.reason, agent_id=call.caller().agent_id, erase=body.erase)
     if body.position:
@@ -226,8 +243,9 @@ def _selection(request: RedriveRequest) -> Selection:
 
 
 class ReportView(Struct, frozen=True, kw_only=True):
-    """A reconciliation, finished or in progress: its results for each partition and in total, and what to do. `next` is
-    the partition that it continues with, null once it has finished.
+    """A reconciliation, finished or in progress: its results for each partition and in total, and what to do.
+
+    `next` is the partition that it continues with, null once it has finished.
     """
 
     started_at: datetime
@@ -246,7 +264,10 @@ class Newest(Struct, frozen=True):
 
 @route("GET /v1/admin/reconcile", OPERATOR)
 async def get_reconcile(call: NativeCall) -> Newest:
-    """Results of the newest reconciliation. And its repairs; null if there was none."""
+    """Results of the newest reconciliation.
+
+    And its repairs; null if there was none.
+    """
     report = await load_report(call.redis)
     return Newest(None if report is None else convert(report, ReportView, from_attributes=True))
 
@@ -261,9 +282,10 @@ async def post_reconcile(call: NativeCall) -> Queued:
 
 
 class RebuildOrder(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to rebuild: the documents of all partitions or of some, with an automatic or a manual switch. Or all
-    embeddings, with another `embedder`: an entry of MNEMOLOG_EMBEDDERS, spelled the same, or MNEMOLOG_EMBEDDER, the
-    default.
+    """What to rebuild: the documents of all partitions or of some, with an automatic or a manual switch.
+
+    Or all embeddings, with another `embedder`: an entry of MNEMOLOG_EMBEDDERS, spelled the same, or MNEMOLOG_EMBEDDER,
+    the default.
     """
 
     what: What | None = None
@@ -286,6 +308,7 @@ class SwitchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 class RebuildView(Struct, frozen=True, kw_only=True):
     """A rebuild. `done` and `total` count log entries, `rate` is entries a second, and `estimate_s` the remaining time.
+
     For embeddings they count documents, and `model` is the embedding model. `why` says what the rebuild waits for or
     what failed; `partitions` has the progress of each.
     """
@@ -325,21 +348,30 @@ _ANOTHER = {409: "Another rebuild is in progress: `rebuild_under_way`; `rebuild`
 
 @route("GET /v1/admin/rebuilds", OPERATOR)
 async def get_rebuilds(call: NativeCall) -> RebuildsView:
-    """The newest rebuilds, newest first. Including those in progress, with their progress and canary results."""
+    """The newest rebuilds, newest first.
+
+    Including those in progress, with their progress and canary results.
+    """
     rebuilds = Rebuilds(call.redis)
     return RebuildsView([rebuild_view(rebuild, rebuilds) for rebuild in await rebuilds.all()])
 
 
 @route("GET /v1/admin/rebuilds/{id}", OPERATOR)
 async def get_rebuild(call: NativeCall, id: str) -> RebuildView:
-    """One rebuild and its progress. With its rate and canary results."""
+    """One rebuild and its progress.
+
+    With its rate and canary results.
+    """
     rebuilds = Rebuilds(call.redis)
     return rebuild_view(await rebuilds.get(id), rebuilds)
 
 
 @route("POST /v1/admin/rebuilds", OPERATOR, 202, optional=True, faults=_ANOTHER)
 async def post_rebuild(call: NativeCall, body: RebuildOrder) -> RebuildView:
-    """Start a rebuild in the background. 202 with the rebuild, 409 while another is in progress."""
+    """Start a rebuild in the background.
+
+    202 with the rebuild, 409 while another is in progress.
+    """
     rebuilds = Rebuilds(call.redis)
     if body.what == "embeddings" or (body.what is None and body.embedder is not None):
         rebuild = await _begin_embeddings(call, body)
@@ -378,19 +410,28 @@ async def _begin_embeddings(call: NativeCall, order: RebuildOrder) -> Rebuild:
 
 @route("POST /v1/admin/rebuilds/{id}/switch", OPERATOR, 202, optional=True, faults=_NOT_NOW)
 async def post_switch(call: NativeCall, id: str, body: SwitchRequest) -> RebuildView:
-    """Switch reads to the rebuilt data. 409 if it is not ready, or its canaries differ."""
+    """Switch reads to the rebuilt data.
+
+    409 if it is not ready, or its canaries differ.
+    """
     return await _step(call, id, partial(steps.to_switch, force=body.force))
 
 
 @route("POST /v1/admin/rebuilds/{id}/rollback", OPERATOR, 202, faults=_NOT_NOW)
 async def post_rollback(call: NativeCall, id: str) -> RebuildView:
-    """Switch reads back to the previous data. 409 if that was deleted."""
+    """Switch reads back to the previous data.
+
+    409 if that was deleted.
+    """
     return await _step(call, id, partial(steps.to_roll_back, now=Rebuilds(call.redis).now))
 
 
 @route("POST /v1/admin/rebuilds/{id}/cancel", OPERATOR, 202, faults=_NOT_NOW)
 async def post_cancel(call: NativeCall, id: str) -> RebuildView:
-    """Cancel a rebuild that has not started to switch. Its data is deleted."""
+    """Cancel a rebuild that has not started to switch.
+
+    Its data is deleted.
+    """
     return await _step(call, id, partial(steps.cancelled, now=Rebuilds(call.redis).now))
 
 

@@ -1,6 +1,8 @@
 """Every endpoint of the native API, and the descriptions in its OpenAPI document. A new module of routes needs an entry
-in MODULES. A parameter's description is looked up by its name, unless an endpoint overrides it. Examples are in
-`examples.json`, by the name of the request or response type, or by the path; a test validates each against its schema.
+in MODULES.
+
+A parameter's description is looked up by its name, unless an endpoint overrides it. Examples are in `examples.json`, by
+the name of the request or response type, or by the path; a test validates each against its schema.
 """
 
 import inspect
@@ -183,8 +185,10 @@ def _mcp(route: Route) -> Endpoint:
 
 
 def details(endpoint: Endpoint) -> Details:
-    """The OpenAPI details of an endpoint of the native API. The description combines the docstrings of its handler,
-    query and body, without the summary. The types in `common` are shared by several endpoints, so they add nothing.
+    """The OpenAPI details of an endpoint of the native API.
+
+    The description combines the docstrings of its handler, query and body, without the summary. The types in `common`
+    are shared by several endpoints, so they add nothing.
     """
     handler = _docstring(endpoint.handler) if is_function(endpoint.handler) else endpoint.description
     texts = [handler, _docstring(endpoint.query), _docstring(endpoint.body)]

@@ -1,6 +1,7 @@
-"""Shared by native routes: the decorator that declares a route, and the query strings of reads and listings. A
-handler's signature defines its request: path parameters by name, `query` and `body` (a struct each), and `principal` or
-`request` for the rare handler that needs one. Its return value is the response, and its docstring is the summary and
+"""Shared by native routes: the decorator that declares a route, and the query strings of reads and listings.
+
+A handler's signature defines its request: path parameters by name, `query` and `body` (a struct each), and `principal`
+or `request` for the rare handler that needs one. Its return value is the response, and its docstring is the summary and
 the description in OpenAPI.
 """
 
@@ -100,8 +101,9 @@ class Repeatable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class TypedHandler:
-    """An ASGI application that passes a request to a handler according to its signature, and sends its return value. It
-    creates no Request or Response objects: at thousands of writes a second, they would cost as much as the write.
+    """An ASGI application that passes a request to a handler according to its signature, and sends its return value.
+
+    It creates no Request or Response objects: at thousands of writes a second, they would cost as much as the write.
     """
 
     def __init__(

@@ -106,12 +106,18 @@ async def get_graph(call: NativeCall, query: GraphRequest) -> Drawing:
 
 @route("GET /v1/graph/stats", READ)
 async def get_graph_stats(call: NativeCall, query: InProject) -> Totals:
-    """The size of the graph. The number of nodes and edges of each type."""
+    """The size of the graph.
+
+    The number of nodes and edges of each type.
+    """
     return await call.queries.graph.stats(call.reader(), query.project)
 
 
 async def get_document(call: NativeCall, id: str, query: After, request: Request) -> Any:
-    """One document by id. 404 for the id of another collection, and for documents that the reader can't see."""
+    """One document by id.
+
+    404 for the id of another collection, and for documents that the reader can't see.
+    """
     check_collection(request, id)
     document = (await call.queries.lookup.document(id, call.reader())).document
     if isinstance(document, Relation) and not await call.queries.relations.readable([document], call.reader()):
@@ -152,13 +158,19 @@ class AgentCount(Struct, frozen=True):
 
 @route("GET /v1/projects", READ)
 async def list_projects(call: NativeCall, query: NamesRequest) -> Page[ProjectCount]:
-    """Projects, by name. Those with documents that the reader can see, with the number of documents."""
+    """Projects, by name.
+
+    Those with documents that the reader can see, with the number of documents.
+    """
     return _page(ProjectCount, await call.queries.lookup.names(call.reader(), "project"), query)
 
 
 @route("GET /v1/agents", READ)
 async def list_agents(call: NativeCall, query: AgentsRequest) -> Page[AgentCount]:
-    """Agents, by name. Those with documents that the reader can see, with the number of documents."""
+    """Agents, by name.
+
+    Those with documents that the reader can see, with the number of documents.
+    """
     return _page(AgentCount, await call.queries.lookup.names(call.reader(), "agent", query.project), query)
 
 

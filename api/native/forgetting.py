@@ -59,9 +59,11 @@ class ReceiptsRequest(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 @route("POST /v1/forget", ADMIN, 202, faults={404: "No such session."})
 async def post_forget(call: NativeCall, body: ForgetRequest) -> Receipt:
-    """Delete a session, a user or a project. 202 with the receipt, which lists what was removed. The receipt is durable
-    before the response is sent, so the request is carried out even after a crash. Before names were normalized to NFC,
-    a user or project could be stored under another form of the name: that form gets a separate receipt.
+    """Delete a session, a user or a project.
+
+    202 with the receipt, which lists what was removed. The receipt is durable before the response is sent, so the
+    request is carried out even after a crash. Before names were normalized to NFC, a user or project could be stored
+    under another form of the name: that form gets a separate receipt.
     """
     name, project = body.subject, body.project or ""
     if not name and body.kind != "project":
@@ -99,7 +101,10 @@ async def post_forget(call: NativeCall, body: ForgetRequest) -> Receipt:
 
 @route("GET /v1/forget", ADMIN)
 async def list_receipts(call: NativeCall, query: ReceiptsRequest) -> Page[Receipt]:
-    """Receipts of deletion requests, newest first. With what was removed, and the results of a search afterward."""
+    """Receipts of deletion requests, newest first.
+
+    With what was removed, and the results of a search afterward.
+    """
     readable = [receipt for receipt in await all_receipts(call.redis) if _may_see(receipt, call)][::-1]
     receipts = [receipt for receipt in readable if query.times.has(*[to_ms(receipt.requested_at)] * 2)]
     ids = [receipt.id for receipt in receipts]
@@ -112,7 +117,10 @@ async def list_receipts(call: NativeCall, query: ReceiptsRequest) -> Page[Receip
 
 @route("GET /v1/forget/{id}", ADMIN)
 async def get_receipt(call: NativeCall, id: str) -> Receipt:
-    """The result of a deletion request. With what was removed from each store, and the results of a search for it."""
+    """The result of a deletion request.
+
+    With what was removed from each store, and the results of a search for it.
+    """
     receipt = await load_receipt(call.redis, id)
     if receipt is None or not _may_see(receipt, call):
         raise NotFound(f"there is no receipt {id!r}")
@@ -120,7 +128,10 @@ async def get_receipt(call: NativeCall, id: str) -> Receipt:
 
 
 async def delete_document(call: NativeCall, id: str, query: Deletion, request: Request) -> Accepted:
-    """Delete one document. Removes its content from the documents, the index and the log; 404 if it does not exist."""
+    """Delete one document.
+
+    Removes its content from the documents, the index and the log; 404 if it does not exist.
+    """
     check_collection(request, id)
     forgetting = call.operations.forgetting
     forgotten = await forgetting.document(
@@ -139,7 +150,10 @@ for _name in COLLECTIONS:
 
 @route("DELETE /v1/sessions/{id:path}", WRITE, 202)
 async def delete_session(call: NativeCall, id: str, query: SessionDeletion) -> Forgotten:
-    """Delete a session with its observations and its summary. Returns the number of deleted documents."""
+    """Delete a session with its observations and its summary.
+
+    Returns the number of deleted documents.
+    """
     session = await call.operations.current.session(id, query.project, call.reader())
     forgetting = call.operations.forgetting
     return await forgetting.session(session, call.caller(), reason=query.reason, event_id=query.event_id)
@@ -147,7 +161,10 @@ async def delete_session(call: NativeCall, id: str, query: SessionDeletion) -> F
 
 @route("POST /v1/admin/purge", OPERATOR, 202)
 async def post_purge(call: NativeCall) -> Queued:
-    """Remove deleted documents from index files now. 202 with whether a job was queued."""
+    """Remove deleted documents from index files now.
+
+    202 with whether a job was queued.
+    """
     return Queued(queued=await call.jobs.enqueue("purge", True, job_id="purge-now"))
 
 

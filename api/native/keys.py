@@ -1,8 +1,9 @@
 """Routes for API keys: created, listed, rotated and revoked by admins, each within its own tenant and key scope.
 
 A server with neither a secret nor a key cannot distinguish its callers, so it creates no key here: the first caller
-would lock out all others. `mnemolog keys`, which needs access to Redis, creates the first key. Also the metadata for
-clients that can request access tokens (RFC 9728), if the settings name an issuer.
+would lock out all others. `mnemolog keys`, which needs access to Redis, creates the first key.
+
+Also the metadata for clients that can request access tokens (RFC 9728), if the settings name an issuer.
 """
 
 from datetime import datetime, timedelta
@@ -79,7 +80,10 @@ async def list_keys(call: NativeCall, principal: Principal) -> KeysView:
 
 @route("GET /v1/admin/keys/{id}", ADMIN)
 async def get_key(call: NativeCall, id: str, principal: Principal) -> KeyView:
-    """A key, without its secret. Its permissions, and whether it is valid; its secret is not stored."""
+    """A key, without its secret.
+
+    Its permissions, and whether it is valid; its secret is not stored.
+    """
     return (await _key(Registry(call.redis), principal, id)).view(to_ms(system_clock()))
 
 

@@ -81,7 +81,10 @@ class LiveRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 @route("GET /v1/events", READ)
 async def get_events(call: NativeCall, query: EventsRequest) -> EventsPage:
-    """Events of the log. Starting after a position."""
+    """Events of the log.
+
+    Starting after a position.
+    """
     chosen = EventFilter(call.reader(), query.type, query.session_id, query.project, query.agent_id, query.times)
     return await call.queries.log.page(chosen, query.after, query.limit, query.partition)
 
@@ -106,8 +109,9 @@ class LiveStreams:
         self._open = 0
 
     async def serve(self, call: NativeCall, query: LiveRequest, request: Request) -> Response:
-        """Live events, as server-sent events, once they are projected. Starting now or after a position; 429 while too
-        many streams are open.
+        """Live events, as server-sent events, once they are projected.
+
+        Starting now or after a position; 429 while too many streams are open.
         """
         if self._open >= MAX_READERS:
             raise Overloaded(f"{self._open} live streams are open", retry_after_s=5)
@@ -173,7 +177,10 @@ async def get_admin_export(call: NativeCall, query: ExportRequest, request: Requ
 
 @route("POST /v1/admin/import", ADMIN, 202, body={"type": "array", "items": ANYTHING}, taken=[NDJSON])
 async def post_import(call: NativeCall, request: Request) -> Imported:
-    """Import an export. Appends it line by line; the response lists rejected lines."""
+    """Import an export.
+
+    Appends it line by line; the response lists rejected lines.
+    """
     call.key_scope.check_whole()
     transfer: Transfer = request.app.state.transfer
     existing = KnownEvents(call.redis, transfer.log)

@@ -58,7 +58,10 @@ async def post_recall(call: NativeCall, body: RecallRequest) -> RecallAnswer:
 
 @route("POST /v1/context", READ)
 async def post_context(call: NativeCall, body: ContextRequest) -> Context:
-    """Compile the context for an agent that starts working. Fits a token budget."""
+    """Compile the context for an agent that starts working.
+
+    Fits a token budget.
+    """
     return await call.queries.context(body, call.reader(body.agent_id))
 
 
@@ -84,7 +87,10 @@ async def list_memories(call: NativeCall, query: MemoriesRequest) -> Page[Any]:
 
 @route("GET /v1/memories/{id}/history", READ, answer=Items[MemoryView])
 async def get_history(call: NativeCall, id: str, query: After) -> Items[Any]:
-    """All versions of a memory, oldest first. Only those that the reader can see; the id can be of any version."""
+    """All versions of a memory, oldest first.
+
+    Only those that the reader can see; the id can be of any version.
+    """
     return views(await call.queries.memories.history(id, call.reader()))
 
 

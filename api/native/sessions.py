@@ -45,7 +45,10 @@ class AroundRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 @route("GET /v1/timeline", READ, answer=SomeRetired[ObservationView])
 async def get_timeline(call: NativeCall, query: ListRequest) -> SomeRetired[Any]:
-    """A project's observations by event time, newest first. From all sessions, by the time their agents state."""
+    """A project's observations by event time, newest first.
+
+    From all sessions, by the time their agents state.
+    """
     return await call.queries.observations.timeline(call.reader(), *query.page)
 
 
@@ -76,15 +79,19 @@ async def list_sessions(call: NativeCall, query: AnyProjectRequest) -> Page[Sess
 
 @route("GET /v1/sessions/{id:path}", READ)
 async def get_session(call: NativeCall, id: str, query: InProject) -> SessionView:
-    """One session. With its number of observations. Without a project, 422 if several projects have a session with that
-    id.
+    """One session.
+
+    With its number of observations. Without a project, 422 if several projects have a session with that id.
     """
     return view((await call.queries.sessions.one(call.reader(), id, query.project)).document)
 
 
 @route("GET /v1/sessions/{id:path}/observations", READ, answer=SomeRetired[ObservationView])
 async def list_session_observations(call: NativeCall, id: str, query: AnyProjectRequest) -> SomeRetired[Any]:
-    """A session's observations, oldest first. In the order they were recorded."""
+    """A session's observations, oldest first.
+
+    In the order they were recorded.
+    """
     return await call.queries.sessions.observations(call.reader(), id, *query.page)
 
 
@@ -206,7 +213,10 @@ class SessionCommitsRequest(BoundedRead, frozen=True, kw_only=True, forbid_unkno
 
 @route("GET /v1/commits", READ)
 async def list_commits(call: NativeCall, query: AnyProjectRequest) -> Page[CommitView]:
-    """Commits, most recently linked first. Of one project or of all, with their sessions."""
+    """Commits, most recently linked first.
+
+    Of one project or of all, with their sessions.
+    """
     return await call.queries.commits.page(call.reader(), *query.page)
 
 

@@ -120,13 +120,19 @@ async def patch_lesson(call: NativeCall, id: str, body: LessonPatch) -> Accepted
 
 @route("POST /v1/lessons/{id}/reinforce", WRITE, 202)
 async def post_reinforce(call: NativeCall, id: str, query: Repeatable) -> Accepted:
-    """Confirm a lesson again. Raises its confidence."""
+    """Confirm a lesson again.
+
+    Raises its confidence.
+    """
     return await call.operations.work.reinforce(id, call.reader(), call.caller(), query.event_id)
 
 
 @route("POST /v1/lessons/{id}/trigger", WRITE, 202)
 async def post_trigger(call: NativeCall, id: str, query: Repeatable) -> Accepted:
-    """Record that a lesson was shown to an agent. Updates its trigger count and time."""
+    """Record that a lesson was shown to an agent.
+
+    Updates its trigger count and time.
+    """
     return await call.operations.work.trigger(id, call.reader(), call.caller(), query.event_id)
 
 

@@ -44,7 +44,10 @@ class BatchAnswer(Struct, frozen=True):
 @route("POST /v1/events", WRITE, 202, body=list[WriteCommand],
     taken=[JSON, "application/x-ndjson", "application/msgpack"])  # fmt: skip
 async def post_events(call: NativeCall, request: Request) -> BatchAnswer:
-    """Write a batch of commands. JSON array, NDJSON or msgpack array; up to 10,000 items or 16 MiB."""
+    """Write a batch of commands.
+
+    JSON array, NDJSON or msgpack array; up to 10,000 items or 16 MiB.
+    """
     raw, content_type = await body(request), request.headers.get("content-type", "application/json")
     commands = parse_batch_at_once(raw, content_type)
     if commands is None:

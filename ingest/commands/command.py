@@ -1,5 +1,6 @@
-"""Shared by all commands: their fields and callers, decisions, and common steps of deciding. Pure. An unknown field is
-an error that names the field.
+"""Shared by all commands: their fields and callers, decisions, and common steps of deciding. Pure.
+
+An unknown field is an error that names the field.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,8 @@
-"""A folder where clients store commands that no server accepted: one file each, read oldest first. A file stays until
-its commands are in the log. Each command has an event id (its own, or one derived from the file's name and content), so
-that reading it again after a crash stores nothing twice. Unreadable and refused files move to `rejected/`, next to the
-reason.
+"""A folder where clients store commands that no server accepted: one file each, read oldest first.
+
+A file stays until its commands are in the log. Each command has an event id (its own, or one derived from the file's
+name and content), so that reading it again after a crash stores nothing twice. Unreadable and refused files move to
+`rejected/`, next to the reason.
 """
 
 import logging

@@ -1,5 +1,6 @@
-"""The log's interface: append idempotently, read in order. Back ends: Redis, memory. Also the log's manifest: when it
-was created, which log it was grown from, and whether writes are allowed.
+"""The log's interface: append idempotently, read in order. Back ends: Redis, memory.
+
+Also the log's manifest: when it was created, which log it was grown from, and whether writes are allowed.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence

@@ -1,12 +1,14 @@
-"""Every native Redis key, with its lifetime. Key names are defined only here. Keys that must change atomically share a
-partition's hash tag, so the code also runs on a Redis Cluster. Documents, listings, checkpoint, change feed and
-embedding queue belong to a *generation*: a rebuild fills the next one beside the live one and switches by setting one
-key. (arq keeps its own keys, `mnemolog:arq` and `arq:…`; redis-om rows take theirs from here.)
+"""Every native Redis key, with its lifetime. Key names are defined only here.
+
+Keys that must change atomically share a partition's hash tag, so the code also runs on a Redis Cluster. Documents,
+listings, checkpoint, change feed and embedding queue belong to a *generation*: a rebuild fills the next one beside the
+live one and switches by setting one key. (arq keeps its own keys,
+`mnemolog:arq` and `arq:…`; redis-om rows take theirs from here.)
 
 | key | type | lifetime |
 |---|---|---|
-| mnemolog:manifest | hash | for ever: partition count, creation time, what a restore or a growth notes |
-| {pNN}:log | stream | for ever; an event (e), checksum (c) and trace (t); entries leave by forgetting or archiving |
+| mnemolog:manifest | hash | forever: partition count, creation time, what a restore or a growth notes |
+| {pNN}:log | stream | forever; an event (e), checksum (c) and trace (t); entries leave by forgetting or archiving |
 | {pNN}:erased | sorted set | stubs of erased entries, in the order of their positions, until the archive has them |
 | {pNN}:archived | hash | for ever: which manifest of the archive counts, its chain, up to where the log is in it |
 | {pNN}:dedup, {pNN}:dedup:previous | hash | TTL: one dedup window, two for the current one; none during a restore |

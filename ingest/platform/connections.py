@@ -1,6 +1,7 @@
-"""Redis connections: one way to create a client, so that timeouts and retries are the same everywhere. `Client` and
-`Transaction` list the commands that the project uses, and so what a server must support; no module is needed. (The
-published type stubs describe another major version of redis-py.)
+"""Redis connections: one way to create a client, so that timeouts and retries are the same everywhere.
+
+`Client` and `Transaction` list the commands that the project uses, and so what a server must support; no module is
+needed. (The published type stubs describe another major version of redis-py.)
 """
 
 import asyncio

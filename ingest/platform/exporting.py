@@ -1,5 +1,6 @@
-"""Exports a process's spans if OpenTelemetry's standard variables name an endpoint. Otherwise OpenTelemetry's SDK is
-not imported.
+"""Exports a process's spans if OpenTelemetry's standard variables name an endpoint.
+
+Otherwise OpenTelemetry's SDK is not imported.
 """
 
 import logging

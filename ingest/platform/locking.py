@@ -1,6 +1,7 @@
-"""A file lock that lasts as long as its holder and the holder's children, and names the holder. The operating system
-manages it (`flock`), so a killed process leaves no lock. A child that inherits `fd` (`subprocess.Popen(pass_fds=...)`)
-also holds it, so a child that outlives its parent still excludes others.
+"""A file lock that lasts as long as its holder and the holder's children, and names the holder.
+
+The operating system manages it (`flock`), so a killed process leaves no lock. A child that inherits `fd`
+(`subprocess.Popen(pass_fds=...)`) also holds it, so a child that outlives its parent still excludes others.
 """
 
 import fcntl

@@ -1,5 +1,6 @@
-"""Spans by OpenTelemetry's SDK, exported by OTLP over HTTP. The only file that imports it; see `tracing`. The standard
-`OTEL_` variables set sampler, endpoint, headers, limits and resource.
+"""Spans by OpenTelemetry's SDK, exported by OTLP over HTTP. The only file that imports it; see `tracing`.
+
+The standard `OTEL_` variables set sampler, endpoint, headers, limits and resource.
 """
 
 import time

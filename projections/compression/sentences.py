@@ -1,6 +1,7 @@
-"""Extraction from text: sentences, near-duplicates, and the most central sentences. Guarantee: pure, deterministic and
-extractive: the output occurs in the input, except for whitespace. Work grows with the input, not with its square,
-unless most sentences share their rarest words.
+"""Extraction from text: sentences, near-duplicates, and the most central sentences.
+
+Guarantee: pure, deterministic and extractive: the output occurs in the input, except for whitespace. Work grows with
+the input, not with its square, unless most sentences share their rarest words.
 """
 
 import math

@@ -1,6 +1,7 @@
-"""Handles derived documents when some of their sources are deleted. A document stays if the remaining sources state it
-word for word; it then names only these. A memory that the server composed loses what only deleted sources stated. All
-other documents derived from the deleted sources are deleted.
+"""Handles derived documents when some of their sources are deleted.
+
+A document stays if the remaining sources state it word for word; it then names only these. A memory that the server
+composed loses what only deleted sources stated. All other documents derived from the deleted sources are deleted.
 """
 
 import asyncio

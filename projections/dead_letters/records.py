@@ -1,7 +1,8 @@
-"""Dead letters: events that could not be applied to a generation's documents. They stay in the log. A partition's dead
-letters are ordered by position, each with its error. An operator can retry one (redrive: the partition's runner removes
-the letter in the transaction that applies its event), or discard it: then a rebuild also skips it. Each outcome is
-counted in the same transaction.
+"""Dead letters: events that could not be applied to a generation's documents. They stay in the log.
+
+A partition's dead letters are ordered by position, each with its error. An operator can retry one (redrive: the
+partition's runner removes the letter in the transaction that applies its event), or discard it: then a rebuild also
+skips it. Each outcome is counted in the same transaction.
 """
 
 import logging

@@ -1,7 +1,9 @@
-"""The live embedder: one record in the log, so that all processes search with the same model. The setting applies only
-to a new log; later, a rebuild changes the embedder after it has made all vectors with another model. Each process
-builds it from that record, and again when the record changes. It builds only what its settings name: a record, or a
-request, cannot make a process send texts and the key elsewhere."""
+"""The live embedder: one record in the log, so that all processes search with the same model.
+
+The setting applies only to a new log; later, a rebuild changes the embedder after it has made all vectors with another
+model. Each process builds it from that record, and again when the record changes. It builds only what its settings
+name: a record, or a request, cannot make a process send texts and the key elsewhere.
+"""
 
 import asyncio
 import logging

@@ -105,8 +105,9 @@ class Resource:
         return self._header("invalid_token" if reason else "", reason, self._first_scopes)
 
     def step_up(self, principal: Principal, refused: RoleMissing) -> str:
-        """`WWW-Authenticate` of a 403 for a token without a role; empty if no scope grants that role. Also names the
-        scopes of the token's current roles, because the next token replaces this one.
+        """`WWW-Authenticate` of a 403 for a token without a role; empty if no scope grants that role.
+
+        Also names the scopes of the token's current roles, because the next token replaces this one.
         """
         if not refused.needs <= frozenset[str]().union(*self._rules.roles_by_scope.values()):
             return ""

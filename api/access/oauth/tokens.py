@@ -42,9 +42,10 @@ class _KeySet(msgspec.Struct):
 
 
 def signing_keys(document: bytes) -> dict[str, SigningKey]:
-    """The keys of a JWK set that can verify tokens, by `kid`; a single key also by the empty text. Keys of other kinds,
-    for other purposes or too short (RSA under 2048 bits) are omitted. Raises ValueError for anything but a set with a
-    usable key.
+    """The keys of a JWK set that can verify tokens, by `kid`; a single key also by the empty text.
+
+    Keys of other kinds, for other purposes or too short (RSA under 2048 bits) are omitted. Raises ValueError for
+    anything but a set with a usable key.
     """
     try:
         listed = msgspec.json.decode(document, type=_KeySet).keys
@@ -80,8 +81,9 @@ def is_token(credential: str) -> bool:
 
 
 def key_id_of(token: str, issuer: str) -> str:
-    """The `kid` in a token's header, empty if missing. Does not verify the signature. Raises TokenRefused for anything
-    that cannot be a token of this issuer.
+    """The `kid` in a token's header, empty if missing. Does not verify the signature.
+
+    Raises TokenRefused for anything that cannot be a token of this issuer.
     """
     if len(token) > MAX_TOKEN_CHARS:
         raise TokenRefused(f"the token is longer than {MAX_TOKEN_CHARS:,} characters")

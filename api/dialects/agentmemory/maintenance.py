@@ -51,8 +51,9 @@ async def post_forget(request: Request, arguments: Arguments) -> Record:
 
 
 async def auto_forget(request: Request, arguments: Arguments) -> Record:
-    """Delete expired memories and old unimportant observations; with dryRun, only list them. Saving already supersedes
-    duplicates, so there are no contradictions.
+    """Delete expired memories and old unimportant observations; with dryRun, only list them.
+
+    Saving already supersedes duplicates, so there are no contradictions.
     """
     in_query = read_query(request, fields(DRY_RUN))
     dry_run, call = bool(arguments["dryRun"] or in_query["dryRun"]), call_of(request)

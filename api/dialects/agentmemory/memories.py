@@ -115,8 +115,9 @@ async def _all(call: Call, reader: Reader) -> list[dict[str, Any]]:
 
 
 async def save_memory(call: Call, arguments: Arguments) -> Record:
-    """memory_save, agent_remember: save a memory, with a hint about a similar one. A session's memory belongs to the
-    session's project unless another is named.
+    """memory_save, agent_remember: save a memory, with a hint about a similar one.
+
+    A session's memory belongs to the session's project unless another is named.
     """
     content = arguments.needed("content")
     agent, session = arguments["agentId"] or "", arguments.chosen("sessionId") or ""

@@ -1,6 +1,8 @@
-"""The WebSocket for viewers. It sends every observation as soon as it is readable. Best effort, and bounded: one task
-follows the log for all viewers with the same access, while there are any. It never waits for a viewer: one whose queue
-fills up is disconnected. If more than AT_ONCE observations are written in PAUSE_S, some are skipped.
+"""The WebSocket for viewers.
+
+It sends every observation as soon as it is readable. Best effort, and bounded: one task follows the log for all viewers
+with the same access, while there are any. It never waits for a viewer: one whose queue fills up is disconnected. If
+more than AT_ONCE observations are written in PAUSE_S, some are skipped.
 """
 
 import asyncio

@@ -1,5 +1,6 @@
-"""Sessions: starting, observing, ending, listing and playback; and their commits. Hook events are stored immediately,
-whatever they contain, and nothing waits for a projection.
+"""Sessions: starting, observing, ending, listing and playback; and their commits.
+
+Hook events are stored immediately, whatever they contain, and nothing waits for a projection.
 """
 
 import asyncio

@@ -1,5 +1,7 @@
-"""Imports Claude Code transcripts from folders on the server that the settings allow. Event ids are derived from the
-lines, so a repeated import stores nothing twice. The number of folder entries is limited.
+"""Imports Claude Code transcripts from folders on the server that the settings allow.
+
+Event ids are derived from the lines, so a repeated import stores nothing twice. The number of folder entries is
+limited.
 """
 
 import asyncio

@@ -83,8 +83,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Agents, by name. Those with documents that the reader can see, with the number of documents.
-         * @description A page of the agents of one project, or of all.
+         * Agents, by name.
+         * @description Those with documents that the reader can see, with the number of documents.
+         *
+         *     A page of the agents of one project, or of all.
          */
         get: operations["get_v1_agents"];
         put?: never;
@@ -125,8 +127,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Compile the context for an agent that starts working. Fits a token budget.
-         * @description For whom to compile, and how much room there is. `min_confidence` and `time_zone` are recall's, of `query`.
+         * Compile the context for an agent that starts working.
+         * @description Fits a token budget.
+         *
+         *     For whom to compile, and how much room there is. `min_confidence` and `time_zone` are recall's, of `query`.
          */
         post: operations["post_v1_context"];
         delete?: never;
@@ -143,12 +147,17 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Events of the log. Starting after a position.
-         * @description A page of the log after the position `after`, without waiting for it.
+         * Events of the log.
+         * @description Starting after a position.
+         *
+         *     A page of the log after the position `after`, without waiting for it.
          */
         get: operations["get_v1_events"];
         put?: never;
-        /** Write a batch of commands. JSON array, NDJSON or msgpack array; up to 10,000 items or 16 MiB. */
+        /**
+         * Write a batch of commands.
+         * @description JSON array, NDJSON or msgpack array; up to 10,000 items or 16 MiB.
+         */
         post: operations["post_v1_events"];
         delete?: never;
         options?: never;
@@ -164,14 +173,18 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Receipts of deletion requests, newest first. With what was removed, and the results of a search afterward.
-         * @description A page of receipts, after the receipt `cursor`.
+         * Receipts of deletion requests, newest first.
+         * @description With what was removed, and the results of a search afterward.
+         *
+         *     A page of receipts, after the receipt `cursor`.
          */
         get: operations["get_v1_forget"];
         put?: never;
         /**
-         * Delete a session, a user or a project. 202 with the receipt, which lists what was removed. The receipt is durable before the response is sent, so the request is carried out even after a crash. Before names were normalized to NFC, a user or project could be stored under another form of the name: that form gets a separate receipt.
-         * @description What to delete: a session (with its project, if several have a session of that id), a user, or a project (`""` for the nameless one).
+         * Delete a session, a user or a project.
+         * @description 202 with the receipt, which lists what was removed. The receipt is durable before the response is sent, so the request is carried out even after a crash. Before names were normalized to NFC, a user or project could be stored under another form of the name: that form gets a separate receipt.
+         *
+         *     What to delete: a session (with its project, if several have a session of that id), a user, or a project (`""` for the nameless one).
          */
         post: operations["post_v1_forget"];
         delete?: never;
@@ -187,7 +200,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The result of a deletion request. With what was removed from each store, and the results of a search for it. */
+        /**
+         * The result of a deletion request.
+         * @description With what was removed from each store, and the results of a search for it.
+         */
         get: operations["get_v1_forget_id"];
         put?: never;
         post?: never;
@@ -280,7 +296,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Confirm a lesson again. Raises its confidence. */
+        /**
+         * Confirm a lesson again.
+         * @description Raises its confidence.
+         */
         post: operations["post_v1_lessons_id_reinforce"];
         delete?: never;
         options?: never;
@@ -297,7 +316,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Record that a lesson was shown to an agent. Updates its trigger count and time. */
+        /**
+         * Record that a lesson was shown to an agent.
+         * @description Updates its trigger count and time.
+         */
         post: operations["post_v1_lessons_id_trigger"];
         delete?: never;
         options?: never;
@@ -377,8 +399,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Live events, as server-sent events, once they are projected. Starting now or after a position; 429 while too many streams are open.
-         * @description Which events; `after` starts after a position instead of now.
+         * Live events, as server-sent events, once they are projected.
+         * @description Starting now or after a position; 429 while too many streams are open.
+         *
+         *     Which events; `after` starts after a position instead of now.
          */
         get: operations["get_v1_live"];
         put?: never;
@@ -450,7 +474,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All versions of a memory, oldest first. Only those that the reader can see; the id can be of any version. */
+        /**
+         * All versions of a memory, oldest first.
+         * @description Only those that the reader can see; the id can be of any version.
+         */
         get: operations["get_v1_memories_id_history"];
         put?: never;
         post?: never;
@@ -514,8 +541,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Projects, by name. Those with documents that the reader can see, with the number of documents.
-         * @description A page of names.
+         * Projects, by name.
+         * @description Those with documents that the reader can see, with the number of documents.
+         *
+         *     A page of names.
          */
         get: operations["get_v1_projects"];
         put?: never;
@@ -577,13 +606,18 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One session. With its number of observations. Without a project, 422 if several projects have a session with that id. */
+        /**
+         * One session.
+         * @description With its number of observations. Without a project, 422 if several projects have a session with that id.
+         */
         get: operations["get_v1_sessions_id"];
         put?: never;
         post?: never;
         /**
-         * Delete a session with its observations and its summary. Returns the number of deleted documents.
-         * @description Which of the sessions with that id to delete, and the reason.
+         * Delete a session with its observations and its summary.
+         * @description Returns the number of deleted documents.
+         *
+         *     Which of the sessions with that id to delete, and the reason.
          */
         delete: operations["delete_v1_sessions_id"];
         options?: never;
@@ -618,7 +652,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A session's observations, oldest first. In the order they were recorded. */
+        /**
+         * A session's observations, oldest first.
+         * @description In the order they were recorded.
+         */
         get: operations["get_v1_sessions_id_observations"];
         put?: never;
         post?: never;
@@ -731,7 +768,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A project's observations by event time, newest first. From all sessions, by the time their agents state. */
+        /**
+         * A project's observations by event time, newest first.
+         * @description From all sessions, by the time their agents state.
+         */
         get: operations["get_v1_timeline"];
         put?: never;
         post?: never;
@@ -2191,8 +2231,9 @@ export interface components {
         };
         /**
          * Usable
-         * @description Reads and writes work; `degraded` lists the limitations. `lag` counts pending entries by partition. Server-wide
-         *         figures are included for operator and metrics keys.
+         * @description Reads and writes work; `degraded` lists the limitations. `lag` counts pending entries by partition.
+         *
+         *         Server-wide figures are included for operator and metrics keys.
          */
         Usable: {
             degraded: components["schemas"]["Shortcoming"][];

@@ -1,7 +1,8 @@
-"""The archive of one log: its manifests and segments in a store, each checked against its record in Redis. Redis is the
-authority: a manifest that Redis does not name was never committed, or has been replaced. Each incarnation of a log has
-its own folder, `ID/pNN/`. A change writes new files beside the old ones and counts when Redis names it; files of an
-earlier version are deleted then, so a reader may find one gone: it asks Redis again.
+"""The archive of one log: its manifests and segments in a store, each checked against its record in Redis.
+
+Redis is the authority: a manifest that Redis does not name was never committed, or has been replaced. Each incarnation
+of a log has its own folder, `ID/pNN/`. A change writes new files beside the old ones and counts when Redis names it;
+files of an earlier version are deleted then, so a reader may find one gone: it asks Redis again.
 """
 
 import asyncio

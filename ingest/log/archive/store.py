@@ -1,6 +1,7 @@
-"""The file store of archives and backups: a directory, or an fsspec URL. The only file that imports fsspec. A write is
-atomic, and on disk when it returns. Calls block; use a thread. Everything raises ArchiveUnavailable if the location is
-unreachable or refuses; the caller decides whether to retry.
+"""The file store of archives and backups: a directory, or an fsspec URL. The only file that imports fsspec.
+
+A write is atomic, and on disk when it returns. Calls block; use a thread. Everything raises ArchiveUnavailable if the
+location is unreachable or refuses; the caller decides whether to retry.
 """
 
 import os

@@ -1,6 +1,7 @@
-"""Sends commands to the primaries of their slots, and handles redirections. A redirected command was not executed, so
-it is sent again. A command whose connection broke may have been executed: it is sent again only if the client retries
-(see `connect`).
+"""Sends commands to the primaries of their slots, and handles redirections.
+
+A redirected command was not executed, so it is sent again. A command whose connection broke may have been executed: it
+is sent again only if the client retries (see `connect`).
 """
 
 import asyncio

@@ -1,7 +1,8 @@
-"""The prompts, the shape of a model's replies, and their limits. Pure. A changed prompt gets a new version, which is
-stored with its replies. Agents' texts go into the user message as one JSON document: JSON's escapes keep a text from
-ending its quotation, and the system message says that nothing quoted is an instruction. Answers are bounded in length
-and number, whatever the model said.
+"""The prompts, the shape of a model's replies, and their limits. Pure.
+
+A changed prompt gets a new version, which is stored with its replies. Agents' texts go into the user message as one
+JSON document: JSON's escapes keep a text from ending its quotation, and the system message says that nothing quoted is
+an instruction. Answers are bounded in length and number, whatever the model said.
 """
 
 from collections.abc import Sequence

@@ -215,5 +215,5 @@ async def test_who_asks_too_often_is_told_so_by_the_list(call: Call):
         raise TooManyRequests("calls", 10, 3)
 
     async with Client(serving(attachments("a", ["a://lately"]), call._replace(admit=admit))) as client:
-        with pytest.raises(MCPError, match="may send 10 calls a minute"):
+        with pytest.raises(MCPError, match="10 calls a minute"):
             await client.list_resources()

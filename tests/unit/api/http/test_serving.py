@@ -286,6 +286,6 @@ def test_the_gate_of_a_dialect_answers_what_its_clients_know():
     assert (told.status_code, told.headers["content-type"]) == (400, "application/json")
     assert (
         told.body
-        == b'{"error":{"code":"malformed","message":"the request has more than one host header; send only " "one"}}'
+        == b'{"error":{"code":"malformed","message":"the request has more than one host header; send only one"}}'
     )
     assert at_the_gate(LogUnavailable("away")).headers["retry-after"] == "1"

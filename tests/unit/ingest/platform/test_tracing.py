@@ -78,7 +78,7 @@ def test_without_the_packages_a_process_says_so_and_goes_on(
 def test_what_is_not_supported_is_said(caplog: pytest.LogCaptureFixture):
     with exporting({**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "api"):
         assert not tracing.is_on()
-    assert "no traces are exported: OTEL_EXPORTER_OTLP_PROTOCOL=grpc" in caplog.text
+    assert "traces are not exported: OTEL_EXPORTER_OTLP_PROTOCOL=grpc" in caplog.text
 
 
 CALLER = [(b"host", b"x"), (b"traceparent", context_of(7).encode())]

@@ -116,7 +116,7 @@ def test_only_a_latest_but_superseded_memory_can_be_healed():
 
 def test_a_message_counts_the_offenders_and_names_a_few():
     (check,) = diagnose(measure(offenders={"dangling": [f"r{n}" for n in range(7)]}), ["relations"]).checks
-    assert check.message == "7 relations lead to a memory that is gone: r0, r1, r2, r3, r4, …"
+    assert check.message == "7 relations point to a memory that does not exist: r0, r1, r2, r3, r4, …"
 
 
 def test_only_the_categories_asked_for_are_checked_and_unknown_ones_ignored():

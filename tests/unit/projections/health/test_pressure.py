@@ -134,7 +134,7 @@ def test_what_projecting_will_take_counts_against_the_ceiling_on_memory():
     held = decide(sample, MEMORY)
     assert held is not None
     assert held.causes == ["memory"]
-    assert "uses 400 MiB of memory; the ceiling is 870 MiB, and what was accepted may take 56" in held.reason
+    assert "uses 400 MiB of memory; the ceiling is 870 MiB, and accepted writes may need 56" in held.reason
     assert decide(structs.replace(sample, lag={}, pending_bytes=0), MEMORY) is None
 
 

@@ -100,5 +100,5 @@ def test_a_moment_after_a_switch_is_no_condition():
 def test_a_log_that_does_not_answer_stops_everything():
     result = unavailable("connection refused")
     assert result.stopped is not None
-    assert result.stopped.message == "the log does not answer: connection refused"
+    assert result.stopped.message == "Redis is not responding: connection refused"
     assert result.impaired == [], "the doors that ask have asked the log themselves"

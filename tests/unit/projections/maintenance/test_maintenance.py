@@ -182,8 +182,8 @@ def test_names_sort_by_time():
     [
         (b"{", "manifest.json cannot be read"),
         (b"\xff", "manifest.json cannot be read"),
-        (msgspec.json.encode(msgspec.structs.replace(backup("b"), version=1)), "reads version 2, and it is 1"),
-        (msgspec.json.encode(backup("c")), "that of c"),
+        (msgspec.json.encode(msgspec.structs.replace(backup("b"), version=1)), "reads version 2, but it is version 1"),
+        (msgspec.json.encode(backup("c")), "belongs to c"),
     ],
 )
 def test_what_is_no_manifest_of_the_backup_is_told(raw: bytes, message: str):

@@ -155,7 +155,7 @@ def test_a_session_is_told_as_far_as_there_is_room_its_outcome_and_open_ends_fir
     (block,) = told.blocks
     assert [line[:12] for line in block.text.splitlines()[1:4]] == ["Outcome 1: t", "- remaining:", "- decided: W"]
     assert block.sources == ["sum_1"]
-    assert told.left_out == ["Session of 2026-01-31: Goal 1 (5 of 10 told)"]
+    assert told.left_out == ["Session of 2026-01-31: Goal 1 (5 of 10 shown)"]
 
 
 def test_an_open_end_is_not_called_so_twice():
@@ -182,7 +182,7 @@ def test_the_sources_of_a_block_are_those_of_the_lines_that_are_told():
         assert len(block.sources) == len(block.text.splitlines()) - 1 < 10
         assert [int(name.partition("_")[2]) for name in block.sources] == list(range(len(block.sources)))
     names = {"memories": "Memories", "lessons": "Lessons"}
-    assert told.left_out == [f"{names[block.kind]} ({len(block.sources)} of 10 told)" for block in told.blocks]
+    assert told.left_out == [f"{names[block.kind]} ({len(block.sources)} of 10 shown)" for block in told.blocks]
 
 
 def test_what_was_asked_for_comes_before_everything():

@@ -239,7 +239,7 @@ def test_a_field_that_is_newer_than_the_live_document_is_named_and_not_compared(
     canaries = verdict(10, [], newer)
     assert canaries.agree
     assert canaries.said == (
-        "all 10 canaries agree; not compared, because the documents that are read now are older: cmt.occurred_ms"
+        "all 10 canaries agree; not compared, because the current documents are older: cmt.occurred_ms"
     )
 
 

@@ -134,7 +134,7 @@ def test_a_segment_that_holds_more_less_or_others_than_was_sealed_is_found():
         assert "entries" in trouble(data, Sealed(name="segment-1", content=said, chain=""))
     later = [Stored(Position(n + 1, 0), b"x") for n in range(1, 5)]
     data = body(PARTITION, later)
-    assert "holds 2-0 to 5-0" in trouble(data, sealed(data, entries))
+    assert "contains 2-0 to 5-0" in trouble(data, sealed(data, entries))
 
 
 def test_a_segment_of_a_newer_release_is_found():
@@ -146,7 +146,7 @@ def test_a_segment_of_a_newer_release_is_found():
 def test_a_small_file_that_unpacks_to_more_than_a_segment_can_hold_is_not_unpacked():
     data = zstandard.ZstdCompressor().compress(bytes(MAX_UNPACKED_BYTES + 1))
     assert len(data) < 10_000
-    assert "claims" in trouble(data, sealed(data, [Stored(Position(1, 0), b"x")]))
+    assert "declares" in trouble(data, sealed(data, [Stored(Position(1, 0), b"x")]))
 
 
 def test_more_than_can_be_unpacked_is_not_packed():

@@ -146,7 +146,7 @@ def test_sixteen_partitions_are_in_sixteen_slots():
 
 def test_keys_of_several_slots_are_a_fault_that_names_them():
     assert slot_of_all(("MGET", "{a}1", "{a}2")) == slot_of("a")
-    with pytest.raises(KeysInDifferentSlots, match=r"MGET 'a' 'b' names keys of 2 slots"):
+    with pytest.raises(KeysInDifferentSlots, match=r"MGET 'a' 'b' names keys in 2 slots"):
         slot_of_all(("MGET", "a", "b"))
     with pytest.raises(KeysInDifferentSlots, match="PING names no key"):
         slot_of_all(("PING",))
