@@ -45,7 +45,7 @@ PEERS = {
 }  # fmt: skip
 NOT_MEASURED = {
     "Redis agent-memory-server": "its release 0.15.2 requires Python 3.12, which the machine does not have",
-    "agentmemory": "its package 0.9.29 needs the iii engine, a program that no package contains",
+    "agentmemory": "its package 0.9.29 needs an engine, which it downloads from outside the package registries",
     "agentd-memory": "not published as a package (`agentd` is another program)",
     "agent-memory": "not published as a package; its installer clones a repository and starts PostgreSQL in Docker",
     "memex": "not published as a package (`memex` is another program); it starts PostgreSQL in Docker",
