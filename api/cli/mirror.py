@@ -14,7 +14,7 @@ from api.cli.rows import Reader, on_server
 from ingest.platform.addresses import client_key
 from ingest.platform.files import write_whole
 from mnemolog_client import Mnemolog, MnemologError
-from mnemolog_client.mirror import Mirror, WrongFolder
+from mnemolog_client.mirror import Mirror, WrongFolder, refuse_incomplete
 
 FAILURES = frozenset(("error", "conflict", "unknown"))
 
@@ -43,10 +43,11 @@ def mirror(
     """
     if folder.exists() and not folder.is_dir():
         raise WrongCommand(f"{folder} is not a folder")
-    client.get("/v1/projects", {"limit": 1})  # explains a missing key or server as other commands do
+    client.get("/v1/projects", {"limit": 1})["items"]  # explains a wrong server or key as other commands do
     steps = list[object]()
     failed = False
-    with Mnemolog(client.url, client_key(client.url, os.environ) or "", agent=agent) as connection:
+    key = client_key(client.url, os.environ) or ""
+    with Mnemolog(client.url, key, agent=agent, on_degraded=refuse_incomplete) as connection:
         try:
             for done in Mirror(connection, folder, write_whole, project).run(delete=delete, dry_run=dry_run):
                 failed = failed or done.step in FAILURES

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from errno import EEXIST
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
 from mnemolog_client.answers import Accepted
 from mnemolog_client.calls import new_event_id
 from mnemolog_client.client import Mnemolog
-from mnemolog_client.errors import Conflict, Forbidden, InvalidRequest, MnemologError, NotFound
+from mnemolog_client.errors import Conflict, Forbidden, InvalidRequest, MnemologError, NotFound, Unavailable
 from mnemolog_client.notes import (
     BESIDE,
     REASONS,
@@ -43,6 +43,11 @@ Write = Callable[[Path, bytes, int], None]
 """Writes a file, whole or not at all, with these permissions."""
 
 
+def refuse_incomplete(request: str, left_out: str) -> NoReturn:
+    """For `on_degraded` of the client: what an incomplete answer lacks was not deleted. Raises Unavailable."""
+    raise Unavailable("incomplete", f"the answer to {request} is incomplete ({left_out}): try again later")
+
+
 class WrongFolder(Exception):
     """The folder is not a mirror of this project on this server; the message says why."""
 
@@ -58,7 +63,8 @@ class File(NamedTuple):
 class Mirror:
     """A folder as a mirror of a project. Without a `project`, it is the folder's, or the project without a name.
 
-    Raises WrongFolder if the folder is a mirror of another project, or as another agent.
+    The client's `on_degraded` should be `refuse_incomplete`. Raises WrongFolder if the folder is a mirror of another
+    project, or as another agent.
     """
 
     def __init__(self, client: Mnemolog, folder: Path, write: Write, project: str | None = None) -> None:

@@ -2,16 +2,22 @@
 
 import random
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mnemolog_client import Mnemolog, Unavailable
 from mnemolog_client.answers import Lesson, Memory
+from mnemolog_client.mirror import STATE, Mirror, refuse_incomplete
 from mnemolog_client.notes import (
+    Base,
     Note,
+    State,
     Step,
     UnreadableNote,
     changes_of,
@@ -112,6 +118,22 @@ def test_only_what_changed_is_sent():
     stated = msgspec.structs.replace(TEA, title="When?")
     changed = msgspec.structs.replace(stated, content="Tea at five.")
     assert changes_of(changed, stated) == {"content": "Tea at five.", "title": "When?"}
+
+
+def test_files_stay_when_a_part_of_the_cluster_is_away(tmp_path: Path):
+    def listing(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(
+            200, headers={"Mnemolog-Degraded": "left out: partitions 3"}, json={"items": [], "next": None}
+        )
+
+    (tmp_path / "tea.md").write_text(write_note(TEA))
+    state = State("", "", "r1", {TEA.id: Base("tea.md", TEA.digest)})
+    (tmp_path / STATE).write_bytes(msgspec.json.encode(state))
+    with Mnemolog("http://x", "", transport=httpx.MockTransport(listing), on_degraded=refuse_incomplete) as client:
+        mirror = Mirror(client, tmp_path, lambda path, content, mode: None)
+        with pytest.raises(Unavailable, match=r"GET /v1/memories is incomplete \(left out: partitions 3"):
+            list(mirror.run(delete=True))
+    assert (tmp_path / "tea.md").exists()
 
 
 class Folder:
