@@ -161,7 +161,7 @@ export const list = (items, properties = { class: "plain" }) =>
     items.map((one) => el("li", {}, one)),
   );
 
-/** A button that sends a request: it is disabled meanwhile, and shows errors next to it. */
+/** A button that sends a request: it is disabled until the response arrives, and shows errors next to it. */
 export function action(words, work, kind = "") {
   const said = el("span", { class: "said", role: "status" });
   const button = el("button", { type: "button", class: kind, onclick: press }, words);
