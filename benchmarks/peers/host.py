@@ -28,10 +28,9 @@ class Bm25:
     def __init__(self, folder: Path) -> None:
         self._okapi: Any = import_module("rank_bm25").BM25Okapi
         self._file, self._lock = folder / "notes.pickle", threading.Lock()
-        self._notes: dict[str, tuple[str, str]] = {}
+        stored: Any = pickle.loads(self._file.read_bytes()) if self._file.exists() else {}
+        self._notes: dict[str, tuple[str, str]] = stored
         self._indexed: dict[str, tuple[list[str], Any]] = {}
-        if self._file.exists():
-            self._notes = pickle.loads(self._file.read_bytes())
 
     def write(self, note: str, project: str, text: str) -> str:
         with self._lock:

@@ -277,13 +277,14 @@ def install(name: str, cache: Path, wheels: Path) -> Installed:
     """
     uv, built, folder = Path(sys.executable).with_name("uv"), cache / "wheels", cache / name
     if name == "mnemolog":
+        shutil.rmtree(built, ignore_errors=True)
         _run(sys.executable, ROOT / "tools/wheels.py", built, name)
     python, program, seconds = folder / "bin/python", folder / "bin/mnemolog", 0.0
     for _ in range(2):  # the first fills the cache
         began = time.perf_counter()
         _run(uv, "venv", "--quiet", "--clear", "--python", Path(sys.executable).resolve(), folder)
-        packages = ("--find-links", wheels, "--find-links", built, *PEERS[name].packages)
-        _run(uv, "pip", "install", "--quiet", "--python", python, *packages)
+        packages = built.glob("*.whl") if name == "mnemolog" else PEERS[name].packages
+        _run(uv, "pip", "install", "--quiet", "--python", python, "--find-links", wheels, *packages)
         seconds = time.perf_counter() - began
     figures = {"install_s": round(seconds, 1), "environment_mb": round(size_of(folder) / 1e6)}
     return Installed(name, python, (str(program),) if name == "mnemolog" else (), figures)
