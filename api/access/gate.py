@@ -256,17 +256,14 @@ def check_binding(settings: Settings, *, keys: bool) -> None:
     if settings.secret or keys or settings.oauth_issuer or settings.host in LOOPBACK:
         return
     raise InvalidSetting(
-        f"MNEMOLOG_HOST={settings.host} would give access to anyone who can reach this machine, "
-        "because there is no API key. Set "
-        "MNEMOLOG_SECRET, or create a key with `mnemolog keys create NAME --role operator` (with "
-        "REDIS_URL set, or while "
+        f"MNEMOLOG_HOST={settings.host} gives access to anyone who can reach this machine: there is no API key. Set "
+        "MNEMOLOG_SECRET, or create a key with `mnemolog keys create NAME --role operator` (with REDIS_URL set, or while "
         "the server runs on 127.0.0.1)"
     )
 
 
 async def check_before_start(settings: Settings) -> str:
-    """The note about open access that a starting server prints; empty if the server requires a key or token. Raises
-    InvalidSetting."""
+    """The note about open access that a starting server prints; empty if it requires a key. Raises InvalidSetting."""
     if token_rules(settings) is not None or settings.secret or settings.redis_url is None:
         return ""
     redis = connect(settings.redis_url, connections=2)

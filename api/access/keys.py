@@ -139,13 +139,12 @@ def key_of(grant: Grant, name: str, digest: str, created_ms: int, expires_ms: in
     """The key for a grant. Raises CommandRejected for a contradictory grant."""
     if "admin" in grant.roles and grant.agents:
         raise CommandRejected(
-            "an admin can read every agent's documents, so an admin key cannot be limited to some agents", "agents"
+            "an admin reads every agent's documents: an admin key cannot be limited to agents", "agents"
         )
     of_the_server = sorted(OF_THE_SERVER.intersection(grant.roles))
     if of_the_server and (grant.projects or grant.agents):
         raise CommandRejected(
-            f"{' and '.join(of_the_server)} applies to the whole server, so such a key cannot be "
-            "limited to projects or agents",
+            f"{' and '.join(of_the_server)} is server-wide: such a key cannot be limited to projects or agents",
             "projects" if grant.projects else "agents",
         )
     for field, values in (("projects", grant.projects), ("agents", grant.agents), ("name", [grant.name])):
@@ -365,8 +364,7 @@ class Keyring:
 
     @property
     def open(self) -> bool:
-        """Whether callers without a key have access: there is no secret, never was a key, and only this machine can
-        call."""
+        """Whether callers need no key: there is no secret, never was a key, and only this machine can call."""
         return self._loopback and self._secret is None and not self._keys
 
     @property
@@ -418,7 +416,7 @@ class Keyring:
     async def _look(self) -> None:
         """Check for changes once, no matter how many requests wait for the result."""
         if self._looking is None or self._looking.done():
-            # set before the check: requests that arrive meanwhile use the cached keys
+            # set before the check: requests that arrive during it use the cached keys
             self._due_s = time.monotonic() + FRESH_S
             self._looking = asyncio.create_task(self.load(), name="keys")
         try:

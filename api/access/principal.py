@@ -42,7 +42,7 @@ class Principal(NamedTuple):
 
 
 def root(tenant: str) -> Principal:
-    """The operator: the caller with the server's secret."""
+    """The operator: the caller has the server's secret."""
     return Principal(tenant, frozenset(ROLES))
 
 

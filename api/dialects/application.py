@@ -1,5 +1,4 @@
-"""The application of a dialect: its gate, and its error responses. Statuses are the same for all dialects, bodies
-differ."""
+"""The application of a dialect: its gate and error responses. Statuses are the same for all dialects, bodies differ."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -93,9 +92,7 @@ def handlers(fault_answer: FaultAnswer) -> dict[Any, Any]:
         return answer
 
     async def on_disconnect(request: Request, error: Exception) -> Response:
-        return fault_answer(
-            400, "the request body is incomplete", error
-        )  # the client has disconnected, and nothing was stored
+        return fault_answer(400, "the request body is incomplete", error)  # the client is gone; nothing was stored
 
     async def on_bug(request: Request, error: Exception) -> Response:
         logger.exception("%s %s failed", request.method, route_of(request.scope), exc_info=error)

@@ -195,7 +195,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def on_disconnect(request: Request, error: Exception) -> Response:
-    """The client disconnected before its body was complete: nothing was stored, and this response reaches no client."""
+    """The client disconnected before its body was complete: nothing was stored, and this response is not read."""
     return ProblemAnswer(400, "client_disconnected", "the request body is incomplete")
 
 

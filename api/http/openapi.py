@@ -1,5 +1,4 @@
-"""The OpenAPI document of an API, and the page that shows it; both are generated from the API's list of endpoints.
-Pure."""
+"""The OpenAPI document of an API, and its page; both are generated from the API's list of endpoints. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -252,9 +251,7 @@ class _Schemas:
             return {}
         schema = self._schema(shape)
         tag = getattr(getattr(shape, "__struct_config__", None), "tag_field", None)
-        if (
-            sent and tag is not None
-        ):  # a command that is a route's only body type needs no `type`, because the route implies it
+        if sent and tag is not None:  # the route implies the `type` of its only command
             whole = self.whole(shape)
             schema = {**whole, "required": [name for name in whole.get("required", []) if name != tag]}
         content: dict[str, dict[str, Any]] = {name: {"schema": schema} for name in media}

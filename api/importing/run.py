@@ -1,5 +1,4 @@
-"""Runs an import: maps rows to events, sends the events to the server in chunks, and saves the state to disk after each
-chunk.
+"""Runs an import: maps rows to events, sends them to the server in chunks, and saves the state after each chunk.
 
 A chunk contains rows of one kind. The next run sends unacknowledged events again; the server recognizes duplicates.
 """
@@ -87,7 +86,7 @@ def document(report: ImportReport, **more: Any) -> dict[str, Any]:
 
 
 class ImportState(Struct):
-    """The state of an import from one location to one server; `cursor` is after the last row that the server
+    """An import's state, for one location and one server; `cursor` is after the last row that the server
     acknowledged."""
 
     system: str
@@ -176,8 +175,8 @@ class Run:
         self._chunk = _Chunk(state.cursor)
 
     def run(self, finished_at: Callable[[], datetime]) -> ImportReport:
-        """Import every row after the state's cursor. Raises Unusable or ClientError; the state then covers the
-        completed rows."""
+        """Import all rows after the state's cursor. Raises Unusable or ClientError; the state covers the completed
+        rows."""
         for placed in self._source.rows(self._state.cursor):
             if self._chunk.full(self._batch) or (self._chunk.kind not in ("", placed.row.kind)):
                 self._flush()

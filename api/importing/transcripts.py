@@ -244,7 +244,7 @@ def turns(lines: Iterable[str]) -> Iterator[Turn]:
 
 
 def folder_of(line: str) -> str:
-    """The folder that a transcript's first line maps to a name, or ""."""
+    """The folder that a transcript's first line maps to a name; empty if it maps none."""
     match = _MAPPING.search(_text(_entry(line)))
     return match[1].strip().removeprefix("file://") if match else ""
 

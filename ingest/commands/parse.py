@@ -1,5 +1,4 @@
-"""Parses bytes into commands. Every error says what is wrong and where; a lone surrogate is repaired and never causes a
-crash.
+"""Parses bytes into commands. Every error says what is wrong and where; a lone surrogate is repaired.
 
 A value takes two bytes of a body and a hundred bytes of memory, so a body within its size limit can take gigabytes.
 That is why values and items are counted before anything is parsed. Counting scans the bytes in C, a window at a time:
@@ -140,9 +139,7 @@ def rejected(error: msgspec.ValidationError) -> CommandRejected:
     if name := _FIELD.search(message):
         path = f"{path}.{name[1]}" if path else name[1]
     if path == "type" and "Invalid value" in message:
-        message = (
-            f"{message.removeprefix('Invalid value ')} is not a command type; valid types: {', '.join(WRITE_TYPES)}"
-        )
+        message = f"{message.removeprefix('Invalid value ')} is no command type; valid types: {', '.join(WRITE_TYPES)}"
     message = message.replace("Object contains unknown field", "unknown field")
     return CommandRejected(message[:_MAX_MESSAGE_CHARS], path[:_MAX_MESSAGE_CHARS] or None)
 
@@ -222,8 +219,7 @@ def _repaired(value: Any, depth: int = 0) -> Any:
 
 
 MAX_VALUES = 250_000
-"""Values in one request or one item of a batch, at any depth. Creating this many blocks for up to 60 ms, and takes 60
-MB."""
+"""Values in one request or one item of a batch, at any depth. Creating them blocks for up to 60 ms, and takes 60 MB."""
 MAX_BATCH_VALUES = 1_000_000
 """Values in all items of a batch together."""
 _WINDOW = 1 << 20

@@ -96,9 +96,7 @@ def search_engine_of(index: str, log: str | None) -> str | None:
         raise ValueError("it is not one of embedded, redis-search, redis-search://HOST:PORT, rediss-search://HOST:PORT")
     url = f"{scheme.removesuffix('-search')}://{rest}" if separator else log or ""
     if not is_redis_url(url):
-        raise ValueError(
-            "it names no server" if separator else "redis-search without an address uses REDIS_URL: set it"
-        )
+        raise ValueError("it names no server" if separator else "redis-search alone uses REDIS_URL: set it")
     if is_cluster(url):
         raise ValueError("a cluster is not supported as the search engine: name one server")
     return url
@@ -168,9 +166,7 @@ def client_key(url: str, environ: Mapping[str, str]) -> str | None:
     except (OSError, ValueError):
         return None
     if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
-        raise InvalidSetting(
-            f"{path} contains a key and other users can read it: chmod 600 the file, and rotate the key"
-        )
+        raise InvalidSetting(f"{path} contains a key and other users can read it: chmod 600 it, and rotate the key")
     return key or None
 
 

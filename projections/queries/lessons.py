@@ -124,10 +124,7 @@ class Lessons:
                     if len(documents) >= limit:
                         return documents[:limit]
                 if spent_s > PATTERNS_BUDGET_S:
-                    message = (
-                        "lessons of %r for tool %r: %d matched, the others were skipped after %.0f ms of "
-                        "pattern matching"
-                    )
+                    message = "lessons of %r for tool %r: %d matched, the others were skipped after %.0f ms"
                     logger.warning(message, project, tool_name, len(documents), spent_s * 1000)
                     break
         return documents

@@ -383,13 +383,9 @@ async def read_feed(redis: Client, partition: int, at: FeedPosition, block_ms: i
     trimmed, is_there = await look_back(redis, feed, at.feed)
     rows: list[tuple[bytes, dict[bytes, bytes]]] = answer[0][1] if answer else []
     if trimmed > last:
-        raise FeedTrimmed(
-            f"partition {partition}: the feed is trimmed up to {trimmed}, but was read only up to {at.feed}"
-        )
+        raise FeedTrimmed(f"partition {partition}: the feed is trimmed up to {trimmed}, but only read up to {at.feed}")
     if not is_there and trimmed < last:
-        raise FeedRewound(
-            f"partition {partition}: the server lost feed entries that were already read, up to {at.feed}"
-        )
+        raise FeedRewound(f"partition {partition}: the server lost feed entries already read, up to {at.feed}")
     if not rows:
         return Read([], at)
     covers = at.covers

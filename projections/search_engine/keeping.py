@@ -207,7 +207,7 @@ class SearchEngineIndexes:
             table = await self._table(index.identity)
             if index.identity.table and table is None:
                 raise EmbeddingError(
-                    f"{index.name} has static vectors of {index.identity.table}, which this process does not have"
+                    f"{index.name} has static vectors of {index.identity.table}, which are missing here"
                 )
             changes = Changes(index.identity, table)
             filler = PartitionFiller(self._servers, index, key.partition, changes, self._one_at_a_time)
@@ -246,9 +246,7 @@ class SearchEngineIndexes:
                 await trim_feed(self._redis, partition, FeedPosition(generation=generation, feed=str(before)))
             elif entries * self._partitions >= MOST_ENTRIES * self._every:
                 last = await end_of_feed(self._redis, feed)
-                logger.warning(
-                    "search index: trimming the feed of partition %d before the engine has read it", partition
-                )
+                logger.warning("search index: trimming partition %d's feed before the engine has read it", partition)
                 await trim_feed(self._redis, partition, FeedPosition(generation=generation, feed=last))
             states = states_of.get(partition, [])
             if states and all(state.generation == generation for state in states):

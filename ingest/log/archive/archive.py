@@ -210,7 +210,7 @@ class Archive:
 
 
 TRIES = 5
-"""How often a read of a partition is repeated if its archive changes during the read."""
+"""How often a read of a partition is repeated because its archive changed in between."""
 
 
 class PartitionArchive(Struct, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ from ingest.platform.connections import Client
 logger = logging.getLogger(__name__)
 
 TRIES = 5
-"""How often a page is read if its files are replaced during the read."""
+"""How often a page is read because its files were replaced in between."""
 _POSITION, _FIRST = attrgetter("position"), attrgetter("first")
 
 

@@ -257,7 +257,7 @@ def _queue_moved(pipe: Transaction, keys: PartitionKeys, stubs: Sequence[bytes])
 
 
 def _outrun(keys: PartitionKeys) -> Outrun:
-    return Outrun(f"partition {keys.partition}: the archive changed, or entries were erased, during sealing")
+    return Outrun(f"partition {keys.partition}: the archive changed, or entries were erased, during this")
 
 
 class ArchiveRun(NamedTuple):
