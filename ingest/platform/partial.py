@@ -101,7 +101,7 @@ def left_out() -> frozenset[int]:
 def check_missing(what: str) -> None:
     """Raise LogUnavailable if `what`, which was not found, may be in a partition that was left out."""
     if unread := left_out():
-        raise LogUnavailable(f"whether there is {what} is unknown; {left_out_message(unread)}")
+        raise LogUnavailable(f"it is unknown whether there is {what}; {left_out_message(unread)}")
 
 
 def left_out_message(partitions: Collection[int]) -> str:

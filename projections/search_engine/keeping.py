@@ -257,7 +257,7 @@ class SearchEngineIndexes:
             if trouble:
                 logger.warning("search index: filling is delayed: %s", trouble)
             else:
-                logger.info("search index: filling it again")
+                logger.info("search index: filling continues")
         self._reported = trouble
 
 

@@ -458,7 +458,7 @@ async def test_a_model_that_is_away_stops_the_run_and_nothing_is_lost(
     assert (done.compressed, done.skipped[0].reason) == (0, SkipReason.UNAVAILABLE)
     assert len(enriching.stub.requests) == 2
     assert await enriching.cursor() == (await enriching.stored())[0].position
-    assert "keeps the local compression for now: unavailable" in caplog.text
+    assert "keeping the rule-based compression for now: unavailable" in caplog.text
     for _ in range(10):
         await job.run()
     assert len(enriching.stub.requests) == 3

@@ -226,7 +226,7 @@ def test_damage_in_the_middle_stops_the_start_and_changes_nothing(folder: Path, 
         (WHOLE, b"garbage\n", "cannot be read"),
         (b"type i", b"type h", "cannot be read"),
         (b"seq 1 type b", b"seq 0 type b", "cannot be read"),
-        (b"incr", b"inkr", "names appendonly.aof.1.inkr.aof, which is not there"),
+        (b"incr", b"inkr", "names appendonly.aof.1.inkr.aof, which is missing"),
     ],
     ids=["missing", "empty", "garbage", "a file to be deleted", "no number", "another file"],
 )
@@ -405,6 +405,6 @@ def test_damage_that_the_server_cannot_load_is_named_with_the_way_out(stopped: P
         assert find_fault(stopped) is None
         with pytest.raises(ServerStartFailed, match=r"unknown command 'XADE'.*nothing was changed.*mnemolog restore"):
             EmbeddedValkey(stopped).start()
-        assert "XADE is no command for mnemolog:{p01}:log" in noticed(stopped)
+        assert "XADE is not a valid command for mnemolog:{p01}:log" in noticed(stopped)
     finally:
         file.write_bytes(whole)

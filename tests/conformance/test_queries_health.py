@@ -295,7 +295,7 @@ async def test_a_session_is_not_said_not_to_exist_while_its_partition_cannot_be_
     await desk.settle()
     partition = (await sessions.one(ADA, "s1", project)).partition
     take_away(partition)
-    with partial_reads(), pytest.raises(LogUnavailable, match="cannot be told whether there is a session 's1'"):
+    with partial_reads(), pytest.raises(LogUnavailable, match="it is unknown whether there is a session 's1'"):
         await sessions.one(ADA, "s1", project)
     take_away(PARTITIONS)  # none there is
     with partial_reads(), pytest.raises(NotFound):

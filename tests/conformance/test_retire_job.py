@@ -555,7 +555,7 @@ async def test_what_is_forgotten_while_the_model_reads_does_not_come_back(bench:
     await wait_until(lambda: bench.asked() == 2)
     await bench.forget(secret.id)
     bench.stub.held_from = None
-    assert "forgotten" in (await reading).fell_back
+    assert "deleted" in (await reading).fell_back
     await bench.shop.project()
     assert await bench.relations() == []
     assert await bench.shop.events(RelationLinked.TYPE) == []

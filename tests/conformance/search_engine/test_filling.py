@@ -293,11 +293,11 @@ async def test_an_engine_that_is_away_is_waited_for_and_told_of_once(
             for name in ("hgetall", "get", "evalsha", "ask", "ask_apart"):
                 patch.setattr(servers.engine, name, _away)
             await pen.add_some(3)
-            await wait_until(lambda: "will be" in caplog.text)
+            await wait_until(lambda: "filling is delayed" in caplog.text)
             await asyncio.sleep(0.3)
         await in_line(servers)
-        await wait_until(lambda: "filling it again" in caplog.text)
-    assert caplog.text.count("will be") == 1
+        await wait_until(lambda: "filling continues" in caplog.text)
+    assert caplog.text.count("filling is delayed") == 1
 
 
 async def _away(*_: Any, **__: Any) -> Any:
