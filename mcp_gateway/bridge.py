@@ -68,21 +68,27 @@ class Bridge:
 
         def answer(message: Message) -> None:
             try:
-                self._write(self._answer(message), message["id"])
+                if repr(message["id"]) in self._open:  # else it was canceled while it waited
+                    self._write(self._answer(message), message["id"])
+            except Exception as error:  # a client waits for every answer
+                logger.exception("a request could not be answered")
+                text = f"the bridge failed ({type(error).__name__}); its log on stderr says more"
+                self._write(_error(message["id"], INTERNAL_ERROR, text), message["id"])
             finally:
                 room.release()
 
-        with ThreadPoolExecutor(AT_ONCE) as threads:
-            for line in filter(bytes.strip, lines):
-                message = _parsed(line)
-                if message is None:
-                    self._write(_error(None, PARSE_ERROR, "a message is one line with a JSON object"))
-                elif message.get("method") == "notifications/cancelled":
-                    self._open.discard(repr(_member(message, "params").get("requestId")))
-                elif "method" in message and "id" in message:  # the server has no use for other notifications
-                    self._open.add(repr(message["id"]))
-                    room.acquire()
-                    threads.submit(answer, message)
+        threads = ThreadPoolExecutor(AT_ONCE)  # not as a context, which would make Ctrl-C wait for the server
+        for line in filter(bytes.strip, lines):
+            message = _parsed(line)
+            if message is None or not isinstance(message.get("method", ""), str):
+                self._write(_error(None, PARSE_ERROR, "a message is one line with a JSON object"))
+            elif message.get("method") == "notifications/cancelled":
+                self._open.discard(repr(member(message, "params").get("requestId")))
+            elif "method" in message and "id" in message:  # the server has no use for other notifications
+                self._open.add(repr(message["id"]))
+                room.acquire()
+                threads.submit(answer, message)
+        threads.shutdown()
 
     def _answer(self, message: Message) -> Message:
         """The server's answer to a request, or what this release says instead."""
@@ -100,7 +106,7 @@ class Bridge:
                 return _error(message["id"], INTERNAL_ERROR, str(error))
             answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
         if message["method"] == "initialize":
-            self._version = str(_member(answer, "result").get("protocolVersion", ""))
+            self._version = str(member(answer, "result").get("protocolVersion", ""))
         return answer
 
     def _sent(self, message: Message) -> Message:
@@ -123,8 +129,8 @@ class Bridge:
 
     def _routing(self, message: Message) -> dict[str, str]:
         """The headers by which the server knows a request's version, method and name."""
-        params = _member(message, "params")
-        version = _member(params, "_meta").get(VERSION_KEY)
+        params = member(message, "params")
+        version = member(params, "_meta").get(VERSION_KEY)
         if not isinstance(version, str):
             return {"MCP-Protocol-Version": self._version} if self._version else {}
         headers = {"MCP-Protocol-Version": version, "Mcp-Method": str(message["method"])}
@@ -151,7 +157,7 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 def no_answer(url: str, error: Exception) -> str:
-    """What an agent reads if a request failed."""
+    """What an agent reads if a request failed; without the text of the error, which can quote the key."""
     reason = error.reason if isinstance(error, URLError) else error
     if isinstance(error, URLError) and isinstance(reason, (ConnectionRefusedError, socket.gaierror, TimeoutError)):
         return (
@@ -159,7 +165,7 @@ def no_answer(url: str, error: Exception) -> str:
             "(or point MNEMOLOG_URL at the server), then make the same call again."
         )
     return (
-        f"mnemolog at {url} did not finish its answer ({reason!r}). Reads can be repeated; a write may or "
+        f"mnemolog at {url} did not finish its answer ({type(reason).__name__}). Reads can be repeated; a write may or "
         "may not have been stored: recall it before you repeat it."
     )
 
@@ -177,7 +183,7 @@ def refusal(url: str, status: int, answer: Message, *, has_key: bool) -> str:
             f"mnemolog at {url} refused the request (HTTP 403), and nothing was stored: the access token "
             "lacks the scope for it, or the server does not know its name in MNEMOLOG_URL."
         )
-    reason = _member(answer, "error").get("message") or "is MNEMOLOG_URL a mnemolog server?"
+    reason = member(answer, "error").get("message") or "is MNEMOLOG_URL a mnemolog server?"
     return f"{url}/mcp answered HTTP {status}: {reason}"
 
 
@@ -190,7 +196,7 @@ def _parsed(line: bytes) -> Message | None:
     return cast("Message", value) if isinstance(value, dict) else None
 
 
-def _member(message: Mapping[str, Any], name: str) -> Message:
+def member(message: Mapping[str, Any], name: str) -> Message:
     """An object in an object; empty if there is no such object."""
     value = message.get(name)
     return cast("Message", value) if isinstance(value, dict) else {}

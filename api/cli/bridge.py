@@ -9,7 +9,7 @@ import typer
 
 from ingest.platform.addresses import client_key, fault_of_url
 from ingest.platform.settings import from_environment
-from mcp_gateway.bridge import Bridge, Message
+from mcp_gateway.bridge import Bridge, Message, member
 
 
 def register(app: typer.Typer) -> None:
@@ -57,4 +57,4 @@ class _Offline:
         from api.dialects.profiles import PROFILES
         from mcp_gateway.offline import answer
 
-        return answer(PROFILES.offer(PROFILES.chosen(self._profile)), message["method"], message.get("params") or {})
+        return answer(PROFILES.offer(PROFILES.chosen(self._profile)), message["method"], member(message, "params"))

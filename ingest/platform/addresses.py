@@ -120,7 +120,8 @@ def proxies_of(url: str, kinds: Collection[str] = HTTP_PROXIES) -> dict[str, str
         if "://" not in proxy or proxy.partition("://")[0].lower() in kinds
     }
     for name in sorted(proxies.keys() - usable.keys()):  # without the value: it may hold a password
-        logger.warning("%s_PROXY is ignored: it is not an HTTP proxy (for SOCKS, install httpx[socks])", name.upper())
+        advice = "for SOCKS, which the MCP bridge cannot use, install httpx[socks]"
+        logger.warning("%s_PROXY is ignored: it is not an HTTP proxy (%s)", name.upper(), advice)
     return usable
 
 
@@ -153,7 +154,9 @@ KEY_VARIABLES = ("MNEMOLOG_KEY", "MNEMOLOG_SECRET")
 
 def client_key(url: str, environ: Mapping[str, str]) -> str | None:
     """The key to send to the server at a URL, if any. Raises InvalidSetting for a key file that others can read."""
-    if key := next(filter(None, map(environ.get, KEY_VARIABLES)), None):
+    if variable := next(filter(environ.get, KEY_VARIABLES), None):
+        if not (key := environ[variable].strip()).isascii() or not key.isprintable():
+            raise InvalidSetting(f"{variable} has characters that a key cannot have")
         return key
     if (secret := environ.get("AGENTMEMORY_SECRET")) and is_loopback(urlsplit(url).hostname or ""):
         return secret  # what a server on this machine was started with; elsewhere it may be another system's

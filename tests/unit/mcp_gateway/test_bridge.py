@@ -157,7 +157,7 @@ def test_notifications_and_blank_lines_are_not_sent():
     assert received == []
 
 
-@pytest.mark.parametrize("line", [b"{", b"[]", b"7", b"[" * 100_000])
+@pytest.mark.parametrize("line", [b"{", b"[]", b"7", b"[" * 100_000, b'{"id": 1, "method": ["a"]}'])
 def test_a_line_that_is_no_message_gets_an_error_and_the_next_one_its_answer(line: bytes):
     with serving() as (url, _):
         error, answer = exchanged(url, line, request(2, "ping"))
@@ -230,6 +230,59 @@ def test_the_servers_own_errors_are_passed_on():
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32602, "message": "there is no MCP profile 'x'"}}
     with serving(lambda _: (400, json.dumps(error).encode())) as (url, _):
         assert exchanged(url, request(7, "initialize")) == [{**error, "id": 7}]
+
+
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get"])
+def test_no_error_quotes_the_key(method: str):
+    """http.client quotes a header that it cannot send."""
+    (answer,) = exchanged("http://127.0.0.1:9", request(1, method, name="remember"), key="sk-secret\n")
+    assert "sk-secret" not in json.dumps(answer)
+
+
+def test_a_failure_of_the_bridge_itself_is_answered():
+    def offline(message: Message) -> None:
+        raise ZeroDivisionError
+
+    (answer,) = exchanged("http://127.0.0.1:9", request(1, "initialize"), offline=offline)
+    assert "ZeroDivisionError" in answer["error"]["message"]
+
+
+def test_a_request_that_is_canceled_while_it_waits_is_not_sent(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "AT_ONCE", 1)
+    canceled = Event()
+
+    def respond(message: Message) -> tuple[int, bytes]:
+        assert canceled.wait(10)
+        return echo(message)
+
+    def lines() -> Generator[bytes]:
+        yield json.dumps(request(1, "ping")).encode()
+        yield json.dumps(request(2, "tools/call", name="remember")).encode()
+        yield json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}).encode()
+        canceled.set()
+
+    output = BytesIO()
+    with serving(respond) as (url, received):
+        Bridge(url, None, "", output, nothing).run(lines())
+    assert [seen.message["id"] for seen in received] == [1]
+
+
+def test_an_interrupt_does_not_wait_for_the_server():
+    goes_on = Event()
+
+    def respond(message: Message) -> tuple[int, bytes]:
+        assert goes_on.wait(10)
+        return echo(message)
+
+    def lines() -> Generator[bytes]:
+        yield json.dumps(request(1, "ping")).encode()
+        raise KeyboardInterrupt
+
+    with serving(respond) as (url, _):
+        with pytest.raises(KeyboardInterrupt):
+            Bridge(url, None, "", BytesIO(), nothing).run(lines())
+        assert not goes_on.is_set()
+        goes_on.set()
 
 
 def test_without_a_server_calls_say_how_to_start_it():
