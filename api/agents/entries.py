@@ -4,12 +4,12 @@ Every function takes settings and returns new ones; entries of others never chan
 place. Keys that a user added to one of ours stay until it is removed.
 """
 
+import re
 import shlex
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import PurePath
-from typing import Any, NamedTuple, TypeGuard
-from urllib.parse import urlsplit
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 from api.agents.json_text import is_array, is_object
 from api.agents.payloads import CLAUDE_CODE, GEMINI_CLI, HOSTS, SERVER, HookHost
@@ -129,23 +129,18 @@ def with_address(settings: Value, section: str, address: str, remote: Remote) ->
     """The settings with our MCP server below `section`, by its address. Raises like `with_server`."""
     servers = _object(settings, section)
     current = _our_server(servers, section)
-    if _words(current):
-        current = {}
-    if str(current.get(remote.key)).partition("?")[0] == address:
-        address = current[remote.key]  # with a user's `?profile=memex`
-    entry = {**({"type": remote.type} if remote.type else {}), **current, remote.key: address}
+    _, separator, query = str(current.get(remote.key, "")).partition("?")  # a user's, such as `?profile=memex`
+    entry = {**({"type": remote.type} if remote.type else {}), remote.key: address + separator + query}
     return {**settings, section: {**servers, SERVER: entry}}
 
 
-def changed_form(settings: Value, section: str) -> type[ShellCommand] | type[Remote] | None:
-    """The form of our MCP server's entry if a user added something to it, such as an argument or a header."""
+def command_of(settings: Value, section: str) -> Literal["", "ours", "changed"]:
+    """Whether our MCP server is a command: `ours`, or `changed` if a user added arguments or variables to it."""
     entry = _object(settings, section).get(SERVER)
-    if not _is_our_server(entry):
-        return None
-    if words := _words(entry):
-        variables = _object(entry, "env").keys() | _object(entry, "environment").keys()
-        return ShellCommand if words[-1] != "mcp" or variables - {"MNEMOLOG_URL"} else None
-    return Remote if entry.keys() - {"type", *_ADDRESS_KEYS} else None
+    if not _is_our_server(entry) or not (words := _words(entry)):
+        return ""
+    variables = _object(entry, "env").keys() | _object(entry, "environment").keys()
+    return "changed" if words[-1] != "mcp" or variables - {"MNEMOLOG_URL"} else "ours"
 
 
 def without_server(settings: Value, section: str) -> Value:
@@ -216,9 +211,12 @@ def _list(parent: Value, key: str) -> list[Any]:
 
 
 def _is_our_server(entry: Any) -> TypeGuard[Value]:
-    """Our server is started as `mnemolog mcp`, or as `python -P -m mnemolog mcp`, or has an address that ends so."""
-    if is_object(entry) and any(urlsplit(str(entry.get(key, ""))).path == "/mcp" for key in _ADDRESS_KEYS):
-        return True
+    """Our server is started as `mnemolog mcp`, or as `python -P -m mnemolog mcp`, or has only an address that ends so.
+
+    An entry with an address and a key of its user is not ours: another address must not get that key.
+    """
+    if is_object(entry) and (keys := entry.keys() - {"type"}) and keys <= {*_ADDRESS_KEYS}:
+        return all(re.fullmatch(r"https?://[^?#]+/mcp(\?.*)?", str(entry[key])) for key in keys)
     program, *args = _words(entry) or [""]
     if not isinstance(program, str):
         return False

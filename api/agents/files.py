@@ -114,12 +114,12 @@ class System(NamedTuple):
 
 
 def setups(
-    host: Host, scope: Scope, system: System, url: str, *, prompts: bool | None = None, stdio: bool = False
+    host: Host, scope: Scope, system: System, url: str, *, prompts: bool | None = None, stdio: bool | None = False
 ) -> list[Setup]:
     """The files to set up; none if the host does not have the scope. `url` is a server other than the default.
 
-    `prompts`: whether to recall on every prompt; None keeps the current setting. `stdio`: the host starts the bridge
-    even if it can reach the server by its address.
+    `prompts`: whether to recall on every prompt; None keeps the current setting. `stdio`: whether the host starts the
+    bridge even if it can reach the server by its address; None keeps the current form, and is an address at first.
     """
     form = JSON if host in (Host.CLAUDE_CODE, Host.CLAUDE_DESKTOP, Host.CODEX) else JSON_WITH_COMMENTS
     files = _setups(host, scope, system, url, prompts, stdio)
@@ -141,7 +141,9 @@ def _bounded(files: list[Setup], scope: Scope, system: System) -> list[Setup]:
     return [setup._replace(within=Path(os.path.realpath(checkout))) for setup in files]
 
 
-def _setups(host: Host, scope: Scope, system: System, url: str, prompts: bool | None, stdio: bool) -> list[Setup]:
+def _setups(
+    host: Host, scope: Scope, system: System, url: str, prompts: bool | None, stdio: bool | None
+) -> list[Setup]:
     user = scope is Scope.USER
     root = system.home if user else system.folder
 
@@ -185,7 +187,7 @@ def _hooks(host: Host, url: str, prompts: bool | None, path: Path) -> Setup:
 
 def _servers(
     url: str,
-    stdio: bool,
+    stdio: bool | None,
     path: Path,
     section: str,
     remote: Remote | None = None,
@@ -193,12 +195,12 @@ def _servers(
     one_list: bool = False,
     **extra: Any,
 ) -> Setup:
-    """`remote` is for a host that speaks streamable HTTP. An entry that a user changed keeps its form."""
+    """`remote` is for a host that speaks streamable HTTP. A command that a user changed stays a command."""
     command, address = bridge(url), f"{(url or USUAL_URL).rstrip('/')}/mcp"
 
     def install(settings: Value) -> Value:
-        form = entries.changed_form(settings, section) or (ShellCommand if stdio else Remote)
-        if remote is None or form is ShellCommand:
+        command_now = entries.command_of(settings, section)
+        if remote is None or stdio or command_now == "changed" or (stdio is None and command_now):
             return entries.with_server(settings, section, command, extra, one_list=one_list)
         return entries.with_address(settings, section, address, remote)
 

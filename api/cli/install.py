@@ -46,10 +46,12 @@ Prompts = Annotated[
 ]
 NoRules = Annotated[bool, typer.Option("--no-rules", help="Do not add the rules on when to recall and remember.")]
 Stdio = Annotated[
-    bool,
+    bool | None,
     typer.Option(
-        "--stdio",
-        help="Have the host start a bridge, which also works while the server is down, instead of connecting by HTTP.",
+        "--stdio/--http",
+        help="Have the host start a bridge, which also works while the server is down, or connect by HTTP (default: "
+        "HTTP if the server requires no key; keeps the current setting).",
+        show_default=False,
     ),
 ]
 ForServer = Annotated[
@@ -71,7 +73,7 @@ def install(
     scope: ForWhom = agents.Scope.USER,
     prompts: Prompts = None,
     no_rules: NoRules = False,
-    stdio: Stdio = False,
+    stdio: Stdio = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     url: ForServer = None,
@@ -87,7 +89,8 @@ def install(
     if prompts is not None and (host not in HOSTS or recording.PROMPT_EVENT not in HOSTS[host].text_events):
         raise WrongCommand(f"{host.value} has no prompt hooks that add text; omit --prompts and --no-prompts")
     # the bridge reads the stored key; an address would need the key in the host's file
-    stdio = stdio or client_key(settings.url, os.environ) is not None or _requires_key(settings.url)
+    if stdio is None and (client_key(settings.url, os.environ) is not None or _requires_key(settings.url)):
+        stdio = True
     files = agents.setups(host, scope, _system(), _url(settings), prompts=prompts, stdio=stdio)
     if not no_rules:
         files += agents.rule_files(host, scope, _system())

@@ -12,7 +12,7 @@ from api.agents.entries import (
     ForeignFile,
     Remote,
     ShellCommand,
-    changed_form,
+    command_of,
     with_address,
     with_hooks,
     with_instruction,
@@ -196,7 +196,7 @@ def test_a_server_of_our_name_that_somebody_else_wrote_is_not_touched(entry: Any
         with_server(before, "servers", BRIDGE, {})
     with pytest.raises(ForeignFile, match=r"servers\.mnemolog already exists"):
         with_address(before, "servers", ADDRESS, Remote())
-    assert changed_form(before, "servers") is None
+    assert command_of(before, "servers") == ""
     assert without_server(before, "servers") == before
 
 
@@ -220,27 +220,45 @@ def test_a_command_becomes_an_address_and_an_address_a_command():
     assert with_server(by_address, "servers", BRIDGE, {"type": "stdio"}) == by_command
 
 
-def test_what_a_user_added_to_an_address_stays_when_it_is_brought_up_to_date():
-    query = {"type": "http", "url": f"{ADDRESS}?profile=memex", "headers": {"X-Agent-Id": "ada"}}
-    before = {"servers": {"mnemolog": query}}
+def test_the_query_of_an_address_stays_when_it_is_brought_up_to_date():
+    before = {"servers": {"mnemolog": {"type": "http", "url": f"{ADDRESS}?profile=memex"}}}
     assert with_address(before, "servers", ADDRESS, REMOTE) == before
     moved = with_address(before, "servers", "http://127.0.0.1:4000/mcp", REMOTE)["servers"]["mnemolog"]
-    assert moved == {**query, "url": "http://127.0.0.1:4000/mcp"}
+    assert moved == {"type": "http", "url": "http://127.0.0.1:4000/mcp?profile=memex"}
 
 
 @pytest.mark.parametrize(
-    ("entry", "form"),
+    "entry",
     [
-        ({"command": "mnemolog", "args": ["mcp"], "env": {"MNEMOLOG_URL": "http://127.0.0.1:4000"}}, None),
-        ({"command": "mnemolog", "args": ["mcp", "--profile", "memex"]}, ShellCommand),
-        ({"command": "mnemolog", "args": ["mcp"], "env": {"MNEMOLOG_KEY": "k"}}, ShellCommand),
-        ({"command": ["mnemolog", "mcp"], "environment": {"MNEMOLOG_KEY": "k"}}, ShellCommand),
-        ({"type": "http", "url": ADDRESS}, None),
-        ({"httpUrl": ADDRESS, "headers": {"Authorization": "Bearer k"}}, Remote),
+        {"url": "https://memory.example/mcp", "headers": {"Authorization": "Bearer k"}},
+        {"url": "https://memory.example/mcp", "bearer_token_env_var": "KEY"},
+        {"url": "http://[bad/mcp", "timeout": 5},
+        {"url": 7},
     ],
 )
-def test_an_entry_with_additions_of_its_user_is_recognized(entry: dict[str, Any], form: Any):
-    assert changed_form({"servers": {"mnemolog": entry}}, "servers") is form
+def test_no_other_server_gets_the_key_of_an_address_that_a_user_wrote(entry: dict[str, Any]):
+    before = {"servers": {"mnemolog": entry}}
+    for install in (
+        lambda: with_address(before, "servers", ADDRESS, REMOTE),
+        lambda: with_server(before, "servers", BRIDGE, {}),
+    ):
+        with pytest.raises(ForeignFile):
+            install()
+    assert without_server(before, "servers") == before
+
+
+@pytest.mark.parametrize(
+    ("entry", "command"),
+    [
+        ({"command": "mnemolog", "args": ["mcp"], "env": {"MNEMOLOG_URL": "http://127.0.0.1:4000"}}, "ours"),
+        ({"command": "mnemolog", "args": ["mcp", "--profile", "memex"]}, "changed"),
+        ({"command": "mnemolog", "args": ["mcp"], "env": {"MNEMOLOG_KEY": "k"}}, "changed"),
+        ({"command": ["mnemolog", "mcp"], "environment": {"MNEMOLOG_KEY": "k"}}, "changed"),
+        ({"type": "http", "url": ADDRESS}, ""),
+    ],
+)
+def test_a_command_with_additions_of_its_user_is_recognized(entry: dict[str, Any], command: str):
+    assert command_of({"servers": {"mnemolog": entry}}, "servers") == command
 
 
 def test_a_host_may_have_program_and_arguments_in_one_list():

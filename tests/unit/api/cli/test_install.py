@@ -241,7 +241,8 @@ def test_the_host_starts_the_bridge_if_the_user_says_so_or_a_key_is_stored(
 ):
     run("install", "claude-code", "--yes", "--stdio")
     assert entry_of(home)["args"] == ["mcp"]
-    run("install", "claude-code", "--yes")
+    assert "nothing to change" in run("install", "claude-code", "--dry-run").stdout
+    run("install", "claude-code", "--yes", "--http")
     assert "url" in entry_of(home)
     monkeypatch.setenv("MNEMOLOG_KEY", "k")
     run("install", "claude-code", "--yes")
@@ -249,17 +250,29 @@ def test_the_host_starts_the_bridge_if_the_user_says_so_or_a_key_is_stored(
     assert "k" not in entry_of(home).get("env", {}).values()
 
 
-def test_a_changed_entry_keeps_its_form(run: Run, home: Path):
-    file = home / ".claude.json"
-    for entry in (
-        {"type": "http", "url": "http://127.0.0.1:3111/mcp?profile=memex", "headers": {"X-Agent-Id": "ada"}},
-        {"type": "stdio", "command": "mnemolog", "args": ["mcp", "--profile", "memex"]},
-    ):
-        file.write_text(json.dumps({"mcpServers": {"mnemolog": entry}}))
-        for option in ([], ["--stdio"]):
-            run("install", "claude-code", "--yes", *option)
-            assert ("headers" in entry_of(home)) == ("headers" in entry)
-            assert entry_of(home).get("args", ["--profile", "memex"])[-2:] == ["--profile", "memex"]
+@pytest.mark.parametrize("form", ["--stdio", "--http"])
+def test_either_form_is_removed_to_the_original_file(run: Run, home: Path, form: str):
+    before = '{"theme":"dark",\n   "mcpServers":{}}'
+    (home / ".claude.json").write_text(before)
+    run("install", "claude-code", "--yes", form)
+    assert run("uninstall", "claude-code", "--yes").exit_code == 0
+    assert (home / ".claude.json").read_text() == before
+
+
+def test_an_address_with_the_key_of_its_user_is_left_unchanged(run: Run, home: Path):
+    theirs = json.dumps({"mcpServers": {"mnemolog": {"url": "https://a.example/mcp", "headers": {"X-Key": "k"}}}})
+    (home / ".claude.json").write_text(theirs)
+    for command in ("install", "uninstall"):
+        run(command, "claude-code", "--yes")
+        assert (home / ".claude.json").read_text() == theirs
+
+
+def test_a_command_with_arguments_of_its_user_stays_a_command(run: Run, home: Path):
+    entry = {"type": "stdio", "command": "mnemolog", "args": ["mcp", "--profile", "memex"]}
+    (home / ".claude.json").write_text(json.dumps({"mcpServers": {"mnemolog": entry}}))
+    for option in ([], ["--stdio"], ["--http"]):
+        run("install", "claude-code", "--yes", *option)
+        assert entry_of(home)["args"] == ["mcp", "--profile", "memex"]
 
 
 def test_one_block_serves_all_hosts_that_read_the_same_file(run: Run, home: Path):
