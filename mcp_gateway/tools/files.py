@@ -13,6 +13,8 @@ from mcp_gateway.tools.tool import Call, Deferred, ToolAnswer, dialect_tool
 
 PROJECT = "memory-files"
 """The project of the files, unless a call names another. It should have nothing else: each command lists it."""
+MOST_FILES = 10_000
+"""Memories of the project, which a command holds in memory."""
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "view": ("path", "view_range"),
     "create": ("path", "file_text"),
@@ -80,6 +82,10 @@ class Memories:
         while True:
             page = await self._call.queries.memories.page(reader, project, cursor, page_size, latest=latest)
             memories += [SimpleNamespace(**memory) for memory in page.items]
+            if len(memories) > MOST_FILES:
+                raise CommandRejected(
+                    f"project {project!r} has more than {MOST_FILES:,} memories: use a project that only has files"
+                )
             if (cursor := page.next) is None:
                 return memories
 

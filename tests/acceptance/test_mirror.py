@@ -3,10 +3,13 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ingest.platform.files import write_whole
 from mnemolog_client import Mnemolog, NotFound
+from mnemolog_client.mirror import Mirror
 from tests.acceptance.running import SECRET, Server
 from tests.acceptance.test_cli_documents import Cli
 
@@ -246,3 +249,88 @@ def test_a_folder_stays_with_its_project_agent_and_server(
     state.unlink()
     assert sync() == []
     assert "is not a folder" in cli("mirror", str(only(folder)), code=2)
+
+
+@pytest.fixture
+def mirror(client: Mnemolog, folder: Path, project: str) -> Mirror:
+    """A mirror that is run more than once, as a program does."""
+    return Mirror(client, folder, write_whole, project)
+
+
+def steps_of(mirror: Mirror) -> list[tuple[str, str]]:
+    return [(done.step, done.file) for done in mirror.run()]
+
+
+def test_a_second_run_of_the_same_object_keeps_the_file_of_a_revised_memory(
+    mirror: Mirror, folder: Path, client: Mnemolog, project: str
+):
+    memory = client.memories.create("Tea at four.", project=project, title="tea")
+    steps_of(mirror)
+    path = only(folder).rename(folder / "mine.md")
+    client.memories.revise(memory.id, content="Tea at five.", title="tea")
+    assert steps_of(mirror) == [("write", "mine.md")]
+    assert "Tea at five." in path.read_text()
+
+
+def outdated(client: Mnemolog, project: str, without: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on, lists are as they are now, without one memory."""
+    listed = [memory for memory in client.memories.list(project, latest=True) if memory.id != without]
+    monkeypatch.setattr(client.memories, "list", lambda *_, **__: iter(listed))
+
+
+def test_a_memory_that_is_revised_while_the_list_is_read_is_not_taken_for_deleted(
+    mirror: Mirror, folder: Path, client: Mnemolog, project: str, monkeypatch: pytest.MonkeyPatch
+):
+    client.memories.create("It stays.", project=project, title="stays")
+    memory = client.memories.create("Tea at four.", project=project, title="tea")
+    steps_of(mirror)
+    outdated(client, project, memory.id, monkeypatch)
+    client.memories.revise(memory.id, content="Tea at five.", title="tea")
+    path = only(folder, "tea-*")
+    assert steps_of(mirror) == [("write", path.name)]
+    assert "Tea at five." in path.read_text()
+
+
+def test_a_change_by_another_agent_during_the_run_is_a_conflict(
+    mirror: Mirror, folder: Path, client: Mnemolog, project: str, monkeypatch: pytest.MonkeyPatch
+):
+    memory = client.memories.create("Tea at four.", project=project, title="tea")
+    steps_of(mirror)
+    edit(only(folder), "four", "three")
+    outdated(client, project, "", monkeypatch)
+    client.memories.revise(memory.id, content="Tea at five.", title="tea")
+    assert [step for step, _ in steps_of(mirror)] == ["conflict"]
+    assert [version.content for version in client.memories.history(memory.id)] == ["Tea at four.", "Tea at five."]
+
+
+def test_a_note_of_the_users_own_beside_a_file_stays(sync: Sync, folder: Path, client: Mnemolog, project: str):
+    memory = client.memories.create("The mail server is postfix.", project=project, title="mail")
+    sync()
+    path = only(folder).rename(folder / "mail.md")
+    own = folder / "mail.server.md"
+    own.write_text("The server of the mail is in the cellar.")
+    assert sync() == [("create", own.name)]
+    edit(path, "postfix", "exim")
+    client.memories.revise(memory.id, content="The mail server is dovecot.", title="mail")
+    assert sync(code=1) == [("error", path.name)]
+    assert "in the cellar" in own.read_text()
+    assert "exim" in path.read_text()
+
+
+def test_a_new_file_that_is_edited_during_the_run_becomes_one_memory(
+    mirror: Mirror, folder: Path, client: Mnemolog, project: str, monkeypatch: pytest.MonkeyPatch
+):
+    folder.mkdir()
+    path = folder / "tea.md"
+    path.write_text("Tea at four.\n")
+    create = client.memories.create
+
+    def edited_before(*arguments: Any, **fields: Any) -> Any:
+        path.write_text("Tea at four, coffee at three.\n")
+        return create(*arguments, **fields)
+
+    monkeypatch.setattr(client.memories, "create", edited_before)
+    assert steps_of(mirror) == [("create", "tea.md")]
+    assert steps_of(mirror) == [("send", "tea.md")]
+    (memory,) = client.memories.list(project, latest=True)
+    assert memory.content == "Tea at four, coffee at three."

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 _FIELD = re.compile(r"([A-Za-z_][\w -]*?):[ \t]*(.*)")
+_ITEM = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,]+)\s*""")
 _PLAIN = re.compile(r"[A-Za-z](?:[\w ./()-]*[\w.)])?|\d{4}-\d\d-\d\d[\d:TZ+-]*")
 _NOT_TEXT = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
 """What YAML reads as a boolean or as nothing."""
@@ -21,11 +22,11 @@ def front_matter(content: str) -> tuple[dict[str, Any], str]:
     """The fields above a text, and the text; no fields if it has no front matter."""
     lines, body = front_lines(content)
     fields, name = dict[str, Any](), ""
-    for line in lines:
+    for line in filter(_is_content, lines):
         if field := _FIELD.fullmatch(line):
             name, value = field[1], field[2].strip()
             listed = value.startswith("[") and value.endswith("]")
-            items = [_unquoted(item) for item in value[1:-1].split(",")] if listed else []
+            items = [_unquoted(item) for item in _ITEM.findall(value[1:-1])] if listed else []
             fields[name] = [item for item in items if item] if listed else _unquoted(value)
         elif line.strip().startswith("- ") and not (isinstance(fields[name], str) and fields[name]):
             fields[name] = [*(fields[name] or []), _unquoted(line.strip()[2:])]
@@ -36,16 +37,17 @@ def front_matter(content: str) -> tuple[dict[str, Any], str]:
 
 
 def front_lines(content: str, without: Container[str] = ()) -> tuple[list[str], str]:
-    """The lines of the front matter, except comments and the fields `without`; and the text below it."""
+    """The lines of the front matter, except the fields `without`; and the text below it."""
     front = _FRONT.match(content)
-    lines = [line for line in front[1].splitlines() if line.strip() and line[0] != "#"] if front else []
-    if not front or not lines or not _FIELD.fullmatch(lines[0]):  # such as a text between two rules
+    lines = front[1].splitlines() if front else []
+    first = next(filter(_is_content, lines), "")
+    if not front or not _FIELD.fullmatch(first):  # such as a text between two rules
         return [], content
     selected, is_selected = list[str](), True
     for line in lines:
         if field := _FIELD.fullmatch(line):
             is_selected = field[1] not in without
-        if is_selected:
+        if is_selected or not _is_content(line):
             selected.append(line)
     return selected, content[front.end() :]
 
@@ -59,6 +61,10 @@ def with_front_matter(fields: Mapping[str, str | int | Sequence[str]], others: S
         elif value:
             lines += [f"{name}:", *(f"  - {_quoted(item)}" for item in value)]
     return "\n".join(["---", *lines, *others, "---", body])
+
+
+def _is_content(line: str) -> bool:
+    return bool(line.strip()) and not line.startswith("#")
 
 
 def _quoted(value: str) -> str:

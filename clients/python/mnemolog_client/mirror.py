@@ -8,11 +8,13 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from errno import EEXIST
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import msgspec
+from msgspec.structs import replace
 
 from mnemolog_client.answers import Accepted
 from mnemolog_client.calls import new_event_id
@@ -39,6 +41,8 @@ from mnemolog_client.notes import (
 STATE = ".mnemolog-mirror.json"
 MAX_FILE_BYTES = 8 << 20
 PAGE = 1_000
+CAREFUL = frozenset((Step.REMOVE, Step.CONFLICT, Step.SEND, Step.FORGET, Step.UNKNOWN))
+"""Steps that lose or replace something, which are decided by the document as it is now."""
 Write = Callable[[Path, bytes, int], None]
 """Writes a file, whole or not at all, with these permissions."""
 
@@ -69,7 +73,7 @@ class Mirror:
 
     def __init__(self, client: Mnemolog, folder: Path, write: Write, project: str | None = None) -> None:
         self._client, self._folder, self._write_whole = client, folder, write
-        self._newest = dict[str, str]()
+        self._newest: dict[str, str] = {}
         self._state = state = self._saved() or State(project or "", client.agent, new_event_id())
         if (state.project, state.agent) != (state.project if project is None else project, client.agent):
             raise WrongFolder(f"{folder} is a mirror of project {state.project!r}, read as agent {state.agent!r}")
@@ -79,6 +83,7 @@ class Mirror:
 
         `delete`: delete documents whose files were removed. `dry_run`: only yield.
         """
+        self._newest = {}
         memories = self._client.memories.list(self._state.project, latest=True, page_size=PAGE)
         lessons = self._client.lessons.list(self._state.project, page_size=PAGE)
         server = {document.id: note_of(document) for listing in (memories, lessons) for document in listing}
@@ -87,7 +92,10 @@ class Mirror:
             message = "is it the right server? If all were deleted, delete the files and"
             raise WrongFolder(f"the server has none of the documents in {self._folder}: {message} {STATE}")
         files, new, unreadable = dict[str, File](), list[File](), set[str]()
+        beside = {_beside(self._folder / entry.file) for entry in base.values() if entry.has_beside}
         for path in _markdown_files(self._folder):
+            if path in beside:
+                continue
             try:
                 file = _file(path)
                 name = self._current(file.note.id, server)
@@ -122,13 +130,17 @@ class Mirror:
             entry, file, note = base.get(name), files.get(name), server.get(name)
             if name in created or (entry and entry.file in unreadable):
                 continue
-            step = next_step(
-                entry and entry.digest,
-                file and file.note.digest,
-                note and note.digest,
-                in_conflict=file is not None and _beside(file.path).exists(),
+            in_conflict = entry is not None and entry.has_beside and _beside(self._folder / entry.file).exists()
+            decide = partial(
+                next_step, entry and entry.digest, file and file.note.digest,
+                in_conflict=in_conflict,
                 delete=delete and not unreadable,  # an unreadable file may be the file that seems to be removed
-            )
+            )  # fmt: skip
+            step = decide(note and note.digest)
+            if step in CAREFUL:
+                # a version that was added while the listing was read is on none of its pages
+                note = self._latest(name)
+                step = decide(note and note.digest)
             if step == Step.SAME and file and note and file.note.id != note.id:
                 step = Step.WRITE
             done = self._done(step, name, file, note, dry_run=dry_run)
@@ -152,10 +164,12 @@ class Mirror:
         """Carry out a step; returns the server's acknowledgements."""
         match step:
             case Step.SAME if file:
-                _beside(path).unlink(missing_ok=True)
+                if (entry := self._state.files.get(name)) and entry.has_beside:
+                    _beside(path).unlink(missing_ok=True)
                 self._remember(name, file.note, path)
             case Step.WRITE if note:
                 if self._write(note, file, path):
+                    self._state.files.pop(name, None)
                     self._remember(note.id, note, path)
             case Step.SEND if note and file:
                 answer = self._noun(name).revise(name, **changes_of(file.note, note))
@@ -170,8 +184,11 @@ class Mirror:
             case Step.FORGET:
                 return list(self._forget(name))
             case Step.CONFLICT if note:
+                entry = self._state.files.get(name)
+                if os.path.lexists(_beside(path)) and not (entry and entry.has_beside):
+                    raise FileExistsError(EEXIST, f"{_beside(path).name} is in the way of the server's text: rename it")
                 self._write_whole(_beside(path), write_note(note).encode(), 0o600)
-                self._remember(name, note, path)
+                self._remember(name, note, path, has_beside=True)
             case Step.DROP:
                 self._state.files.pop(name, None)
             case _:
@@ -193,7 +210,9 @@ class Mirror:
     def _refresh(self, answer: Accepted, file: File) -> Accepted:
         """Write what the server stored to the file: with its id, and without secrets."""
         note = note_of(self._noun(answer.id).get(answer.id))
-        self._write(note, file, file.path)
+        if not self._write(note, file, file.path):  # it was edited during the run: only add the id
+            edited = _file(file.path)
+            self._write(replace(edited.note, id=note.id, version=note.version, created=note.created), edited, file.path)
         self._remember(note.id, note, file.path)
         return answer
 
@@ -219,6 +238,14 @@ class Mirror:
         except NotFound:
             return []
 
+    def _latest(self, name: str) -> Note | None:
+        """The document now, not as it was listed; none if it was deleted or retired."""
+        try:
+            document = self._noun(name).get((self._versions(name) or [name])[-1])
+        except NotFound:
+            return None
+        return None if getattr(document, "retired_at", None) else note_of(document)
+
     def _noun(self, name: str) -> Any:
         return self._client.memories if name.startswith("mem_") else self._client.lessons
 
@@ -236,8 +263,8 @@ class Mirror:
         names = [self._folder / name for name in file_names(note or Note(content=""))]
         return next((path for path in names if not os.path.lexists(path)), names[-1])
 
-    def _remember(self, name: str, note: Note, path: Path) -> None:
-        self._state.files[name] = Base(self._name(path), note.digest)
+    def _remember(self, name: str, note: Note, path: Path, *, has_beside: bool = False) -> None:
+        self._state.files[name] = Base(self._name(path), note.digest, has_beside)
 
     def _error(self, path: Path, error: Exception) -> Done:
         reason = error.message if isinstance(error, MnemologError) else getattr(error, "strerror", None)
@@ -280,7 +307,7 @@ def _markdown_files(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder, onerror=fail) if folder.exists() else ():
         folders[:] = sorted(name for name in folders if name != "node_modules" and not name.startswith("."))
         for name in sorted(names):
-            if name.lower().endswith(SUFFIX) and not name.endswith(BESIDE) and not name.startswith("."):
+            if name.lower().endswith(SUFFIX) and not name.startswith("."):
                 yield Path(parent, name)
 
 

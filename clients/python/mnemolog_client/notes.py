@@ -151,10 +151,14 @@ REASONS: Mapping[Step | None, str] = {
 
 
 class Base(Struct, forbid_unknown_fields=True):
-    """A file as the last run left it: the digest of its note and of the document."""
+    """A file as the last run left it: the digest of its note and of the document.
+
+    `has_beside`: the mirror wrote the server's text beside it.
+    """
 
     file: str
     digest: str
+    has_beside: bool = False
 
 
 class State(Struct, forbid_unknown_fields=True):

@@ -18,6 +18,7 @@ from mnemolog_client.front_matter import front_lines, front_matter, with_front_m
         ("---\nschema:\n  name: string\n---\nbody", {"schema": "  name: string"}),
         ("---\n\n# a comment\na: x\n---\nbody", {"a": "x"}),
         ("---\na: \"x \\\"y\\\" \\u2028\"\nb: 'it''s'\n---\nbody", {"a": 'x "y" \u2028', "b": "it's"}),
+        ("---\na: [\"x, y\", z, 'it''s, so']\n---\nbody", {"a": ["x, y", "z", "it's, so"]}),
         ('---\na: "C:\\q"\n---\nbody', {"a": "C:\\q"}),
     ],
 )  # fmt: skip
@@ -43,5 +44,5 @@ def test_what_yaml_reads_as_anything_else_is_quoted(title: str):
 
 
 def test_lines_of_other_fields_are_left_as_they_are():
-    content = "---\naliases:\n  - x\nid: mem_1\ntags: [a]\nmap:\n  k: v\n---\nbody"
-    assert front_lines(content, ("id", "tags")) == (["aliases:", "  - x", "map:", "  k: v"], "body")
+    content = "---\n# mine\naliases:\n  - x\nid: mem_1\n\ntags: [a]\nmap:\n  k: v\n---\nbody"
+    assert front_lines(content, ("id", "tags")) == (["# mine", "aliases:", "  - x", "", "map:", "  k: v"], "body")
