@@ -12,24 +12,25 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCE = "pyproject.toml"
-PLACES = {
-    SOURCE: r'^version = "(.+)"$',
-    "clients/python/pyproject.toml": r'^version = "(.+)"$',
-    "clients/typescript/package.json": r'^  "version": "(.+)",$',
-    "api/agents/plugin/.claude-plugin/plugin.json": r'^  "version": "(.+)",$',
-    "api/agents/.codex-plugin/plugin.json": r'^  "version": "(.+)",$',
-    "gemini-extension.json": r'^  "version": "(.+)",$',
-    "compose.yaml": r"^  mnemolog: &mnemolog mnemolog:(.+)$",
-    "deploy/helm/mnemolog/Chart.yaml": r"^appVersion: (.+)$",
-}
-"""Where a release is named, once each. A file that is not there names none."""
+PLACES = (
+    (SOURCE, r'^version = "(.+)"$'),
+    (SOURCE, r'^    "mnemolog-client==(.+)",$'),
+    ("clients/python/pyproject.toml", r'^version = "(.+)"$'),
+    ("clients/typescript/package.json", r'^  "version": "(.+)",$'),
+    ("api/agents/plugin/.claude-plugin/plugin.json", r'^  "version": "(.+)",$'),
+    ("api/agents/.codex-plugin/plugin.json", r'^  "version": "(.+)",$'),
+    ("gemini-extension.json", r'^  "version": "(.+)",$'),
+    ("compose.yaml", r"^  mnemolog: &mnemolog mnemolog:(.+)$"),
+    ("deploy/helm/mnemolog/Chart.yaml", r"^appVersion: (.+)$"),
+)
+"""Where a release is named. A missing file names none."""
 NEWEST_CHANGES = r"^## (\S+) - "
 VERSION = re.compile(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?")
 
 
 def stated(root: Path) -> Iterator[tuple[str, str]]:
     """Every place and what it says, the newest heading of the changelog last; "" where it says nothing."""
-    for path, pattern in {**PLACES, "CHANGELOG.md": NEWEST_CHANGES}.items():
+    for path, pattern in (*PLACES, ("CHANGELOG.md", NEWEST_CHANGES)):
         if (root / path).exists():
             found = re.search(pattern, (root / path).read_text(), re.MULTILINE)
             yield path, found[1] if found else ""
@@ -37,7 +38,7 @@ def stated(root: Path) -> Iterator[tuple[str, str]]:
 
 def state(root: Path, version: str) -> None:
     """Have every place but the changelog say this version."""
-    for path, pattern in PLACES.items():
+    for path, pattern in PLACES:
         if not (root / path).exists():
             continue
         text = (root / path).read_text()
@@ -50,7 +51,7 @@ def state(root: Path, version: str) -> None:
 def main(arguments: list[str]) -> None:
     match arguments:
         case []:
-            print(dict(stated(ROOT))[SOURCE])
+            print(next(stated(ROOT))[1])
         case ["--check", version]:
             if others := [f"{path} says {said or 'nothing'}" for path, said in stated(ROOT) if said != version]:
                 raise SystemExit(f"this is not {version} everywhere: {', '.join(others)}")
