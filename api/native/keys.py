@@ -31,7 +31,7 @@ def check_named(principal: Principal) -> None:
     if not principal.named:
         raise AccessDenied(
             "this server has neither a key nor MNEMOLOG_SECRET, so anyone can call it: create the "
-            "first key with `mnemolog keys create NAME --role operator` on the machine that runs Redis"
+            "first key with `mnemolog keys create NAME --role operator` as a user with access to Redis"
         )
 
 

@@ -169,12 +169,12 @@ BODIES = {
     "a batch of brackets": Bad("/v1/events", b"[" * 200_000, 400, "malformed", "nested"),
     "no such partition": Bad("/v1/admin/projections/rebuild", b'{"partition": 99}', 422, "invalid", "15", "partition"),
     # memories that change
-    "nothing to change": Bad(MEMORY, b"{}", 422, "invalid", "nothing", method="PATCH"),
+    "nothing to change": Bad(MEMORY, b"{}", 422, "invalid", "no changes", method="PATCH"),
     "an unknown change": Bad(MEMORY, b'{"contents": "x"}', 422, "invalid", "contents", "contents", "PATCH"),
     "an unknown visibility": Bad(MEMORY, b'{"visibility": "secret"}', 422, "invalid", "secret", "visibility", "PATCH"),
     "no list of readers": Bad(MEMORY, b'{"shared_with": "bob"}', 422, "invalid", "array", "shared_with", "PATCH"),
     # lessons
-    "an edit of nothing": Bad(LESSON, b"{}", 422, "invalid", "nothing", method="PATCH"),
+    "an edit of nothing": Bad(LESSON, b"{}", 422, "invalid", "no changes", method="PATCH"),
     "an unknown severity": Bad(LESSON, b'{"severity": "dire"}', 422, "invalid", "dire", "severity", "PATCH"),
     "a pattern that is none": Bad(
         "/v1/lessons", b'{"content": "x", "trigger_pattern": "("}', 422, "invalid", "pattern", "trigger_pattern"
@@ -236,7 +236,7 @@ BODIES = {
     "too little room": Bad("/v1/enrich", b'{"files": ["a"], "limit_chars": 10}', 422, "invalid", "200", "limit_chars"),
     # forgetting
     "forgetting the world": Bad("/v1/forget", b'{"kind": "world", "subject": "x"}', 422, "invalid", "world", "kind"),
-    "forgetting nobody": Bad("/v1/forget", b'{"kind": "user", "subject": ""}', 422, "invalid", "1", "subject"),
+    "forgetting nobody": Bad("/v1/forget", b'{"kind": "user", "subject": ""}', 422, "invalid", "empty", "subject"),
     "NUL in a subject": Bad(
         "/v1/forget", b'{"kind": "user", "subject": "a\\u0000b"}', 422, "invalid", "nul", "subject"
     ),

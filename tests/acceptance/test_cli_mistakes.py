@@ -47,7 +47,7 @@ MISTAKES = {
     "forgetting without a terminal": Mistake("forget session s1", 2, ("not a terminal; pass --yes",)),
     "a bad time": Mistake("memories --since tomorow", 2, ("'tomorow' is not a valid time", "2026-01-31T12:00")),
     "bad JSON in an option": Mistake("observe x --data {oops", 2, ("--data must be a JSON object",)),
-    "bad JSON on stdin": Mistake("import -", 2, ("the first line is no header of a mnemolog-export",), stdin="{oops\n"),
+    "bad JSON on stdin": Mistake("import -", 2, ("the first line is not the header of a mnemolog-",), stdin="{oops\n"),
     "an import of nothing": Mistake("import -", 1, ("nothing was imported",), stdin=NOTHING),
     "a file that does not exist": Mistake("import /nowhere/x", 2, ("/nowhere/x cannot be read: No such file",)),
     "an empty text": Mistake("remember -", 2, ("the text must not be empty",)),

@@ -264,7 +264,7 @@ async def _what_is_written_later_and_what_starts_later_has_the_new_embedder(serv
             return {later, BACKUPS} <= set(contents) and not degraded
 
         await wait_until(found)
-    assert "which made the vectors that are live, not none" in server.supervisor.api.log.read_text()
+    assert "which made the live vectors, not none" in server.supervisor.api.log.read_text()
 
 
 async def _is_rolled_back_from_the_command_line(server: Server) -> None:

@@ -240,7 +240,7 @@ async def test_a_tenant_over_its_budget_gets_the_rules(private_server: Start, mo
         await work(client, project, "s1", [*WORK, LONG])
         made = await write(client, "/v1/sessions/s1/summary", project=project)
         assert made["model"] == ""
-        assert made["fell_back"].startswith("over budget: 10 tokens a day")
+        assert made["fell_back"].startswith("over budget: the budget is 10 tokens a day")
         await run_job(server, "enrich")
         page = await read(client, "/v1/sessions/s1/observations", project=project)
         assert {*names(page, "model")} == {""}

@@ -222,7 +222,7 @@ async def _slots(agent: Agent) -> None:
     assert made["slot"].items() >= {"label": "notes", "sizeLimit": 10, "pinned": False, "scope": "global"}.items()
     await agent.bad_argument("memory_slot_create", "label", label="No Label")
     await agent.bad_argument("memory_slot_create", "sizeLimit", label="notes", sizeLimit=0)
-    assert "is a slot" in await agent.fails("memory_slot_create", label="notes", overwrite=False)
+    assert "already exists" in await agent.fails("memory_slot_create", label="notes", overwrite=False)
     added = await agent("memory_slot_append", label="notes", text="two")
     assert (added["slot"]["content"], added["size"]) == ("one\ntwo", 7)
     assert "10" in await agent.fails("memory_slot_append", label="notes", text="and three")

@@ -191,7 +191,7 @@ async def test_each_dialects_clients_are_refused_in_their_own_words(doors: Doors
         created = {"content": "tea", "type": "information", "created_by": "ada", "visibility": "public"}
         agentd = await client.post(f"{doors.agentd}/memories", json=created)
         refused(agentd, 503)
-        assert agentd.json()["error"].startswith("service unavailable: the log's server uses")
+        assert agentd.json()["error"].startswith("service unavailable: Redis uses")
 
 
 async def test_tools_say_that_nothing_was_stored_and_when_to_come_back(doors: Doors, project: str):

@@ -340,7 +340,7 @@ async def test_a_key_that_has_written_as_often_as_it_may_still_reads(server: Ser
 
 async def test_an_address_that_reads_as_an_agent_of_another_key_says_so(server: Server, page: Page):
     await opened_with(page, Shown(server, ""), "/memories?project=throttled&agent=bob", "read", agents=["ada"])
-    await page.until_shown("this key is not for agent 'bob'")
+    await page.until_shown("this key does not cover agent 'bob'")
     await page.value("location.hash = '#/memories?project=throttled&agent=ada'")
     await page.until_shown("The tap drips.")
 
@@ -467,7 +467,7 @@ async def test_a_backlog_is_catching_up_and_only_a_problem_is_degraded(shown: Sh
     assert "Reads and writes work" in text
     assert "degraded" not in text
     await page.value(STATE % json.dumps([BACKLOG, PROBLEM]))
-    await page.until_shown("The server is degraded", "no_worker: no worker is alive")
+    await page.until_shown("The server is degraded", "no_worker: no worker is running")
 
 
 async def test_a_finished_action_waits_for_nothing(shown: Shown, page: Page):

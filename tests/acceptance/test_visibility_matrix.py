@@ -87,6 +87,7 @@ READS: tuple[Read, ...] = (
     resource("mnemolog://documents/{id}"),
     prompt("catch-up", project="{project}"),
     prompt("recall", topic="{word}", project="{project}"),
+    tool("memory", command="view", path="/memories", project="{project}"),
     # agentmemory
     tool("memory_recall", query="{word}", limit=100),
     tool("memory_recall", how="of the project", query="{word}", project="{project}", format="narrative"),

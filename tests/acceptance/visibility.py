@@ -205,7 +205,7 @@ async def _plant(server: Server) -> list[Planted]:
                 shared_with=[FRIEND],
                 content=f"{mark} and {word} stand in the reeds, because the bug was in the pond.",
                 title=f"{mark} of the {word}",
-                tags=["bug", "preference", f"{mark}-tag"],
+                tags=["bug", "preference", f"{mark}-tag", f"file:/memories/{mark}.md"],
                 concepts=["heron", f"{mark}-concept"],
                 files=["src/heron.py", f"src/{mark}.py"],
                 references=[f"{mark}-reference"],

@@ -413,7 +413,7 @@ async def test_one_that_is_asked_to_be_redriven_is_not_discarded(log: Letters, f
     async with parked(log) as (position,):
         pass
     await log.redrive(position)
-    with pytest.raises(CommandRejected, match="a retry of .* is pending"):
+    with pytest.raises(CommandRejected, match=r"a retry of .* is pending"):
         await log.discard(position)
     assert await log.places() == [f"{PARTITION}:{position}"]
 

@@ -348,7 +348,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Import Antigravity conversations, summarize them and update the slots.", OPERATOR, SYNC,
         ("mode",), tool="memory_antigravity_sync_all"),
     # Slots
-    Operation("work:list_slots", "List slots: short texts that are part of every context.", READ, also=IN_PROJECT,
+    Operation("work:list_slots", "List slots: short texts, in every context if pinned.", READ, also=IN_PROJECT,
         tool="memory_slot_list", route="GET slots", level="S", reads_only=True),
     Operation("work:get_slot", "Read a slot.", READ, {"label": SLOT}, ("label",), IN_PROJECT, "memory_slot_get",
         "GET slot", level="S", errors=_NO_SLOT, reads_only=True),
