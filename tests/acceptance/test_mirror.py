@@ -275,7 +275,11 @@ def test_a_second_run_of_the_same_object_keeps_the_file_of_a_revised_memory(
 def outdated(client: Mnemolog, project: str, without: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on, lists are as they are now, without one memory."""
     listed = [memory for memory in client.memories.list(project, latest=True) if memory.id != without]
-    monkeypatch.setattr(client.memories, "list", lambda *_, **__: iter(listed))
+
+    def list_before(*_: Any, **__: Any) -> Any:
+        return iter(listed)
+
+    monkeypatch.setattr(client.memories, "list", list_before)
 
 
 def test_a_memory_that_is_revised_while_the_list_is_read_is_not_taken_for_deleted(
