@@ -278,7 +278,7 @@ def install(name: str, cache: Path, wheels: Path) -> Installed:
     uv, built, folder = Path(sys.executable).with_name("uv"), cache / "wheels", cache / name
     if name == "mnemolog":
         shutil.rmtree(built, ignore_errors=True)
-        _run(sys.executable, ROOT / "tools/wheels.py", built, name)
+        _run(sys.executable, ROOT / "tools/wheels.py", built, "client", name)
     python, program, seconds = folder / "bin/python", folder / "bin/mnemolog", 0.0
     for _ in range(2):  # the first fills the cache
         began = time.perf_counter()
