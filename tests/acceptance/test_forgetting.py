@@ -516,8 +516,11 @@ async def test_nothing_is_left_of_what_was_forgotten(server: Server, client: htt
     assert not (left := old_files & index_files(folders)), f"index files from before the forgetting: {left}"
     gone = Planted("public", MARK, "garden", STAYS, episodes[0], episodes[1], "0:0-0", f"rel_{0:020x}")
     await assert_nothing_left(server, client, redis, gone)
-    expected = cached | _vectors_of(EPISODES[1:], folders["data"] / "snapshots")
-    assert await _vectors(redis) == expected, "of forgotten texts none, of the others all"
+    # not all that were cached: summaries and insights of what stays can be made again in between, with other texts
+    others = _vectors_of(EPISODES[1:], folders["data"] / "snapshots")
+    vectors = await _vectors(redis)
+    assert vectors <= cached | others, "none of forgotten texts"
+    assert others <= vectors, "those of the other memories"
     for path in {**by_user, **by_project, **by_session, f"memories/{episodes[0]}": ""}:
         assert (await client.get(f"/v1/{path}")).status_code == 404, path
     assert await kept_as_it_was(client, kept) == before
