@@ -25,7 +25,7 @@ CHECKS = {
 
 
 def run(memory: Mnemolog, emitter: Emitter, session: str, name: str, command: list[str]) -> bool:
-    """Whether a command succeeded. What it warns of is read before, what came of it is observed afterwards."""
+    """Whether a command succeeded. What it warns of is read before, what came of it is observed afterward."""
     for lesson in memory.lessons.match("Bash", preview=" ".join(command), project=PROJECT):
         print(f"  careful: {lesson.content}")
         memory.lessons.trigger(lesson.id)

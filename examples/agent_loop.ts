@@ -25,7 +25,7 @@ const CHECKS: Record<string, string[]> = {
   tests: [execPath, "--eval", "console.log('1 failed, 12 passed'); process.exit(1)"],
 };
 
-/** Whether a command succeeded. What it warns of is read before, what came of it is observed afterwards. */
+/** Whether a command succeeded. What it warns of is read before, what came of it is observed afterward. */
 async function run(
   memory: Mnemolog,
   emitter: Emitter,

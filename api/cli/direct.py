@@ -20,7 +20,7 @@ SERVING_WITHIN_S = 30.0
 
 @asynccontextmanager
 async def connected(url: str) -> AsyncGenerator[Client]:
-    """A client, closed afterwards."""
+    """A client, closed afterward."""
     redis = connect(url)
     try:
         yield redis
@@ -30,7 +30,7 @@ async def connected(url: str) -> AsyncGenerator[Client]:
 
 @contextmanager
 def server(settings: Settings) -> Generator[str]:
-    """The URL of Redis; starts an embedded server that is not running, and stops it afterwards.
+    """The URL of Redis; starts an embedded server that is not running, and stops it afterward.
 
     Raises LogUnavailable if the server of a starting `up` does not answer in time.
     """

@@ -344,7 +344,7 @@ def _show_receipt(output: Output, receipt: Mapping[str, Any]) -> None:
         "status": receipt["status"] + (f": {receipt['error']}" if receipt["error"] else ""),
         "documents": _counts(removed.get("documents") or {}) or "none",
         **{name.replace("_", " "): str(value) for name, value in removed.items() if name != "documents" and value},
-        "found afterwards": f"{probe['found']} of {probe['documents']}, by {probe['queries']} queries" if probe else "",
+        "found afterward": f"{probe['found']} of {probe['documents']}, by {probe['queries']} queries" if probe else "",
     }
     output.show(fields_table(fields))
     if receipt["status"] != "done":

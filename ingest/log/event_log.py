@@ -200,7 +200,7 @@ class EventLog(Protocol):
 
 
 class Moved(Struct, frozen=True):
-    """What the manifest of a log says while it is grown and afterwards: into how many partitions, since when."""
+    """What the manifest of a log says while it is grown and afterward: into how many partitions, since when."""
 
     partitions: int
     at: datetime

@@ -102,7 +102,7 @@ class RedisLog:
 
     async def look_whether_open(self) -> None:
         """From now on refuse appends where the log moved or is incomplete; else accept them. A running process calls
-        this after each heartbeat. Whatever closes a log checks heartbeats afterwards, so it need not reach every
+        this after each heartbeat. Whatever closes a log checks heartbeats afterward, so it need not reach every
         process."""
         try:
             await refuse_if_closed(self._redis)

@@ -10,7 +10,7 @@ from ingest.platform.connections import Client, past_memory_limit
 
 
 class Probe(Struct, frozen=True, kw_only=True):
-    """A search for what was forgotten, made afterwards: `found` must be 0."""
+    """A search for what was forgotten, made afterward: `found` must be 0."""
 
     documents: int
     queries: int

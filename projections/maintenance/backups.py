@@ -207,7 +207,7 @@ class Status(Struct, frozen=True, kw_only=True):
 
 
 async def measure(redis: Client, log: EventLog) -> LogState:
-    """The state of a log. What is read of the log afterwards is at least as new."""
+    """The state of a log. What is read of the log afterward is at least as new."""
     created, before = await redis.hmget(MANIFEST_KEY, ["created_at", FORGOTTEN_BEFORE])
     return LogState(
         log=(created or b"").decode(),

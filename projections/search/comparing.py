@@ -3,7 +3,7 @@
 That is so after another generation became live, after the server lost writes that were read, and where no usable
 snapshot covers what was trimmed from the feed. The documents are read in log order and compared with the index: equal
 ones stay, with their vectors, different ones are replaced, and what is no longer a document is removed. The feed is
-followed at the same time, or afterwards, from its position at the beginning. What it changes is newer and left alone.
+followed at the same time, or afterward, from its position at the beginning. What it changes is newer and left alone.
 """
 
 import asyncio

@@ -207,7 +207,7 @@ async def test_at_a_terminal_forgetting_asks_and_nothing_but_a_yes_is_one(cli: C
     assert cli.json("show", kept["id"])["content"] == "a secret recipe"
     code, shown = at_terminal(cli.variables, "forget", "project", cli.project, answers={"Permanently delete": "y\n"})
     assert code == 0, shown
-    assert "found afterwards" in shown
+    assert "found afterward" in shown
     assert "there is no document" in cli("show", kept["id"], code=1)
 
 

@@ -1521,7 +1521,7 @@ export interface components {
         };
         /**
          * Probe
-         * @description A search for what was forgotten, made afterwards: `found` must be 0.
+         * @description A search for what was forgotten, made afterward: `found` must be 0.
          */
         Probe: {
             documents: number;

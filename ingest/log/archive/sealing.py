@@ -119,7 +119,7 @@ class Sealing:
         return trimmed_count
 
     async def rewrite(self, partition: int) -> int:
-        """Put stubs into the segments that still say what was erased since; returns into how many. Afterwards no file
+        """Put stubs into the segments that still say what was erased since; returns into how many. Afterward no file
         of the partition says it: nor one that was written for a segment and never counted."""
         keys = PartitionKeys(partition)
         state = await load_archived(self._redis, keys)
