@@ -34,7 +34,7 @@ TAGS = {
     "memories": "Long-term memories: versions and visibility.",
     "lessons": "Lessons learned; confidence grows with each confirmation, and decays.",
     "sessions": "Sessions with their observations, summaries and commits.",
-    "slots": "Short named texts that are part of every agent's context.",
+    "slots": "Short named texts; pinned ones are part of every context.",
     "actions": "Shared work items, and those that can be done now.",
     "relations": "Relations between documents, and the graph.",
     "commits": "Version-control commits and the sessions they were made in.",

@@ -1,4 +1,4 @@
-// Slots: short texts that are part of every agent's context.
+// Slots: short texts; pinned ones are part of every agent's context.
 
 import { read, write } from "./api.js";
 import { el } from "./dom.js";
