@@ -307,6 +307,19 @@ def test_a_change_by_another_agent_during_the_run_is_a_conflict(
     assert [version.content for version in client.memories.history(memory.id)] == ["Tea at four.", "Tea at five."]
 
 
+def test_a_file_with_the_id_of_another_project_does_not_join_the_mirror(
+    sync: Sync, folder: Path, client: Mnemolog, project: str
+):
+    client.memories.create("It stays.", project=project, title="stays")
+    other = client.memories.create("Of another project.", project=f"{project}-b", title="other")
+    sync()
+    for content in ("Of another project.", "Edited."):
+        (folder / "other.md").write_text(f"---\nid: {other.id}\ntitle: other\n---\n{content}\n")
+        assert sync(code=1) == [("unknown", "other.md")]
+    assert client.memories.get(other.id).content == "Of another project."
+    assert not (folder / "other.server.md").exists()
+
+
 def test_a_note_of_the_users_own_beside_a_file_stays(sync: Sync, folder: Path, client: Mnemolog, project: str):
     memory = client.memories.create("The mail server is postfix.", project=project, title="mail")
     sync()

@@ -41,7 +41,7 @@ from mnemolog_client.notes import (
 STATE = ".mnemolog-mirror.json"
 MAX_FILE_BYTES = 8 << 20
 PAGE = 1_000
-CAREFUL = frozenset((Step.REMOVE, Step.CONFLICT, Step.SEND, Step.FORGET, Step.UNKNOWN))
+CAREFUL = frozenset((Step.REMOVE, Step.CONFLICT, Step.SEND, Step.FORGET))
 """Steps that lose or replace something, which are decided by the document as it is now."""
 Write = Callable[[Path, bytes, int], None]
 """Writes a file, whole or not at all, with these permissions."""
@@ -196,12 +196,12 @@ class Mirror:
         return []
 
     def _create(self, file: File) -> Accepted:
-        note, place = file.note, f"{self._state.run}\0{self._name(file.path)}\0{file.note.digest}"
+        note, origin = file.note, f"{self._state.run}\0{self._name(file.path)}\0{file.note.digest}"
         answer: Accepted = self._noun("mem_" if note.kind == "memory" else "lsn_").create(
             note.content,
             **{"title": note.title, "tags": note.tags, "project": self._state.project},
             **({"keep_duplicates": True} if note.kind == "memory" else {}),
-            event_id=f"mirror:{blake2b(place.encode(), digest_size=16).hexdigest()}",
+            event_id=f"mirror:{blake2b(origin.encode(), digest_size=16).hexdigest()}",
         )
         if entry := self._state.files.get(answer.id):
             raise OSError(EEXIST, f"{entry.file} has the same text")
