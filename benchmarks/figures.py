@@ -118,7 +118,7 @@ def _flat(figures: Results, before: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def number(figures: Any, key: str) -> float | None:
-    """The number under a key whose names are joined by dots; None if there is none."""
+    """The number under a key whose names are joined by dots; None if it is missing."""
     for name in key.split("."):
         figures = cast("Results", figures).get(name) if isinstance(figures, Mapping) else None
     return float(figures) if isinstance(figures, int | float) else None

@@ -141,7 +141,7 @@ class Stack(Server):
         return list(_with_descendants(processes[:1] if name == "api" else processes))
 
     def _processes(self, name: str) -> list[int]:
-        """Of one kind, the oldest first. Raises RuntimeError if there is none, so that nothing is measured as zero."""
+        """The ids of one kind's processes, oldest first. Raises RuntimeError without any: nothing counts as zero."""
         assert self._process is not None
         pids = [pid for pid in _children(self._process.pid) if _arguments(pid)[-2:-1] == [name]]
         if not pids:

@@ -61,7 +61,7 @@ def recall(installed: Installed, data: Mapping[str, Path], conversations: int) -
             system.settle(vectors=True)
             queries = [(f"peers:{it.sample}", it.text, max(CUTS)) for it in questions]
             answers = _done(system.call("search", queries, 1), len(questions)).answers
-        names = [[turns[name] for name in answers[place]] for place in range(len(questions))]
+        names = [[turns[name] for name in answers[index]] for index in range(len(questions))]
         shares = [{k: it.share(turns[:k]) for k in CUTS} for it, turns in zip(questions, names, strict=True)]
         figures[name] = {"turns": len(events), **figures_of(questions, shares)[OVERALL]}
     return figures
@@ -69,7 +69,7 @@ def recall(installed: Installed, data: Mapping[str, Path], conversations: int) -
 
 def load(installed: Installed, count: int, searches: int) -> Figures:
     """Writes until they can be found, searches, and memory after them, in one store."""
-    notes, figures, dice = [corpus_note(place) for place in range(count)], Figures(), random.Random(SEED)
+    notes, figures, dice = [corpus_note(index) for index in range(count)], Figures(), random.Random(SEED)
     with installed.new() as system:
         for clients, part in zip(WRITERS, (notes[: count // 4], notes[count // 4 :]), strict=True):
             began = time.perf_counter()
@@ -84,7 +84,7 @@ def load(installed: Installed, count: int, searches: int) -> Figures:
             figures["vectors_s"] = round(time.perf_counter() - began, 1)
         for clients, size in (0, WARM_UP), *((clients, searches) for clients in SEARCHERS):
             numbers = [dice.randrange(count) for _ in range(size)]
-            queries = [(notes[place].project, question(place), LIMIT) for place in numbers]
+            queries = [(notes[index].project, question(index), LIMIT) for index in numbers]
             searched = system.call("search", queries, clients or 1).load
             if clients:
                 figures |= {**searched.figures(f"search_{clients}"), f"search_{clients}_refused": searched.refused}
@@ -94,7 +94,7 @@ def load(installed: Installed, count: int, searches: int) -> Figures:
 
 def kill(installed: Installed, storm: int, storm_s: float) -> Figures:
     """What is missing after `kill -9` of all processes in the middle of writes, of what was acknowledged."""
-    notes = [corpus_note(place) for place in range(storm)]
+    notes = [corpus_note(index) for index in range(storm)]
     with installed.new() as system:
         timer = threading.Timer(storm_s, system.kill)
         answers = system.call("write", notes, max(WRITERS), timer.start).answers
@@ -116,7 +116,7 @@ def delete(installed: Installed) -> Figures:
     words = ["".join(dice.choices("bcdfghjklmnpqrstvwxz", k=12)) for _ in range(WORDS)]
     marked = note_of({**corpus_note(BESIDE).event, "content": " ".join(words)})
     with installed.new() as system:
-        system.call("write", [corpus_note(place) for place in range(BESIDE)], FILLERS)
+        system.call("write", [corpus_note(index) for index in range(BESIDE)], FILLERS)
         (name,) = system.call("write", [marked], 1).answers.values()
         system.settle(vectors=True)
         findable(system, marked)

@@ -45,7 +45,7 @@ class Bm25:
                 self._indexed[project] = list(words), self._okapi(list(words.values()))
             names, index = self._indexed[project]
         scores = index.get_scores(_words(query))
-        return [names[place] for place in scores.argsort(kind="stable")[::-1][:limit]]
+        return [names[row] for row in scores.argsort(kind="stable")[::-1][:limit]]
 
     def delete(self, name: str) -> None:
         with self._lock:

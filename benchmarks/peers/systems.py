@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -76,7 +77,7 @@ class Calls(NamedTuple):
     error: str
 
 
-class System:
+class System(ABC):
     """One system with its data in a folder, which is deleted in the end."""
 
     name: str
@@ -84,29 +85,32 @@ class System:
     killed = False
 
     @property
+    @abstractmethod
     def pid(self) -> int:
-        """Of its process, or of the first."""
-        raise NotImplementedError
+        """The id of its process, or of the first."""
 
+    @abstractmethod
     def start(self) -> None:
         """Start it and wait until it takes calls, with the data that are there. Raises RuntimeError."""
 
+    @abstractmethod
     def stop(self) -> None:
-        """Let it end by itself."""
+        """Stop it gracefully."""
 
     def kill(self) -> None:
         """Send SIGKILL to all its processes. Calls that wait for an answer end without one."""
         self.killed = True
         kill(self.pid)
 
+    @abstractmethod
     def call(self, do: str, items: Sequence[Any], clients: int, on_first: Callable[[], object] = int) -> Calls:
         """Make a call for each item, with so many clients at a time. Raises RuntimeError if it ends without a kill.
 
         `write` takes notes and returns ids, which `delete` and `has` take. `search` takes `(project, query, limit)`
         and returns names of notes. `on_first` is called when the first answer is there.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def settle(self, *, vectors: bool = False) -> None:
         """Wait until every write can be found, with `vectors` also by the vectors of the model."""
 
@@ -159,6 +163,9 @@ class Library(System):
         done = [line for line in lines if not line["error"]]
         load = Load([line["ms"] for line in done], len(errors), seconds)
         return Calls({line["number"]: line["answer"] for line in done}, load, "".join(errors[:1]))
+
+    def settle(self, *, vectors: bool = False) -> None:
+        """Return at once: a library's write is findable when it returns."""
 
     def _lines(self, lines: list[dict[str, Any]], on_first: Callable[[], object]) -> float:
         """Read answers up to the end of a request; the seconds that it took, 0 if the process was killed."""

@@ -184,7 +184,7 @@ class Done(Struct, frozen=True, omit_defaults=True):
 
 
 def next_step(base: str | None, file: str | None, server: str | None, *, in_conflict: bool, delete: bool) -> Step:
-    """What to do about a document, by the digests of the last run, its file and the server; None: there is none.
+    """What to do about a document, by the digests of the last run, its file and the server, each None if missing.
 
     `in_conflict`: the server's text is still beside the file. `delete`: delete documents whose files were removed.
     """

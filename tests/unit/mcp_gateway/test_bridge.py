@@ -41,6 +41,11 @@ def echo(message: Message) -> tuple[int, bytes]:
     return 200, json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": message.get("params", {})}).encode()
 
 
+def held(until: Event) -> Respond:
+    """Like `echo`, after an event."""
+    return lambda message: echo(message) if until.wait(10) else (500, b"")
+
+
 @contextmanager
 def serving(respond: Respond = echo) -> Generator[tuple[str, list[Received]]]:
     """A server's URL, and the requests it received."""
@@ -190,10 +195,6 @@ def test_requests_are_answered_side_by_side():
 def test_a_canceled_request_gets_no_answer():
     canceled = Event()
 
-    def respond(message: Message) -> tuple[int, bytes]:
-        assert canceled.wait(10)
-        return echo(message)
-
     def lines() -> Generator[bytes]:
         yield json.dumps(request(1, "tools/call", name="recall")).encode()
         yield json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}).encode()
@@ -201,7 +202,7 @@ def test_a_canceled_request_gets_no_answer():
         canceled.set()
 
     output = BytesIO()
-    with serving(respond) as (url, _):
+    with serving(held(canceled)) as (url, _):
         Bridge(url, None, "", output, nothing).run(lines())
     assert [json.loads(line)["id"] for line in output.getvalue().splitlines()] == [2]
 
@@ -251,10 +252,6 @@ def test_a_request_that_is_canceled_while_it_waits_is_not_sent(monkeypatch: pyte
     monkeypatch.setattr(module, "AT_ONCE", 1)
     canceled = Event()
 
-    def respond(message: Message) -> tuple[int, bytes]:
-        assert canceled.wait(10)
-        return echo(message)
-
     def lines() -> Generator[bytes]:
         yield json.dumps(request(1, "ping")).encode()
         yield json.dumps(request(2, "tools/call", name="remember")).encode()
@@ -262,7 +259,7 @@ def test_a_request_that_is_canceled_while_it_waits_is_not_sent(monkeypatch: pyte
         canceled.set()
 
     output = BytesIO()
-    with serving(respond) as (url, received):
+    with serving(held(canceled)) as (url, received):
         Bridge(url, None, "", output, nothing).run(lines())
     assert [seen.message["id"] for seen in received] == [1]
 
@@ -270,15 +267,11 @@ def test_a_request_that_is_canceled_while_it_waits_is_not_sent(monkeypatch: pyte
 def test_an_interrupt_does_not_wait_for_the_server():
     goes_on = Event()
 
-    def respond(message: Message) -> tuple[int, bytes]:
-        assert goes_on.wait(10)
-        return echo(message)
-
     def lines() -> Generator[bytes]:
         yield json.dumps(request(1, "ping")).encode()
         raise KeyboardInterrupt
 
-    with serving(respond) as (url, _):
+    with serving(held(goes_on)) as (url, _):
         with pytest.raises(KeyboardInterrupt):
             Bridge(url, None, "", BytesIO(), nothing).run(lines())
         assert not goes_on.is_set()
