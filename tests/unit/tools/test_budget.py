@@ -9,9 +9,7 @@ from tools import budget
 
 CEILINGS: budget.Figures = {
     "limits": {"complexity": 10, "nesting": 4, "file": 800},
-    "lines": {"ingest": 100},
-    "files": {"ingest": 2},
-    "share": {"private functions used once": 11.0},
+    "tokens": {"product": 100},
     "complexity": {"ingest/a.py run": 12},
     "nesting": {},
     "length": {},
@@ -19,9 +17,7 @@ CEILINGS: budget.Figures = {
     "phrases": {r"\banew\b": 1},
 }
 WITHIN: dict[str, Mapping[str, float]] = {
-    "lines": {"ingest": 100},
-    "files": {"ingest": 2},
-    "share": {"private functions used once": 11.0},
+    "tokens": {"product": 100},
     "complexity": {"ingest/a.py run": 12},
     "nesting": {},
     "length": {},
@@ -37,9 +33,7 @@ def test_figures_at_their_ceilings_are_within_the_budget():
 @pytest.mark.parametrize(
     ("table", "name", "figure"),
     [
-        ("lines", "ingest", 101),
-        ("files", "ingest", 3),
-        ("share", "private functions used once", 11.1),
+        ("tokens", "product", 101),
         ("complexity", "ingest/a.py run", 13),
         ("complexity", "ingest/b.py step", 11),
         ("nesting", "ingest/b.py step", 5),
@@ -69,3 +63,24 @@ def test_nesting_counts_compound_statements_and_an_elif_is_on_the_level_of_its_i
     written.write_text(flat + "\n\n" + deep)
     names = {name.split()[-1]: depth for name, depth in budget.nested_functions([written], 1).items()}
     assert names == {"deep": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "count"),
+    [
+        ("a.py", '"""A module."""\n\n# why\n\n\ndef f(x):\n    """Return x."""\n    return x\n', 5),
+        ("a.cpp", "// why\nint one() {\n\n  return 1; /* one */\n}\n", 4),
+        ("a.lua", "-- why\nreturn one\n", 2),
+        ("a.ts", "// why\nconst one = 1;\n", 4),
+    ],
+)
+def test_comments_docstrings_and_white_space_are_no_tokens(tmp_path: Path, name: str, text: str, count: int):
+    file = tmp_path / name
+    file.write_text(text)
+    assert budget.tokens(file) == count
+
+
+def test_a_link_has_no_tokens(tmp_path: Path):
+    (tmp_path / "a.py").write_text("one = 1\n")
+    (tmp_path / "b.py").symlink_to("a.py")
+    assert budget.tokens(tmp_path / "b.py") == 0
