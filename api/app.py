@@ -45,7 +45,7 @@ def create_listeners(settings: Settings, api_process: ApiProcess | None = None) 
     They share the lifespan of the native API: connections open when it starts and close, after the last write, when it
     stops.
     """
-    gateway = Gateway(PROFILES, settings.host, settings.mcp_profile, settings.hosts)
+    gateway = Gateway(PROFILES, settings.mcp_profile)
     native = _native(settings, gateway, api_process)
     native.state.homes = SessionProjects()
     on_main_port: list[tuple[MainPort, Starlette]] = []

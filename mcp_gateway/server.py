@@ -7,7 +7,7 @@ do; only an unknown tool, resource, prompt or profile is a protocol error, as th
 
 import logging
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import RequestBodyLimitMiddleware, TransportSecuritySettings
+from mcp.server.transport_security import RequestBodyLimitMiddleware
 from mcp.shared.exceptions import MCPError
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
@@ -60,15 +60,12 @@ SESSION_IDLE_S = 1_800.0
 class Gateway:
     """The MCP endpoint of one application; started once.
 
-    `host` is the address the application listens on, `hosts` its names besides those of the loopback. `default` names
-    the profiles for requests that name none; raises InvalidSetting for an unknown one.
+    The application checks `Host` and `Origin` headers. `default` names the profiles for requests that name none; raises
+    InvalidSetting for an unknown one.
     """
 
-    def __init__(
-        self, profiles: ToolProfiles, host: str = "127.0.0.1", default: str = "native", hosts: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, profiles: ToolProfiles, default: str = "native") -> None:
         self._profiles = profiles
-        security = _security(host, hosts if _is_loopback(host) else ())
         try:
             self._default = profiles.chosen(default)
         except UnknownProfile as error:
@@ -79,7 +76,6 @@ class Gateway:
                 self._server(profiles.offer(chosen)),
                 json_response=True,
                 stateless=True,
-                security_settings=security,
                 max_request_body_size=MAX_BODY_BYTES,
             )
             for chosen in profiles.every_choice()
@@ -88,18 +84,13 @@ class Gateway:
         # POST only: without sessions there is nothing to stream on GET or to end with DELETE, and 405 says so.
         self.route = _route(self._serve, "POST")
 
-    def with_sessions(
-        self, profile: str, host: str, hosts: Sequence[str] = (), owner: Callable[[Scope], str] = lambda scope: ""
-    ) -> Route:
+    def with_sessions(self, profile: str, owner: Callable[[Scope], str]) -> Route:
         """A route that offers `profile` with sessions and streamed answers; before `running`.
 
-        Only the `owner` of a session can use it; for others it does not exist. `hosts` are its names besides those of
-        the loopback; `*` allows any. Without them, a server on the loopback only has the loopback's names, and others
-        have any.
+        Only the `owner` of a session can use it; for others it does not exist.
         """
         manager = StreamableHTTPSessionManager(
             self._server(self._profiles.offer((profile,))),
-            security_settings=_security(host, hosts),
             max_request_body_size=MAX_BODY_BYTES,
             session_idle_timeout=SESSION_IDLE_S,
             max_sessions=MAX_SESSIONS,
@@ -260,19 +251,3 @@ def _result(answer: ToolAnswer) -> types.CallToolResult:
         structured_content=None if answer.data is None else msgspec.to_builtins(answer.data, str_keys=True),
         is_error=answer.is_error,
     )
-
-
-def _security(host: str, names: Sequence[str] = ()) -> TransportSecuritySettings:
-    """Protect a server on the loopback from pages of other sites that use DNS rebinding.
-
-    A server that listens elsewhere has names that only its operator knows, so it is unprotected unless they are set.
-    """
-    if "*" in names or not (names or _is_loopback(host)):
-        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    hosts = [f"{name}{port}" for name in (*LOOPBACK, *names) for port in ("", ":*")]
-    origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in hosts]
-    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
-
-
-def _is_loopback(host: str) -> bool:
-    return host in ("127.0.0.1", "localhost", "::1")

@@ -1,21 +1,21 @@
 """The gate: the one layer before an API's routes, or its router where a path has parameters. It counts, times and
 traces requests, and identifies the caller. A request that passes it has a principal on its scope.
 
-With and without keys, it refuses requests from web pages of other sites. The origin that a browser sends must be this
-server or a trusted one. A server on loopback must be called by a loopback name: otherwise a page could reach it through
-its own domain name (DNS rebinding).
+With and without keys, it refuses requests from web pages of other origins before anything is read: a page must be this
+server's own, or its origin must be in MNEMOLOG_ALLOWED_ORIGINS. A server on loopback must be called by a loopback name:
+otherwise a page could reach it through its own domain name (DNS rebinding).
 """
 
-import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -45,12 +45,13 @@ if TYPE_CHECKING:
 
 _MESSAGE = "send `Authorization: Bearer <key>`: an API key (`mnemolog keys create`), or the server's MNEMOLOG_SECRET"
 UNAUTHORIZED = ProblemAnswer(401, "unauthorized", _MESSAGE, {"WWW-Authenticate": "Bearer"})
-OTHER_ORIGIN = ProblemAnswer(
-    403,
-    "forbidden",
+OTHER_ORIGIN = (
     "this server rejects requests from web pages of other origins and under unknown host names; set "
-    "MNEMOLOG_ORIGINS and MNEMOLOG_HOSTS to trust them",
+    "MNEMOLOG_ALLOWED_ORIGINS and MNEMOLOG_HOSTS to allow them"
 )
+PAGE_METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
+PAGE_READS = ("Mcp-Session-Id", "Retry-After", "X-Request-Id")
+"""What pages of allowed origins can send, and the headers that they can read."""
 SINGLE = frozenset((b"host", b"origin", b"authorization", b"x-agent-id", b"x-durability"))
 """Headers that must not be repeated: otherwise a proxy would decide which one applies."""
 SOCKET_PARAMETERS = ("token", "secret")
@@ -59,7 +60,7 @@ SOCKET_PARAMETERS = ("token", "secret")
 
 class Gate:
     """Measures a request, identifies the caller, and passes the request on. `unauthorized`, `forbidden` and `refusal`
-    (for other errors) make a dialect's error responses; `origins` are trusted pages.
+    (for other errors) make a dialect's error responses; `unknown_host` replaces `forbidden` for an unknown host name.
 
     Requests are counted by the route's pattern, never by the raw path. A native API request has an id, the caller's or
     a new one, which the response and the log lines include.
@@ -71,32 +72,35 @@ class Gate:
         name: str,
         settings: Settings,
         unauthorized: ASGIApp = UNAUTHORIZED,
-        forbidden: ASGIApp = OTHER_ORIGIN,
+        forbidden: ASGIApp = ProblemAnswer(403, "forbidden", OTHER_ORIGIN),
         *,
         refusal: Callable[[MnemologError], ASGIApp] = answer,
-        origins: re.Pattern[str] | None = None,
         open_paths: Collection[str] = (),
-        any_host: bool = False,
+        hosts: Collection[str] | None = None,
+        unknown_host: ASGIApp | None = None,
         resource: Resource | None = None,
         before: Sequence[Middleware] = (),
         direct: DirectRoutes = MappingProxyType({}),
         handlers: Mapping[Any, Any] = HANDLERS,
     ) -> None:
-        """`resource`: what a 401 tells clients that can request tokens; None for an API whose clients cannot. `before`
-        is middleware whose responses need no key. `direct` routes bypass the router of `app`, and `handlers` answer
-        their errors."""
+        """`hosts` replaces MNEMOLOG_HOSTS. `resource`: what a 401 tells clients that can request tokens; None for an
+        API whose clients cannot. `before` is middleware whose responses need no key. `direct` routes bypass the router
+        of `app`, and `handlers` answer their errors."""
         self._app, self._unauthorized, self._forbidden, self._refusal = app, unauthorized, forbidden, refusal
         self._name, self._direct, self._handlers = name, direct, handlers
         self._open_paths, self._resource = open_paths, resource
         self._open_caller = open_caller(settings.tenant)
-        hosts = None if any_host or "*" in settings.hosts else frozenset(settings.hosts) | LOOPBACK
-        if settings.host not in LOOPBACK and not settings.hosts:
-            hosts = None  # only the operator knows the server's host names
-        trusted = [] if origins is None else [origins]
-        if settings.origins:
-            names = "|".join(re.escape(origin.rstrip("/")) for origin in settings.origins)
-            trusted.append(re.compile(".*" if "*" in settings.origins else names))
-        self._pages = Pages(hosts, tuple(trusted))
+        self._unknown_host = unknown_host or forbidden
+        names = frozenset(settings.hosts if hosts is None else hosts)
+        # on another address, only the operator knows the server's host names
+        self._any_host = "*" in names or (settings.host not in LOOPBACK and not names)
+        self._allowed = Allowed(names | LOOPBACK, frozenset(settings.allowed_origins))
+        self._known: ASGIApp = self._identified
+        if settings.allowed_origins:
+            # a preflight request has no key, so it is answered before the caller is identified
+            self._known = CORSMiddleware(
+                self._identified, settings.allowed_origins, PAGE_METHODS, ("*",), True, expose_headers=PAGE_READS
+            )
         self._measured: ASGIApp = self._let_in
         for cls, args, kwargs in reversed(before):
             self._measured = cls(self._measured, *args, **kwargs)
@@ -130,7 +134,11 @@ class Gate:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if (refused := self._strange(scope, headers)) is not None:
             await refused(scope, receive, send)
-            return
+        else:
+            await self._known(scope, receive, send)
+
+    async def _identified(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers: dict[bytes, bytes] = dict(scope["headers"])
         if scope["type"] == "http" and scope["path"] in self._open_paths:
             scope[SCOPE_KEY] = self._open_caller
         elif (principal := await self._identify(scope, receive, send, headers.get(b"authorization", b""))) is None:
@@ -163,10 +171,15 @@ class Gate:
             if repeated := next((name.decode() for n, name in enumerate(single) if name in single[:n]), ""):
                 error = MalformedRequest(f"the request has more than one {repeated} header; send only one")
                 return partial(self._refuse, self._refusal(error), reason=f"more than one {repeated}")
-        if allowed(headers.get(b"host", b""), headers.get(b"origin", b""), self._pages):
+        host = headers.get(b"host", b"")
+        if not self._any_host and not is_known(host, self._allowed):
+            refused = self._unknown_host
+        elif not may_call(host, headers.get(b"origin", b""), headers.get(b"sec-fetch-site", b""), self._allowed):
+            refused = self._forbidden
+        else:
             return None
         # for a WebSocket the handshake fails: another site's page learns nothing
-        return self._forbidden if scope["type"] == "http" else _fail_handshake
+        return refused if scope["type"] == "http" else _fail_handshake
 
     async def _identify(self, scope: Scope, receive: Receive, send: Send, authorization: bytes) -> Principal | None:
         """The caller of a request; None if it was refused."""
@@ -212,27 +225,33 @@ class Application(Starlette):
         return self._gate(super().build_middleware_stack())
 
 
-class Pages:
-    """The server's host names (None: any), and the origins of pages that can call it besides its own.
+class Allowed(NamedTuple):
+    """The server's host names, and the origins whose pages can call it besides its own."""
 
-    Compared by identity, as part of the key of a cache.
-    """
-
-    def __init__(self, hosts: frozenset[str] | None, origins: tuple[re.Pattern[str], ...]) -> None:
-        self.hosts, self.origins = hosts, origins
+    hosts: frozenset[str]
+    origins: frozenset[str]
 
 
 @lru_cache(maxsize=1024)
-def allowed(host: bytes, origin: bytes, pages: Pages) -> bool:
-    """Whether a request to this host from a page of this origin is allowed."""
-    name, page = host.decode("latin-1"), origin.decode("latin-1")
-    if pages.hosts is not None:
-        try:
-            if urlsplit(f"//{name}").hostname not in pages.hosts:
-                return False
-        except ValueError:
-            return False
-    return not page or urlsplit(page).netloc == name or any(pattern.fullmatch(page) for pattern in pages.origins)
+def is_known(host: bytes, allowed: Allowed) -> bool:
+    """Return whether a `Host` header has one of the server's names."""
+    try:
+        return urlsplit(f"//{host.decode('latin-1')}").hostname in allowed.hosts
+    except ValueError:
+        return False
+
+
+@lru_cache(maxsize=1024)
+def may_call(host: bytes, origin: bytes, site: bytes, allowed: Allowed) -> bool:
+    """Return whether a request with these `Host`, `Origin` and `Sec-Fetch-Site` headers is from a program, from the
+    server's own page, or from a page of an allowed origin.
+
+    Browsers omit `Origin` for images, scripts and links. `Sec-Fetch-Site` then says whether another site's page made
+    the request; another port of this machine counts as the same site, but is another origin.
+    """
+    if not origin:
+        return site not in (b"cross-site", b"same-site")
+    return origin in (b"http://" + host, b"https://" + host) or origin.decode("latin-1") in allowed.origins
 
 
 def unauthorized(resource: Resource, reason: str) -> ProblemAnswer:

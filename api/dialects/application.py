@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from api.access.gate import Application, Gate
+from api.access.gate import OTHER_ORIGIN, Application, Gate
 from api.http.endpoint import Endpoint
 from api.http.http import Json, retry_after, status_of
 from api.monitoring.requests import route_of
@@ -53,8 +53,7 @@ def application(
 
     `field` is the body's field for the error message; `options` are the gate's.
     """
-    forbidden = "forbidden" if field == "detail" else "forbidden: this page may not use a server without a secret"
-    unauthorized, strange = Json({field: "unauthorized"}, 401), Json({field: forbidden}, 403)
+    unauthorized, strange = Json({field: "unauthorized"}, 401), Json({field: f"forbidden: {OTHER_ORIGIN}"}, 403)
     answers = handlers(fault_answer)
     gate = partial(
         Gate, name=name, settings=settings, unauthorized=unauthorized, forbidden=strange, refusal=at_the_gate,

@@ -79,7 +79,7 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_API_PROCESSES": "API processes on the same ports, each with its own index; default 1",
     "MNEMOLOG_SECRET": "the operator's bearer secret, besides API keys; with neither, open to this machine only",
     "MNEMOLOG_HOSTS": "allowed Host header values besides localhost, by comma; `*`: any",
-    "MNEMOLOG_ORIGINS": "allowed Origin header values besides the server's own, by comma; `*`: any",
+    "MNEMOLOG_ALLOWED_ORIGINS": "origins of web pages that can call the server besides its own, by comma; default none",
     "MNEMOLOG_TENANT": "tenant of this server's callers; default `default`",
     "MNEMOLOG_OAUTH_ISSUER": "issuer (URL) whose access tokens are accepted besides keys; unset: no tokens",
     "MNEMOLOG_OAUTH_RESOURCE": "URL of /mcp that MCP clients use; required with an issuer",
@@ -140,7 +140,6 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_MEMEX_PORT": "ports of the memex API; default 8000",
     "MNEMOLOG_MEMEX_MCP_PORT": "ports of the memex MCP server; default 8001",
     "MNEMOLOG_MEMEX_MCP_HOSTS": "Host header values of memex's MCP server besides localhost, by comma; `*`: any",
-    "AGENTD_CORS_ORIGINS": "allowed Origin header values of the agentd-memory API, by comma; default `*`",
     "MNEMOLOG_AGENTD_STRICT": "on: the agentd-memory API shows and deletes only what `as_actor` can read; default off",
     "AGENT_MEMORY_SPOOL": "where agent-memory's hooks store events that they could not send; default "
     "TMP/agent-memory-spool",
@@ -280,6 +279,17 @@ def _scopes(raw: str) -> tuple[str, ...]:
     return _names(raw)
 
 
+def _origins(raw: str) -> tuple[str, ...]:
+    origins = tuple(origin.rstrip("/") for origin in _names(raw))
+    for origin in origins:
+        if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?#@*\s]+", origin):
+            raise ValueError(
+                f"{origin!r} is not the origin of a page; list each as SCHEME://HOST[:PORT]. `*` and `null` are not "
+                "possible: with them, any web page could read and delete memories"
+            )
+    return origins
+
+
 def _drop_ins(raw: str) -> tuple[str, ...]:
     names = set(_names(raw.lower()))
     if unknown := sorted(names - {*DROP_INS, "all"}):
@@ -299,7 +309,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     api_processes: Annotated[int, "MNEMOLOG_API_PROCESSES", _whole(1, 64)] = 1
     secret: Annotated[str | None, "MNEMOLOG_SECRET"] = None
     hosts: Annotated[tuple[str, ...], "MNEMOLOG_HOSTS", _names] = ()
-    origins: Annotated[tuple[str, ...], "MNEMOLOG_ORIGINS", _names] = ()
+    allowed_origins: Annotated[tuple[str, ...], "MNEMOLOG_ALLOWED_ORIGINS", _origins] = ()
     tenant: Annotated[str, "MNEMOLOG_TENANT"] = "default"
     oauth_issuer: Annotated[str, "MNEMOLOG_OAUTH_ISSUER", _url()] = ""
     oauth_resource: Annotated[str, "MNEMOLOG_OAUTH_RESOURCE", _url(secure=False)] = ""
@@ -360,7 +370,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     memex_ports: Annotated[tuple[int, ...], "MNEMOLOG_MEMEX_PORT", _ports] = (8000,)
     memex_mcp_ports: Annotated[tuple[int, ...], "MNEMOLOG_MEMEX_MCP_PORT", _ports] = (8001,)
     memex_mcp_hosts: Annotated[tuple[str, ...], "MNEMOLOG_MEMEX_MCP_HOSTS", _names] = ()
-    agentd_origins: Annotated[str, "AGENTD_CORS_ORIGINS"] = "*"
     agentd_strict: Annotated[bool, "MNEMOLOG_AGENTD_STRICT", _on_off] = False
     agent_memory_spool: Annotated[Path, "AGENT_MEMORY_SPOOL", Path] = Path(tempfile.gettempdir()) / "agent-memory-spool"
     memex_writes_per_minute: Annotated[int, "RATE_LIMIT_WRITES_PER_MINUTE", _whole(1, 1_000_000_000)] = 60
@@ -464,6 +473,7 @@ OTHER_NAMES = {
     "AGENTMEMORY_SECRET": "MNEMOLOG_SECRET",
     "III_REST_PORT": "MNEMOLOG_PORT",
     "AGENTD_PORT": "MNEMOLOG_AGENTD_PORT",
+    "AGENTD_CORS_ORIGINS": "MNEMOLOG_ALLOWED_ORIGINS",
     "AGENTD_LOG_FORMAT": "MNEMOLOG_LOG_FORMAT",
     "SUMMARIZATION_ENABLED": "MNEMOLOG_CONDENSE_THRESHOLD",
     "SUMMARIZATION_THRESHOLD": "MNEMOLOG_CONDENSE_THRESHOLD",

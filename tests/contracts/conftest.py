@@ -97,8 +97,8 @@ def bridge(profile: str, url: str) -> Generator[Stdio]:
         process.stdout.close()
 
 
-PAGE = "http://ui.example"
-"""Its pages may call agentd's port of the configured server."""
+PAGE, EXTENSION = "http://ui.example", "vscode-webview://1a2b"
+"""Origins whose pages can call the configured server."""
 
 
 @pytest.fixture(scope="session")
@@ -124,7 +124,7 @@ def configured(tmp_path_factory: pytest.TempPathFactory, together: Together) -> 
     """
     changes: dict[str, Any] = {
         "embedder": "none", "partitions": 2, "observations_per_session": 3,
-        "agentd_origins": f"{PAGE}, http://other.example:8080/", "agentd_strict": True,
+        "allowed_origins": (PAGE, "http://other.example:8080", EXTENSION), "agentd_strict": True,
         "memex_mcp_hosts": ("memex.example",), "memex_writes_per_minute": 999_999, "memex_searches_per_minute": 999_999,
         "condense_every": 1,
     }  # fmt: skip

@@ -4,7 +4,6 @@ Every client reads other clients' writes: reads wait for the last write through 
 """
 
 import asyncio
-import re
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -19,8 +18,6 @@ from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -325,17 +322,7 @@ _PREFIXES = {400: "invalid input: ", 409: "conflict: ", 503: "service unavailabl
 
 def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The application; its state is given to it by the process."""
-    origins = [origin.strip().rstrip("/") for origin in settings.agentd_origins.split(",") if origin.strip()]
-    cors = Middleware(
-        CORSMiddleware,
-        allow_origins=origins,
-        allow_methods=["GET", "POST", "PUT", "DELETE", "OPTIONS"],
-        allow_headers=["Content-Type", "Authorization"],
-    )
-    trusted = re.compile(".*" if "*" in origins else "|".join(map(re.escape, origins)))
-    return application(
-        "agentd", settings, routes(ENDPOINTS), fault_answer, field="error", before=[cors], origins=trusted
-    )
+    return application("agentd", settings, routes(ENDPOINTS), fault_answer, field="error")
 
 
 def fault_answer(status: int, message: str, error: Exception) -> Response:

@@ -1,6 +1,5 @@
 """The application of the agentmemory API: /agentmemory, and a few other paths."""
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from inspect import signature
@@ -8,8 +7,6 @@ from pkgutil import resolve_name
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -26,8 +23,6 @@ from ingest.errors import AccessDenied, CommandRejected, Forbidden, SessionFull,
 from ingest.platform.settings import Settings
 from ingest.roles import ANY
 from mcp_gateway.server import Gateway
-
-ORIGINS = r"null|https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?|vscode-webview://.*|chrome-extension://.*"
 
 
 def endpoint(operation: Operation) -> Endpoint:
@@ -86,16 +81,9 @@ ENDPOINTS = documented(
 
 def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The application; the process hands it its state."""
-    cors = Middleware(
-        CORSMiddleware,
-        allow_origin_regex=ORIGINS,
-        allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
-        allow_headers=["Content-Type", "Authorization"],
-        allow_credentials=True,
-    )
     return application(
-        "agentmemory", settings, [*routes(ENDPOINTS), *pages.routes()], fault_response, field="error", before=[cors],
-        origins=re.compile(ORIGINS), open_paths=open_paths(ENDPOINTS),
+        "agentmemory", settings, [*routes(ENDPOINTS), *pages.routes()], fault_response, field="error",
+        open_paths=open_paths(ENDPOINTS),
     )  # fmt: skip
 
 

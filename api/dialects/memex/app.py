@@ -163,11 +163,11 @@ def create_app(settings: Settings, gateway: Gateway) -> Starlette:
 
 def create_mcp_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The MCP server: memex's profile, with the sessions and streamed answers that its clients know."""
-    sessions = gateway.with_sessions(
-        "memex", settings.host, settings.memex_mcp_hosts, lambda scope: principal_of(scope).key_id
-    )
-    # any host: the gateway answers 421 to names that it does not know
-    return application("memex_mcp", settings, [guarded(sessions, ANY)], detail_answer, field="detail", any_host=True)
+    sessions = gateway.with_sessions("memex", lambda scope: principal_of(scope).key_id)
+    return application(
+        "memex_mcp", settings, [guarded(sessions, ANY)], detail_answer, field="detail", hosts=settings.memex_mcp_hosts,
+        unknown_host=Response("Invalid Host header", 421),
+    )  # fmt: skip
 
 
 def fault_answer(status: int, message: str, error: Exception) -> Response:

@@ -19,7 +19,6 @@ from waiting import wait_until
 from api.cli.main import application
 from tests.acceptance.running import Doors, frozen
 from tests.contracts.agentd.conftest import Guarded, Remember
-from tests.contracts.conftest import PAGE
 from tests.support.ports import free_port
 
 
@@ -94,39 +93,6 @@ def test_every_counter_is_there_from_the_start(guarded: Guarded):
 
 
 LEVELS = ("public", "shared", "private")
-
-
-@pytest.mark.covers("GET /memories", "POST /memories")
-@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
-def test_pages_of_any_origin_may_call(agentd: httpx.Client, name: str, method: str):
-    origin = {"Origin": "http://ui.example:5173"}
-    headers = {"Access-Control-Request-Method": method, "Access-Control-Request-Headers": "content-type, authorization"}
-    preflight = agentd.options("/memories", headers={**origin, **headers})
-    assert preflight.status_code == 200
-    assert preflight.headers["access-control-allow-origin"] in ("*", origin["Origin"])
-    assert method in preflight.headers["access-control-allow-methods"]
-    assert {"content-type", "authorization"} <= {
-        item.strip().lower() for item in preflight.headers["access-control-allow-headers"].split(",")
-    }
-    for answer in (
-        agentd.post("/memories", json={"content": name, "created_by": "ada"}, headers=origin),
-        agentd.post("/memories", json={"content": "", "created_by": "ada"}, headers=origin),
-        agentd.get("/memories/nothing", headers=origin),
-    ):
-        assert answer.headers["access-control-allow-origin"] in ("*", origin["Origin"])
-
-
-def test_a_list_of_origins_shuts_the_others_out(guarded: Guarded):
-    for origin in (PAGE, "http://other.example:8080"):
-        answer = guarded.client.get("/memories", headers={"Origin": origin})
-        assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, origin)
-    for origin in ("http://uixexample", f"{PAGE}.evil.example", "null"):
-        answer = guarded.client.get("/memories", headers={"Origin": origin})
-        assert answer.status_code == 403
-        assert "access-control-allow-origin" not in answer.headers
-        assert isinstance(answer.json()["error"], str)
-        headers = {"Origin": origin, "Access-Control-Request-Method": "POST"}
-        assert guarded.client.options("/memories", headers=headers).status_code == 400
 
 
 @pytest.mark.parametrize(

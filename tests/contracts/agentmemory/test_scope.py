@@ -214,19 +214,6 @@ def test_the_page_without_a_prefix_is_open(trusted: Api):
     assert trusted.http.get("/viewer", headers={"Authorization": ""}).status_code == 200
 
 
-@pytest.mark.covers("GET /agentmemory/sessions")
-def test_a_page_may_ask_what_it_may_send_without_the_secret(trusted: Api):
-    query = {
-        "Authorization": "",
-        "Origin": "http://localhost:3113",
-        "Access-Control-Request-Method": "GET",
-        "Access-Control-Request-Headers": "authorization",
-    }
-    answer = trusted.http.options("/agentmemory/sessions", headers=query)
-    assert answer.is_success
-    assert answer.headers["access-control-allow-origin"] == "http://localhost:3113"
-
-
 @pytest.mark.covers("WS /stream/mem-live/viewer")
 @pytest.mark.parametrize("given", ["", "?token=wrong", "?secret=wrong", "?secret=", f"?token={SECRET}x"])
 async def test_the_stream_is_closed_without_the_secret(guarded: Server, given: str):

@@ -1,7 +1,7 @@
 """The tools as the server calls them, and the server over HTTP inside the process."""
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Literal
 
@@ -340,13 +340,11 @@ Serving = Callable[..., AbstractAsyncContextManager[httpx2.AsyncClient]]
 
 @pytest.fixture
 def serving(commands: CommandHandler, queries: ScriptedQueries) -> Serving:
-    """`serving(host, profile, hosts, headers)` is an HTTP client of an application that serves the gateway."""
+    """`serving(profile, headers)` is an HTTP client of an application that serves the gateway."""
 
     @asynccontextmanager
-    async def serve(
-        host: str = "127.0.0.1", profile: str = "native", hosts: Sequence[str] = (), **headers: str
-    ) -> AsyncGenerator[httpx2.AsyncClient]:
-        gateway = Gateway(PROFILES, host, profile, hosts)
+    async def serve(profile: str = "native", **headers: str) -> AsyncGenerator[httpx2.AsyncClient]:
+        gateway = Gateway(PROFILES, profile)
         operations = ScriptedOperations(commands).as_operations()
         call = Call(commands, queries.as_queries(), operations, "default", LastWrites())
         gateway.connect(lambda scope, agent: call._replace(agent=agent))
@@ -398,42 +396,6 @@ async def test_only_post_is_served(serving: Serving, method: str, path: str, sta
         assert (await http.request(method, f"http://localhost:3111{path}")).status_code == status
 
 
-@pytest.mark.parametrize(
-    ("host", "url", "origin", "status"),
-    [
-        ("127.0.0.1", "http://127.0.0.1:9/mcp", "", 200),
-        ("127.0.0.1", "http://localhost/mcp", "http://localhost:5173", 200),
-        ("127.0.0.1", "http://[::1]:3111/mcp", "", 200),
-        ("127.0.0.1", "http://evil.example:3111/mcp", "", 421),
-        ("127.0.0.1", "http://localhost:3111/mcp", "http://evil.example", 403),
-        ("0.0.0.0", "http://memory.internal:3111/mcp", "", 200),
-    ],
-)
-async def test_a_server_on_loopback_refuses_other_names(
-    serving: Serving, host: str, url: str, origin: str, status: int
-):
-    async with serving(host) as http:
-        headers = {"accept": "application/json", **({"origin": origin} if origin else {})}
-        assert (await http.post(url, json=CALL, headers=headers)).status_code == status
-
-
-@pytest.mark.parametrize(
-    ("host", "name", "status"),
-    [
-        ("127.0.0.1", "memory.example", 200),
-        ("127.0.0.1", "localhost", 200),
-        ("127.0.0.1", "evil.example", 421),
-        ("0.0.0.0", "memory.internal", 200),
-    ],
-)
-async def test_a_server_on_loopback_goes_by_the_names_that_its_settings_add(
-    serving: Serving, host: str, name: str, status: int
-):
-    async with serving(host, hosts=["memory.example"]) as http:
-        answer = await http.post(f"http://{name}/mcp", json=CALL, headers={"accept": "application/json"})
-        assert answer.status_code == status
-
-
 async def test_the_agent_header_names_the_agent_unless_the_arguments_do(serving: Serving, queries: ScriptedQueries):
     async with serving(**{AGENT_HEADER: "ada"}) as http, client_of(http) as client:
         await client.call_tool("recall", {"query": "tea"})
@@ -474,7 +436,7 @@ async def test_an_unknown_profile_is_a_protocol_error_that_lists_the_known_ones(
 
 def test_an_unknown_profile_in_the_settings_stops_the_server():
     with pytest.raises(InvalidSetting, match="MNEMOLOG_MCP_PROFILE: there is no MCP profile 'x'"):
-        Gateway(PROFILES, "127.0.0.1", "native,x")
+        Gateway(PROFILES, "native,x")
 
 
 async def _echo(call: Call, arguments: dict[str, Any]) -> ToolAnswer:

@@ -35,7 +35,7 @@ async def answer(request: Request) -> PlainTextResponse:
 
 def client(call: str = "native") -> TestClient:
     """A client of an application that is measured."""
-    gate = partial(Gate, name=call, settings=Settings(data_dir=Path(), cache_dir=Path()), any_host=True)
+    gate = partial(Gate, name=call, settings=Settings(data_dir=Path(), cache_dir=Path()), hosts=("*",))
     app = Application(gate, routes=[Route("/{any:path}", answer, methods=["GET", "POST"])])
     app.state.metrics, app.state.keyring, app.state.tokens = SimpleNamespace(requests=RequestMetrics()), Anyone(), None
     return TestClient(app, raise_server_exceptions=False)

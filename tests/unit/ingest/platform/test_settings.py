@@ -50,7 +50,7 @@ def test_every_variable_is_read():
         MNEMOLOG_BACKUP_EVERY=60 MNEMOLOG_BACKUP_KEEP=2 MNEMOLOG_RESTORE=never AGENTMEMORY_DATASET_REPO=ada/memories
         HF_TOKEN=hf_1 MNEMOLOG_LLM=http://127.0.0.1:11434/v1|llama3.2 MNEMOLOG_LLM_KEY=sk-2
         MNEMOLOG_LLM_DAILY_TOKENS=unlimited MNEMOLOG_DURABILITY=replicated MNEMOLOG_REBUILD_KEEP=120
-        MNEMOLOG_HOSTS=memory.example MNEMOLOG_ORIGINS=https://ui.example MNEMOLOG_OAUTH_ISSUER=https://issuer.example
+        MNEMOLOG_HOSTS=memory.example MNEMOLOG_ALLOWED_ORIGINS=https://ui.example MNEMOLOG_OAUTH_ISSUER=https://issuer.example
         MNEMOLOG_OAUTH_RESOURCE=http://memory.example/mcp MNEMOLOG_OAUTH_AUDIENCE=api://memory,memory
         MNEMOLOG_OAUTH_JWKS=https://issuer.example/keys?policy=x MNEMOLOG_OAUTH_SCOPES=notes=read+write,ops=operator
         MNEMOLOG_OAUTH_TENANT_CLAIM=tenant MNEMOLOG_OAUTH_PROJECTS_CLAIM=projects MNEMOLOG_OAUTH_AGENTS_CLAIM=sub
@@ -59,7 +59,7 @@ def test_every_variable_is_read():
         AGENT_ID=ada AGENTMEMORY_AGENT_SCOPE=isolated AGENTMEMORY_TOOLS=all TOKEN_BUDGET=1500
         MNEMOLOG_DROP_IN=agentd,memex MNEMOLOG_AGENTD_PORT=17008,7008 MNEMOLOG_AGENT_MEMORY_PORT=3378
         MNEMOLOG_MEMEX_PORT=8010 MNEMOLOG_MEMEX_MCP_PORT=8011 MNEMOLOG_MEMEX_MCP_HOSTS=memex.example,gateway
-        AGENTD_CORS_ORIGINS=http://ui.example MNEMOLOG_AGENTD_STRICT=on AGENT_MEMORY_SPOOL=/srv/spool
+        MNEMOLOG_AGENTD_STRICT=on AGENT_MEMORY_SPOOL=/srv/spool
         RATE_LIMIT_WRITES_PER_MINUTE=999999 RATE_LIMIT_SEARCHES_PER_MINUTE=999999 RECENCY_DECAY_DAYS=7.0
         MNEMOLOG_IMPORT_FOLDERS=/srv/transcripts,/srv/more MNEMOLOG_SPOOL=/srv/hooks MNEMOLOG_LOG_LEVEL=debug
         MNEMOLOG_LOG_FORMAT=json MNEMOLOG_URL=http://door:4000
@@ -118,9 +118,13 @@ def test_an_impossible_value_is_named_with_its_variable(name: str, value: str, m
         ("MNEMOLOG_OAUTH_SCOPES", "x=owner", "roles are read, write, admin, metrics, operator"),
         ("MNEMOLOG_OAUTH_SCOPES", ",", " names no scope"),
         ("MNEMOLOG_OAUTH_READS", "-1", "=-1 is not between"),
+        ("MNEMOLOG_ALLOWED_ORIGINS", "http://ui.example,*", ": '\\*' is not the origin of a page"),
+        ("MNEMOLOG_ALLOWED_ORIGINS", "null", ": 'null' is not the origin of a page"),
+        ("MNEMOLOG_ALLOWED_ORIGINS", "https://*.example", "is not the origin of a page"),
+        ("AGENTD_CORS_ORIGINS", "http://ui.example/page", "is not the origin of a page"),
     ],
 )
-def test_an_impossible_setting_of_access_tokens_is_told_without_secrets(name: str, value: str, message: str):
+def test_an_impossible_setting_of_access_is_refused_without_showing_secrets(name: str, value: str, message: str):
     with pytest.raises(InvalidSetting, match=f"^{name}.*{message}") as raised:
         from_environment({name: value})
     assert "s3cret" not in str(raised.value)

@@ -1,6 +1,5 @@
 """What a server says of itself to clients that can ask for tokens."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,12 @@ from mcp.shared.auth import ProtectedResourceMetadata
 from pydantic import AnyHttpUrl
 from starlette.types import Message
 
-from api.access.gate import Pages, allowed, check_binding
+from api.access.gate import Allowed, check_binding, is_known, may_call
 from api.access.keys import KeyToken, mint, parse
 from api.access.oauth.rules import Resource, TokenRules, stepping_up
 from api.access.principal import Principal
 from ingest.errors import InvalidSetting, RoleMissing
+from ingest.platform.addresses import LOOPBACK
 from ingest.platform.settings import SCOPES, Settings
 from ingest.roles import ADMIN, OPERATOR, READ, READ_WRITE, WRITE, Role, roles_by_scope
 
@@ -178,32 +178,40 @@ def test_the_representation_of_a_token_has_no_secret():
     assert token.secret not in repr(token)
 
 
-ON_LOOPBACK = Pages(frozenset({"127.0.0.1", "localhost", "::1"}), ())
-ANYWHERE = Pages(None, ())
-TRUSTING = Pages(None, (re.compile(r"https://viewer\.example"),))
+ALLOWED = Allowed(LOOPBACK, frozenset({"https://viewer.example"}))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:3111", "localhost", "[::1]:3111"])
-def test_a_server_on_loopback_goes_by_loopback_names(host: str):
-    assert allowed(host.encode(), b"", ON_LOOPBACK)
+def test_loopback_names_are_known(host: str):
+    assert is_known(host.encode(), ALLOWED)
 
 
 @pytest.mark.parametrize("host", ["rebound.example:3111", "", "[", "127.0.0.1.rebound.example"])
-def test_a_server_on_loopback_goes_by_no_other_name(host: str):
-    assert not allowed(host.encode(), b"", ON_LOOPBACK)
+def test_other_host_names_are_unknown(host: str):
+    assert not is_known(host.encode(), ALLOWED)
 
 
-@pytest.mark.parametrize("pages", [ON_LOOPBACK, ANYWHERE])
-def test_its_own_pages_may_call_a_server_and_others_may_not(pages: Pages):
-    assert allowed(b"localhost:3111", b"http://localhost:3111", pages)
-    assert not allowed(b"localhost:3111", b"http://localhost:3112", pages)
-    assert not allowed(b"localhost:3111", b"https://evil.example", pages)
-    assert not allowed(b"localhost:3111", b"null", pages)
-
-
-def test_a_page_that_is_trusted_may_call():
-    assert allowed(b"memory.example", b"https://viewer.example", TRUSTING)
-    assert not allowed(b"memory.example", b"https://viewer.example.evil", TRUSTING)
+@pytest.mark.parametrize(
+    ("origin", "site", "expected"),
+    [
+        (b"", b"", True),
+        (b"", b"none", True),
+        (b"", b"same-origin", True),
+        (b"", b"same-site", False),
+        (b"", b"cross-site", False),
+        (b"http://memory.example:3111", b"", True),
+        (b"https://memory.example:3111", b"", True),
+        (b"chrome-extension://memory.example:3111", b"", False),
+        (b"http://memory.example:3112", b"", False),
+        (b"http://memory.example", b"", False),
+        (b"https://viewer.example", b"cross-site", True),
+        (b"https://viewer.example.evil", b"", False),
+        (b"http://viewer.example", b"", False),
+        (b"null", b"", False),
+    ],
+)
+def test_only_programs_own_pages_and_allowed_origins_can_call(origin: bytes, site: bytes, expected: bool):
+    assert may_call(b"memory.example:3111", origin, site, ALLOWED) is expected
 
 
 def settings(host: str, secret: str | None = None) -> Settings:
