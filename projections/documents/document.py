@@ -5,9 +5,10 @@ msgpack, or `PREFIX`, which tells the id of a row; and, when recall searches it,
 `index_entry()`. A new type is a file of its own and a member of `Document` (and of `Searched`).
 """
 
-from typing import TypeAlias, get_args
+from collections.abc import Set
+from typing import Any, TypeAlias, get_args
 
-from msgspec import msgpack
+from msgspec import Struct, msgpack
 
 from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys
@@ -58,6 +59,15 @@ def row_type(name: str) -> type[RowDocument] | None:
 def key_of(keys: GenerationKeys, name: DocumentId) -> str:
     """Where the document is stored."""
     return keys.row(name) if row_type(name) else keys.doc(name)
+
+
+def carried(document: Document, command: type[Struct], without: Set[str] = frozenset()) -> dict[str, Any]:
+    """Return the document's values of all fields that a command has, too, except those in `without`.
+
+    Computed, so that a revision or a successor of a document loses no field that is added later.
+    """
+    names = [name for name in command.__struct_fields__ if name not in without and hasattr(document, name)]
+    return {name: getattr(document, name) for name in names}
 
 
 def encode(document: Document) -> bytes:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ from ingest.log.position import Token, partition_of, project_route
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.documents.access import Reader, may_forget, may_read
 from projections.documents.actions import actions
-from projections.documents.document import Document, Searched, searchable_text
+from projections.documents.document import Document, Searched, carried, searchable_text
 from projections.documents.lessons import lessons
 from projections.documents.memories import EXPIRING, Memory, memories
 from projections.documents.observations import Observation, session_observations
@@ -158,16 +158,6 @@ class Forgetting:
         return [version for version in older.values() if may_forget(version, reader)]
 
 
-_OF_MEMORY = (
-    "project", "session_id", "agent_id", "user_id", "occurred_at", "memory_type", "purpose", "tags", "concepts",
-    "importance", "visibility", "shared_with", "owner", "trust", "valid_until",
-)  # fmt: skip
-"""Fields that what is left of a memory has from it."""
-_OF_SLOT = (
-    "label", "scope", "project", "agent_id", "user_id", "size_limit", "description", "pinned", "read_only", "trust",
-)  # fmt: skip
-
-
 @dataclass
 class _Run:
     """One forgetting in progress: appends the steps of its plan, with ids that a second run, after a crash, repeats."""
@@ -213,7 +203,8 @@ class _Run:
                 await self._replace(step, memory, *self._successor(step))
             case Rewrite(slot, content):
                 event_id = f"{self.order.event_id}:{step.digest}:kept"
-                await self._replace(step, slot, SetSlot(event_id=event_id, content=content, **_of(slot, _OF_SLOT)))
+                kept = SetSlot(**carried(slot, SetSlot, without={"content"}), event_id=event_id, content=content)
+                await self._replace(step, slot, kept)
 
     async def _append(self, command: ForgetSubject) -> Accepted:
         accepted = await self.current.give(command, self.caller)
@@ -238,15 +229,16 @@ class _Run:
     def _successor(self, step: Cut) -> list[Remember | WriteAction]:
         """What others still say of a memory, as a memory, and the actions that point to it."""
         content, title = step.left.content, step.memory.title
-        remember = Remember(
-            event_id=successor_event(self.order.event_id, step.digest),
-            content=content,
-            title=title if content.startswith(title) else "",
-            references=step.references,
-            keep_duplicates=True,
-            derived_from=list(step.left.sources),
-            **_of(step.memory, _OF_MEMORY),
-        )
+        fields = carried(step.memory, Remember, without={"files", "metadata"})  # they may name what is forgotten
+        fields |= {
+            "event_id": successor_event(self.order.event_id, step.digest),
+            "content": content,
+            "title": title if content.startswith(title) else "",
+            "references": step.references,
+            "keep_duplicates": True,
+            "derived_from": list(step.left.sources),
+        }
+        remember = Remember(**fields)
         pointing = [
             WriteAction(
                 event_id=f"{self.order.event_id}:{step.digest}:{name}",
@@ -262,10 +254,6 @@ class _Run:
 def user_digest(tenant: str, user_id: str) -> str:
     """What represents a user in tombstones and receipts: anyone who knows the name can check that it was this one."""
     return "usr_" + blake2b("\0".join((tenant, user_id)).encode(), digest_size=10).hexdigest()
-
-
-def _of(document: Memory | Slot, names: Sequence[str]) -> dict[str, Any]:
-    return {name: getattr(document, name) for name in names}
 
 
 def _order(receipt: Receipt) -> ForgetSubject:

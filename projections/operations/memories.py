@@ -4,7 +4,7 @@ from datetime import datetime
 from hashlib import blake2b
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ingest.commands.command import EventName, Importance, Name, Names, Title
 from ingest.commands.decide import Caller, ChangeVisibility, Quarantine, ReviseMemory
@@ -13,6 +13,7 @@ from ingest.errors import CommandRejected, Forbidden, NotFound
 from ingest.events.memory import MemoryType, Purpose, Visibility
 from ingest.log.position import Position, Token
 from projections.documents.access import Reader, may_change, may_read
+from projections.documents.document import carried
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
@@ -43,13 +44,8 @@ class MemoryChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def only_readers(self) -> bool:
         """Whether nothing but who can read it changes."""
-        return all(getattr(self, name) is None for name in _OF_A_VERSION)
-
-
-_OF_A_VERSION = (
-    "content", "title", "memory_type", "purpose", "tags", "concepts", "files", "references", "importance",
-    "valid_until",
-)  # fmt: skip
+        others = {*self.__struct_fields__} - {"event_id", "agent_id", "visibility", "shared_with"}
+        return all(getattr(self, name) is None for name in others)
 
 
 class MemoryOperations:
@@ -91,7 +87,7 @@ class MemoryOperations:
         restricts = changes.visibility not in (None, newest.visibility) or changes.shared_with is not None
         if newest.visibility != "public" or restricts:
             _check_owner(newest, reader)
-        revision = _revision(newest, changes, reader)
+        revision = revision_of(newest, changes, reader)
         accepted = await self._current.give(revision, caller)
         if same_readers:
             return accepted
@@ -175,27 +171,13 @@ def _check_owner(memory: Memory, reader: Reader) -> None:
         raise Forbidden(f"memory {memory.id} belongs to another agent: only its creator or owner can change it")
 
 
-def _revision(memory: Memory, changes: MemoryChanges, reader: Reader) -> ReviseMemory:
-    names = (*_OF_A_VERSION, "visibility", "shared_with")
-    fields = {name: getattr(memory if getattr(changes, name) is None else changes, name) for name in names}
-    same_text = changes.content in (None, memory.content)
+def revision_of(memory: Memory, changes: MemoryChanges, reader: Reader) -> ReviseMemory:
+    """Return the command for a new version of a memory. It has every field of the memory that `changes` leaves out."""
+    fields = carried(memory, ReviseMemory, without={"occurred_at"})
+    fields |= {name: value for name, value in asdict(changes).items() if value is not None}
     if changes.content is not None and changes.title is None:
         fields["title"] = ""
-    if not same_text:  # a new statement does not end when the old one does
-        fields["valid_until"] = changes.valid_until
-    return ReviseMemory(
-        **fields,  # type: ignore[arg-type]
-        event_id=changes.event_id,
-        memory=memory.id,
-        project=memory.project,
-        session_id=memory.session_id,
-        user_id=memory.user_id,
-        agent_id=reader.agent_id or memory.agent_id,
-        creator=memory.agent_id,
-        owner=memory.owner,
-        forget_after=memory.forget_after,
-        keep_duplicates=memory.keep_duplicates,
-        derived_from=memory.derived_from,
-        metadata=memory.metadata,
-        trust=memory.trust if same_text else "",
-    )
+    if changes.content not in (None, memory.content):  # a new statement does not end when the old one does
+        fields |= {"valid_until": changes.valid_until, "trust": ""}
+    fields |= {"memory": memory.id, "agent_id": reader.agent_id or memory.agent_id, "creator": memory.agent_id}
+    return ReviseMemory(**fields)
