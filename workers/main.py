@@ -111,6 +111,12 @@ class WorkerProcess:
                 engine = redis if is_log else client(settings.search_engine, connections=most_connections)
             blocking = client(self._redis_url, connections=most_connections, repeat=False)
             log = await retry_until_connected(redis, "to open the log", lambda: open_to_write(settings, redis))
+            rebuilds = Rebuilds(redis)
+            why = await retry_until_connected(
+                redis, "to read the folds' version", lambda: rebuilds.start_due(settings.partitions)
+            )
+            if why:
+                logger.warning("%s; it runs in the background: `mnemolog rebuild status` shows its progress", why)
             queue = await JobQueue.connect(self._jobs_url)
             stack.push_async_callback(queue.aclose)
             embedders = LiveEmbedder(redis, self._build_embedder, settings.named_embedders)
@@ -120,7 +126,7 @@ class WorkerProcess:
                 redis, blocking, log, self._id, self._applied, PartitionDeadLetters, log.look_whether_open, most
             )
             services = _Services(settings, redis, log, embedders, stack, engine, host)
-            rebuilds, vectors, snapshots = Rebuilds(redis), services.vectors(), services.snapshots()
+            vectors, snapshots = services.vectors(), services.snapshots()
             rebuilding = services.rebuilding(rebuilds, vectors, snapshots, self._id)
             later = LaterTexts(redis, log, embedders, most)
             embed = EmbedJob(EmbeddingQueue(redis, embedders, vectors), later, services.let_projecting_go_first)

@@ -196,7 +196,7 @@ def reconcile(output: Output, client: ApiClient, wait: WorkersWait = 3600) -> No
     for partition in report["partitions"]:
         if partition["not_compared"]:
             reason = plain(partition["not_compared"])
-            output.note(f"partition {partition['partition']}: the index was not compared: {reason}")
+            output.note(f"partition {partition['partition']} was not compared: {reason}")
     for advice in report["advice"]:
         output.note(plain(advice))
     if report["advice"]:

@@ -31,6 +31,7 @@ live one and switches by setting one key. (arq keeps its own keys,
 | row:{pNN}:gN:ID | hash (redis-om) | as long as the generation and the document |
 | {pNN}:gN:list:... | sorted set | as long as the generation |
 | {pNN}:gN:checkpoint | string | as long as the generation |
+| {pNN}:gN:folded-by | string | as long as the generation: the version of the folds that filled it |
 | {pNN}:gN:changes | stream | trimmed behind the newest complete snapshot |
 | {pNN}:gN:trimmed | string | as long as the generation: up to where the feed was trimmed |
 | {pNN}:gN:dead | sorted set | as long as the generation; members removed when redriven or discarded |
@@ -185,6 +186,8 @@ class GenerationKeys(NamedTuple):
     generation: int
 
     checkpoint = _Key("checkpoint")
+    folded_by = _Key("folded-by")
+    """The version of the folds that made the generation's first documents."""
     trimmed = _Key("trimmed")
     changes = _Key("changes")
     embed_queue = _Key("embed")

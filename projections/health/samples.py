@@ -22,6 +22,7 @@ from ingest.log.position import START, Position
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client, info_of_nodes
 from ingest.platform.partial import PATIENCE_S, UNREACHABLE, leave_out, partial_reads
+from projections.folds.fold import rebuild_due
 from projections.search.replica import FeedPosition
 from projections.search.waiting import STALE_MS
 from projections.vectors.embedder import waiting_since_ms
@@ -38,9 +39,10 @@ class HealthSample(Struct, frozen=True, kw_only=True):
     cluster both are of the fullest node. `index_partly`: the index is not ready, for some partitions alone.
     `embed_later` is about how many texts did not fit into the embedding queue, and are found by static vectors until
     they are queued; `oldest_to_embed_s` is how long the oldest queued text has waited. `outdated_s` is for how long the
-    index has followed a generation that is no longer live, `lost_writes` which acknowledged events the log's server
-    came back without. `away` are the partitions on cluster nodes that do not answer: no figure counts them.
-    `jobs_trouble` is why the job queue's own server cannot be reached; empty where it can, or where it is the log's.
+    index has followed a generation that is no longer live, `rebuild_due` why documents need a rebuild, `lost_writes`
+    which acknowledged events the log's server came back without. `away` are the partitions on cluster nodes that do not
+    answer: no figure counts them. `jobs_trouble` is why the job queue's own server cannot be reached; empty where it
+    can, or where it is the log's.
     """
 
     oldest_pending_s: float = 0.0
@@ -63,6 +65,7 @@ class HealthSample(Struct, frozen=True, kw_only=True):
     index_partly: bool = False
     index_trouble: str = ""
     outdated_s: float = 0.0
+    rebuild_due: str = ""
     lost_writes: str = ""
     away: list[int] = []
     jobs_trouble: str = ""
@@ -180,6 +183,7 @@ class HealthSampler:
             index_partly=self._index.partly,
             index_trouble=self._index.trouble or "",
             outdated_s=max((now - since for since in self._outdated_since.values()), default=0.0),
+            rebuild_due=next(filter(None, (partition.rebuild_due for partition in figures)), ""),
             lost_writes=lost_writes,
             away=sorted(away),
             jobs_trouble=jobs_trouble,
@@ -195,7 +199,7 @@ class HealthSampler:
                     partition = PartitionKeys(number)
                     keys = partition.of_generation(generation)
                     pipe.get(partition.generation)
-                    pipe.get(keys.checkpoint)
+                    pipe.mget(keys.checkpoint, keys.folded_by)
                     pipe.zcard(keys.embed_queue)
                     pipe.hget(keys.embed_later, "count")
                     pipe.zrange(keys.embed_queue, -1, -1, withscores=True)
@@ -242,6 +246,7 @@ class HealthSampler:
 
 class _PartitionFigures(NamedTuple):
     checkpoint: Position
+    rebuild_due: str
     to_embed: int
     embed_later: int
     embed_since_ms: float | None
@@ -253,7 +258,7 @@ class _PartitionFigures(NamedTuple):
     @classmethod
     def of(
         cls,
-        checkpoint: bytes | None,
+        saved: Sequence[bytes | None],
         to_embed: int,
         later: bytes | None,
         last: Sequence[tuple[bytes, float]],
@@ -262,9 +267,11 @@ class _PartitionFigures(NamedTuple):
         sizes: Sequence[bytes | None],
     ) -> "_PartitionFigures":
         appended, applied = (int(size or 0) for size in sizes)
+        checkpoint, folded_by = saved
         position = Position.parse(checkpoint) if checkpoint else START
+        due = rebuild_due(folded_by) if checkpoint else ""
         since_ms = waiting_since_ms(last[0][1]) if last else None
-        return cls(position, to_embed, int(later or 0), since_ms, feed, dead, max(0, appended - applied))
+        return cls(position, due, to_embed, int(later or 0), since_ms, feed, dead, max(0, appended - applied))
 
 
 class _Node(NamedTuple):

@@ -356,6 +356,8 @@ def _notes(sample: Sample, pressure: Pressure | None) -> Iterator[_Condition]:
         yield "fair_share", pressure.message, "notes", "log", "pressure", "warn"
     if sample.lost_writes:
         yield "lost_writes", sample.lost_writes, "notes", "log", "lost-writes", "fail"
+    if sample.rebuild_due:
+        yield "rebuild", sample.rebuild_due, "notes", "index", "fold-version", "warn"
     if sample.lag and (age_s := sample.oldest_pending_s) >= LATE_WARN_S:
         message = f"{sample.behind:,} events are pending, the oldest for {age_s:.0f} s"
         yield "late", message, "notes", "log", "lag", "fail" if age_s >= LATE_FAIL_S else "warn"

@@ -48,7 +48,7 @@ from projections.search.comparing import differences
 from projections.search.replica import FeedGap, FeedPosition, live_generation, read_feed
 from projections.search.snapshots import names_of, newest
 from projections.store.feed import FeedItem, Put, Remove, Vectors, entry_fields, read_entry
-from projections.store.redis_store import RedisStore, scanned
+from projections.store.redis_store import RedisStore, scanned, why_rebuild
 from projections.vectors.embedder import Embedder, Embedders, Urgency, changed_place
 
 logger = logging.getLogger(__name__)
@@ -171,7 +171,8 @@ class Findings(Struct, kw_only=True):
     """Of one partition: what was checked, and every fault by kind. All are repaired except missing documents and
     altered log entries.
 
-    `not_compared` says why the index could not be compared, empty when it was. `first` has up to EXAMPLES of a kind.
+    `not_compared` says why the index or the documents could not be compared, empty when they were. `first` has up to
+    EXAMPLES of a kind.
     """
 
     partition: int
@@ -351,6 +352,9 @@ class PartitionCheck:
         self._keys = self._store.keys
         self._repairs = Repairs(self._redis, self._partition, generation)
         findings = Findings(partition=self._partition.partition, found={}, first={})
+        if due := await why_rebuild(self._redis, self._keys):  # by other rules, sound documents look damaged
+            findings.not_compared = due
+            return findings
         searchable = await self._documents(findings)
         await self._listings(findings)
         await self._index(findings, searchable, now_ms)

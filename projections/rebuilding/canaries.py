@@ -1,19 +1,18 @@
 """Canaries: samples that are compared between the live and the rebuilt side before a switch.
 
-The same code makes the same documents from a log, so every difference matters, except in a field that is newer than the
-live document: it is named, and not compared. A partition's two generations are read in one transaction, so both answer
-for the same position: documents of the newest events and of events at eight positions across the log, and the listings
-that have these documents, whose counts cover everything in a project. Two embedders rank differently, as they should:
-documents are searched for with words of their own, and must be found about as often.
+The same code makes the same documents from a log, so every difference matters, unless another version of the folds made
+the live documents. A partition's two generations are read in one transaction, so both answer for the same position:
+documents of the newest events and of events at eight positions across the log, and the listings that have these
+documents, whose counts cover everything in a project. Two embedders rank differently, as they should: documents are
+searched for with words of their own, and must be found about as often.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import decode
@@ -22,20 +21,12 @@ from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client, Transaction
-from projections.documents.document import Document, Packed, key_of, listings, row_type
+from projections.documents.document import Document, key_of, listings, row_type
 from projections.documents.document import decode as decode_document
-from projections.documents.observations import Observation
-from projections.documents.rows import Row
-from projections.documents.sessions import Commit
-from projections.folds.fold import documents_of
+from projections.folds.fold import documents_of, rebuild_due
 from projections.search.comparing import differences
 
-LATER_FIELDS: Mapping[type[Packed], frozenset[str]] = {
-    Commit: frozenset({"occurred_ms"}),
-    Observation: frozenset({"role"}),
-}
-"""Fields that the fold also makes from events that are older than the field. A document that lacks one was stored by an
-earlier release, or has its default, which is not stored; a row stores every field of its release."""
+NOT_REBUILT = "not in the rebuilt data"
 LISTED = 20
 """Differences that are listed; all are counted."""
 
@@ -81,7 +72,7 @@ def answer_differences(partition: int, live: Answers, candidate: Answers) -> lis
     differing: list[Difference] = []
     for name, mine, other in differences(live.documents, candidate.documents):
         if mine is None or other is None:
-            text = "only in the rebuilt data" if mine is None else "not in the rebuilt data"
+            text = "only in the rebuilt data" if mine is None else NOT_REBUILT
         else:
             text = f"other {', '.join(sorted(field for field, _, _ in differences(_fields(mine), _fields(other))))}"
         differing.append(Difference(partition=partition, what="document", name=name, said=text))
@@ -96,29 +87,18 @@ def answer_differences(partition: int, live: Answers, candidate: Answers) -> lis
     return differing
 
 
-def without_newer(live: Answers, candidate: Answers, stored: Mapping[str, Any]) -> tuple[Answers, set[str]]:
-    """The candidate's answers without the fields that live documents, as `stored`, lack because an earlier release made
-    them; and those fields, as `kind.field`."""
-    documents, newer = dict(candidate.documents), set[str]()
-    for name, document in live.documents.items():
-        other = documents.get(name)
-        if document is not None and other is not None and type(other) is type(document):
-            lacking = {field: getattr(document, field) for field in _lacking(document, stored[name])}
-            changed = {field: value for field, value in lacking.items() if getattr(other, field) != value}
-            newer.update(f"{name.partition('_')[0]}.{field}" for field in changed)
-            is_row = isinstance(other, Row)
-            documents[name] = other.model_copy(update=changed) if is_row else replace(other, **changed)
-    return Answers(documents, candidate.listings), newer
+def verdict(count: int, differing: Sequence[Difference], rebuild_due: str = "") -> Canaries:
+    """Return whether the canaries of all partitions agree.
 
-
-def verdict(count: int, differing: Sequence[Difference], newer: Collection[str] = ()) -> Canaries:
-    """Whether the canaries of all partitions agree; `newer` fields are named, and were not compared."""
-    text = f"all {count} canaries agree" if not differing else f"{len(differing)} of {count} canaries differ"
-    if newer:
-        text += f"; not compared, because the current documents are older: {', '.join(sorted(newer))}"
-    return Canaries(
-        asked=count, differing=len(differing), differences=list(differing[:LISTED]), agree=not differing, said=text
-    )
+    With `rebuild_due`, another version of the folds made the live documents, so they may differ wherever its rules do.
+    Then only a document that the rebuilt data lacks, and positions that differ, are signs of damage.
+    """
+    damage = [one for one in differing if not rebuild_due or one.what == "position" or one.said == NOT_REBUILT]
+    text = f"{len(differing)} of {count} canaries differ" if differing else f"all {count} canaries agree"
+    if differing and rebuild_due:
+        text += f"; {len(differing) - len(damage)} of them may, because of a newer rule: {rebuild_due}"
+    shown = [*damage, *(one for one in differing if one not in damage)]
+    return Canaries(asked=count, differing=len(differing), differences=shown[:LISTED], agree=not damage, said=text)
 
 
 FOUND_AT_LEAST = 0.5
@@ -166,13 +146,6 @@ def recall_verdict(probes: Sequence[RecallProbe], not_compared: str = "") -> Can
     return Canaries(asked=count, differing=len(lost), differences=lost[:LISTED], agree=agree, said=text)
 
 
-def _lacking(document: Document, stored: bytes | Mapping[bytes, bytes]) -> set[str]:
-    if isinstance(stored, bytes):
-        later = LATER_FIELDS.get(cast(Any, type(document)), ())
-        return {name for name in later if not getattr(document, name)}
-    return _fields(document).keys() - {name.decode() for name in stored}
-
-
 def _fields(document: Document) -> dict[str, Any]:
     return msgspec.structs.asdict(document) if isinstance(document, Struct) else dict(document)
 
@@ -186,11 +159,11 @@ PAGE = 10
 
 
 class PartitionCanaries(NamedTuple):
-    """How many canaries of a partition were compared, which differ, and which fields were not compared."""
+    """How many canaries of a partition were compared, which differ, and why its live documents need a rebuild."""
 
     canaries: int
     differing: list[Difference]
-    newer: Collection[str] = ()
+    rebuild_due: str = ""
 
 
 async def ask(redis: Client, log: EventLog, partition: int, live: int, candidate: int) -> PartitionCanaries | None:
@@ -207,16 +180,17 @@ async def ask(redis: Client, log: EventLog, partition: int, live: int, candidate
     pages = list(dict.fromkeys(in_turn))[:LISTINGS]
     # one transaction with both checkpoints: otherwise a write between the two sides looks like a difference
     async with redis.pipeline(transaction=True) as pipe:
+        pipe.get(sides[0].folded_by)
         for side in sides:
             pipe.get(side.checkpoint)
             _queue(pipe, side, names, pages)
-        answers = await pipe.execute()
+        folded_by, *answers = await pipe.execute()
     half = len(answers) // 2
     if answers[0] != answers[half]:
         return None
     mine, other = (_answers(rows, names, pages) for rows in (answers[1:half], answers[half + 1 :]))
-    other, newer = without_newer(mine, other, dict(zip(map(str, names), answers[1:], strict=False)))
-    return PartitionCanaries(len(names) + len(pages), answer_differences(partition, mine, other), newer)
+    differing = answer_differences(partition, mine, other)
+    return PartitionCanaries(len(names) + len(pages), differing, rebuild_due(folded_by))
 
 
 async def _sample(log: EventLog, partition: int) -> list[Stored]:

@@ -275,8 +275,8 @@ class DocumentRebuild(Strategy):
                 return None
             answers.append(answer)
         differing = [difference for answer in answers for difference in answer.differing]
-        newer = {field for answer in answers for field in answer.newer}
-        return verdict(sum(answer.canaries for answer in answers), differing, newer)
+        due = next((answer.rebuild_due for answer in answers if answer.rebuild_due), "")
+        return verdict(sum(answer.canaries for answer in answers), differing, due)
 
     async def _ask(self, part: Part) -> PartitionCanaries | None:
         """A partition's canaries; None while another worker has the partition."""

@@ -14,6 +14,7 @@ Rebuilds are one hash, changed by compare-and-set, so that orders and progress n
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -28,6 +29,7 @@ from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.embedding.live import Choice
 from projections.rebuilding.canaries import Canaries
+from projections.store.redis_store import why_rebuild
 
 What = Literal["documents", "embeddings"]
 Switch = Literal["auto", "manual"]
@@ -284,6 +286,25 @@ class Rebuilds:
         for earlier in await self.retained():  # there would be three copies of the documents in memory
             await self.change(earlier.id, lambda old: without_way_back(old, self.now, "another rebuild has started"))
         return rebuild
+
+    async def start_due(self, partitions: int) -> str:
+        """Rebuild the partitions whose live documents another version of the folds made. Return why; empty if none.
+
+        Starts nothing while a rebuild is in progress, or if an operator canceled or rolled back the newest one.
+        """
+        reasons: dict[int, str] = {}
+        for partition in range(partitions):
+            keys = PartitionKeys(partition)
+            live = int(await self._redis.get(keys.generation) or 1)
+            if why := await why_rebuild(self._redis, keys.of_generation(live)):
+                reasons[partition] = why
+        if not reasons:
+            return ""
+        newest = next((rebuild for rebuild in await self.all() if rebuild.what == "documents"), None)
+        if newest is None or newest.state not in ("cancelled", "rolled_back"):
+            with suppress(RebuildUnderWay):  # another worker was first
+                await self.start("documents", list(reasons))
+        return next(iter(reasons.values()))
 
     async def change(self, name: str, step: Step) -> Rebuild:
         """Take a step and store its result; an error in the step changes nothing.

@@ -34,12 +34,18 @@ from projections.documents.document import (
 from projections.documents.lessons import Lesson
 from projections.documents.rows import Row, part_of, queue_row, whole_of
 from projections.documents.sessions import Summary
-from projections.folds.fold import Changes, DocumentChange
+from projections.folds.fold import VERSION, Changes, DocumentChange, rebuild_due
 from projections.store.feed import entry_fields, feed_items, to_embed
 from projections.vectors.embedder import chunk, text_digest
 
 Also = Callable[[Transaction], Awaitable[None] | None]
 """Queues more commands in the transaction that saves."""
+
+
+async def why_rebuild(redis: Client, keys: GenerationKeys) -> str:
+    """Return why the documents of a generation need a rebuild; empty if there are none, or this release made them."""
+    checkpoint, folded_by = await redis.mget(keys.checkpoint, keys.folded_by)
+    return rebuild_due(folded_by) if checkpoint else ""
 
 
 class RedisStore:
@@ -97,8 +103,10 @@ class RedisStore:
         partition has a new owner or generation.
         """
         async with self._redis.pipeline(transaction=True) as pipe:
-            await self._watch_ownership(pipe)
+            is_new = await self._watch_ownership(pipe)
             pipe.multi()
+            if is_new:
+                pipe.set(self.keys.folded_by, str(VERSION))
             self._queue_documents(pipe, changes.documents)
             self._queue_listings(pipe, changes.documents)
             # the feed entry is in the same transaction as the documents, so a replica never learns of one without
@@ -116,8 +124,9 @@ class RedisStore:
         if self._most_to_embed is not None and waiting > self._most_to_embed:
             await bound_embed_queues(self._redis, [self.keys], self._most_to_embed)
 
-    async def _watch_ownership(self, pipe: Transaction) -> None:
-        """Make the transaction fail if the partition's owner or generation changes before it runs.
+    async def _watch_ownership(self, pipe: Transaction) -> bool:
+        """Make the transaction fail if the partition's owner or generation changes before it runs. Return whether
+        nothing was saved in the generation yet.
 
         The lease alone is not enough: a worker that was paused for longer than its lease still believes it is the
         owner. Its fence is older than the stored one by then.
@@ -125,7 +134,7 @@ class RedisStore:
         names = (self._partition.fence, self._partition.generation, self._partition.rebuild)
         # a runner does not watch the rebuild lease: a rebuild beside it must not make its transactions fail
         await pipe.watch(*(names if self._rebuilder else names[:2]))
-        fence, generation, rebuilder = await pipe.mget(*names)
+        fence, generation, rebuilder, checkpoint = await pipe.mget(*names, self.keys.checkpoint)
         live = int(generation or 1)
         if self._fence is not None:
             # projecting may exceed maxmemory, because its events were acknowledged; a rebuild can wait (decision 30)
@@ -138,6 +147,7 @@ class RedisStore:
                 f"partition {self._partition.partition}: fence {self._fence} or generation "
                 f"{self._generation} is outdated"
             )
+        return checkpoint is None
 
     def _queue_documents(self, pipe: Transaction, documents: Mapping[DocumentId, DocumentChange]) -> None:
         # one command for all texts and one for all deletions: packing each command took most of the time of a save

@@ -15,7 +15,7 @@ from replay_compare import assert_equals_replay, differences, stored
 from waiting import wait_until
 from workshop import PARTITIONS, HashEmbedder, Workshop
 
-from ingest.commands.decide import ForgetSubject, LinkCommit, Relate, SetSlot, WriteAction
+from ingest.commands.decide import ForgetSubject
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import NotFound, RebuildUnderWay, WrongRebuildState
 from ingest.ids import DocumentId
@@ -26,10 +26,12 @@ from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client, connect
 from projections.dead_letters.records import PartitionDeadLetters, dead_letters
+from projections.folds.fold import VERSION, rebuild_due
+from projections.maintenance.reconciling import NewestSnapshot, PartitionCheck
 from projections.rebuilding import documents as rebuild_documents
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.job import RebuildJob
-from projections.rebuilding.rebuilds import Rebuild, State, Switch
+from projections.rebuilding.rebuilds import Rebuild, Rebuilds, State, Switch
 from projections.search import service as service_module
 from projections.search.question import Filter, Question
 from projections.search.service import ReplicaService
@@ -246,40 +248,55 @@ async def test_a_rebuild_that_answers_otherwise_waits_and_says_what_differs(shop
     assert await generations(shop) == [2] * PARTITIONS
 
 
-async def made_by_an_earlier_release(shop: Workshop) -> int:
-    """Take the field `occurred_ms` out of the stored documents that got it later; returns from how many."""
-    changed = 0
-    async for key in shop.redis.scan_iter(match="mnemolog:row:*", count=1000):
-        if key.rpartition(b":")[2][:4] in (b"act_", b"rel_", b"slot"):
-            changed += int(await shop.redis.hdel(key.decode(), "occurred_ms"))
-    async for key in shop.redis.scan_iter(match="mnemolog:*:doc:cmt_*", count=1000):
-        raw = await shop.redis.get(key.decode())
-        assert raw is not None
-        fields = msgspec.msgpack.decode(raw[1:])
-        changed += fields.pop("occurred_ms") > 0
-        await shop.redis.set(key.decode(), raw[:1] + msgspec.msgpack.encode(fields))
-    return changed
+async def made_by_an_earlier_release(shop: Workshop, folded_by: str = "") -> None:
+    """Store each memory with a tag that this release's folds do not give it, under another version of the folds."""
+    for number in range(PARTITIONS):
+        keys = PartitionKeys(number).of_generation(1)
+        assert await shop.redis.get(keys.folded_by) == str(VERSION).encode()
+        await shop.redis.unlink(keys.folded_by)
+        if folded_by:
+            await shop.redis.set(keys.folded_by, folded_by)
+        async for key in shop.redis.scan_iter(match=f"{keys.tag}:doc:mem_*", count=1000):
+            raw = await shop.redis.get(key.decode())
+            assert raw is not None
+            fields = msgspec.msgpack.decode(raw[1:]) | {"tags": ["of-an-earlier-rule"]}
+            await shop.redis.set(key.decode(), raw[:1] + msgspec.msgpack.encode(fields))
 
 
-@pytest.mark.parametrize("differs", [False, True], ids=["nothing is wrong", "a memory is missing"])
-async def test_the_first_rebuild_after_an_upgrade_names_new_fields_and_stops_for_real_differences(
-    shop: Workshop, differs: bool
+@pytest.mark.parametrize("is_missing", [False, True], ids=["nothing is wrong", "a memory is missing"])
+@pytest.mark.parametrize("folded_by", ["", "8"])
+async def test_a_rebuild_after_an_upgrade_stops_only_for_missing_documents(
+    shop: Workshop, folded_by: str, is_missing: bool
 ):
     memories = await written(shop)
-    for command in (
-        LinkCommit(commit="a" * 40, project="p1", session_id="s1"),
-        Relate(source=memories[0], target="concept:tea", relation="about", project="p1"),
-        WriteAction(title="brew", project="p1"),
-        SetSlot(label="persona", content="a brewer", project="p1"),
-    ):
-        await shop.say(command)
-    await shop.project()
-    assert await made_by_an_earlier_release(shop) == 4
-    rebuild = await planted(shop, memories[-1] if differs else "")
+    await made_by_an_earlier_release(shop, folded_by)
+    rebuild = await planted(shop, memories[-1] if is_missing else "")
     assert rebuild.canaries is not None
-    assert "act.occurred_ms, cmt.occurred_ms, rel.occurred_ms, slot.occurred_ms" in rebuild.canaries.said
-    assert [difference.name for difference in rebuild.canaries.differences] == ([memories[-1]] if differs else [])
-    assert rebuild.state == ("ready" if differs else "switched")
+    assert rebuild.state == ("ready" if is_missing else "switched")
+    assert f"because of a newer rule: {rebuild_due(folded_by.encode() or None)}" in rebuild.canaries.said
+    by_name = {difference.name: difference.said for difference in rebuild.canaries.differences}
+    assert by_name.pop(memories[-1] if is_missing else memories[0]) == (
+        "not in the rebuilt data" if is_missing else "other tags"
+    )
+    assert {*by_name.values()} == {"other tags"}
+
+
+async def test_documents_of_an_earlier_release_are_rebuilt_once_and_then_compared_again(shop: Workshop):
+    await written(shop)
+    assert await shop.rebuilds.start_due(PARTITIONS) == ""
+    await made_by_an_earlier_release(shop, "8")
+    due = rebuild_due(b"8")
+    findings = await PartitionCheck(shop.redis, shop.log, 0, "", 0, NewestSnapshot(shop.folder, "")).run(1)
+    assert (findings.not_compared, findings.documents, findings.found) == (due, 0, {})
+    workers = [Rebuilds(shop.redis) for _ in range(3)]
+    assert await asyncio.gather(*(worker.start_due(PARTITIONS) for worker in workers)) == [due] * 3
+    (rebuild,) = await shop.rebuilds.all()
+    await carried(shop, rebuild.id)
+    assert await shop.rebuilds.start_due(PARTITIONS) == ""
+    assert len(await shop.rebuilds.all()) == 1
+    await rolled_back(shop, rebuild.id)
+    assert await shop.rebuilds.start_due(PARTITIONS) == due
+    assert len(await shop.rebuilds.all()) == 1, "the operator's decision stands until the next order"
 
 
 async def test_a_cancelled_rebuild_leaves_nothing_behind(shop: Workshop):

@@ -51,6 +51,7 @@ def test_a_clean_memory_passes_one_check_in_every_category():
         ({"dead_letters": 100}, "dead-letters", "fail", "critical"),
         ({"index_ready": False}, "index-ready", "fail", "critical"),
         ({"index_trouble": "two replicas differ"}, "index-trouble", "warn", "degraded"),
+        ({"rebuild_due": "version 8"}, "fold-version", "warn", "degraded"),
         ({"index_ready": False, "index_partly": True, "index_trouble": "x"}, "index-trouble", "warn", "degraded"),
         ({"index_ready": False, "index_partly": True}, "index-trouble", "warn", "degraded"),
         ({"workers": 0, "lag": {0: 5}, "oldest_pending_s": 9.0}, "workers", "warn", "degraded"),

@@ -2,15 +2,13 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from ingest.errors import WrongRebuildState
 from ingest.ids import DocumentId
-from projections.documents.document import Document, encode
-from projections.documents.sessions import Commit
+from projections.documents.document import Document
 from projections.documents.tombstones import Tombstone
 from projections.embedding.live import Choice
 from projections.rebuilding import rebuilds as steps
@@ -23,7 +21,6 @@ from projections.rebuilding.canaries import (
     answer_differences,
     recall_verdict,
     verdict,
-    without_newer,
 )
 from projections.rebuilding.rebuilds import Part, Rebuild, State, Switch, estimate
 
@@ -214,49 +211,19 @@ def test_documents_and_listings_that_differ_are_named_with_what_differs(
     assert compared(live, candidate) == expected
 
 
-def commit(**fields: Any) -> Commit:
-    """A commit, linked a minute after it happened unless told otherwise."""
-    given: dict[str, Any] = {
-        "id": DocumentId("cmt_1"),
-        "tenant": "default",
-        "commit": "a",
-        "occurred_ms": 1,
-        "linked_ms": 60_001,
-        "position": "2-0",
-    }
-    return Commit(**{**given, **fields})
-
-
-def of(document: Commit) -> Answers:
-    return Answers({"cmt_1": document}, {})
-
-
-def test_a_field_that_is_newer_than_the_live_document_is_named_and_not_compared():
-    old = commit(occurred_ms=0)
-    rebuilt, newer = without_newer(of(old), of(commit()), {"cmt_1": encode(old)})
-    assert compared(of(old), rebuilt) == []
-    assert newer == {"cmt.occurred_ms"}
-    canaries = verdict(10, [], newer)
-    assert canaries.agree
-    assert canaries.said == (
-        "all 10 canaries agree; not compared, because the current documents are older: cmt.occurred_ms"
-    )
-
-
-@pytest.mark.parametrize(
-    ("live", "rebuilt", "expected"),
-    [
-        (commit(occurred_ms=0), commit(message="other"), "other message"),
-        (commit(), commit(occurred_ms=0), "other occurred_ms"),
-        (commit(message="said"), commit(), "other message"),
-        (commit(), commit(branch="main"), "other branch"),
-    ],
-)
-def test_other_fields_are_compared_also_where_the_live_document_has_the_default(
-    live: Commit, rebuilt: Commit, expected: str
-):
-    candidate, _ = without_newer(of(live), of(rebuilt), {"cmt_1": encode(live)})
-    assert compared(of(live), candidate) == [("document", "cmt_1", expected)]
+def test_with_other_folds_only_missing_documents_and_positions_count_as_damage():
+    newer = [Difference(partition=0, what="document", name=f"mem_{n}", said="other trust") for n in range(LISTED)]
+    newer.append(Difference(partition=0, what="listing", name="memories", said="2 members, 3 in the rebuilt data"))
+    missing = Difference(partition=1, what="document", name="mem_x", said="not in the rebuilt data")
+    behind = Difference(partition=2, what="position", name="checkpoint", said="not level")
+    due = "rebuild due: documents were folded by version 8, this release folds 9"
+    assert not verdict(100, newer).agree
+    canaries = verdict(100, newer, due)
+    assert (canaries.agree, canaries.differing) == (True, LISTED + 1)
+    assert canaries.said == f"21 of 100 canaries differ; 21 of them may, because of a newer rule: {due}"
+    damaged = verdict(100, [*newer, missing, behind], due)
+    assert (damaged.agree, damaged.differences[:2]) == (False, [missing, behind])
+    assert damaged.said.startswith("23 of 100 canaries differ; 21 of them may")
 
 
 def test_every_difference_counts_and_the_first_are_listed():
