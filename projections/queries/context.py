@@ -483,8 +483,9 @@ class Compile:
             return replace(context, notes=notes)
 
     async def _memories(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
-        """The memories that matter most, of the project and of none."""
-        allowed = key_scope(reader, projects=list(dict.fromkeys([request.project, ""])))
+        """Return the memories that matter most, of the project and of every project (`*`). One without a project is in
+        no other project's context: nobody said that it applies there."""
+        allowed = key_scope(reader, projects=[request.project, EVERY_PROJECT])
         now_ms, count = to_ms(self._clock()), SPARE * MEMORIES
         best = await self._index.ask(lambda index: index.notable_memories(allowed, request.project, now_ms, count))
         memories = await self._documents.readable(best, reader, Memory)

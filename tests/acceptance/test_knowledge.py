@@ -125,6 +125,20 @@ async def test_nothing_is_told_of_a_project_nobody_knows(client: Client, project
 # around, enrich
 
 
+async def test_a_memory_without_a_project_is_in_no_projects_context_or_recall(client: Client, project: str):
+    word = f"kettle{project[-8:]}".replace("-", "")
+    for home, text in (("", "nameless"), (project, "own"), ("*", "everywhere")):
+        content = f"The {word} is {text}"
+        written = await client.post("/v1/memories", json={"project": home, "content": content, "importance": 10})
+        assert written.is_success
+    compiled = await ask(client, "/v1/context", project=project, query=f"Where is the {word}?", token_budget=8000)
+    assert "is nameless" not in compiled["context"]
+    assert "is own" in compiled["context"]
+    assert "is everywhere" in compiled["context"]
+    found = await ask(client, "/v1/recall", project=project, query=f"Where is the {word}?", min_confidence=0)
+    assert [result["project"] for result in found["results"]] == [project]
+
+
 async def test_what_happened_around_a_moment_a_word_and_an_observation(client: Client, project: str):
     batch = [
         {
