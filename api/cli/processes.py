@@ -111,7 +111,7 @@ def serve_api(settings: Settings, api_process: "ApiProcess | None" = None) -> No
     """Serve until a signal, alone or as one of several processes."""
     from api.access.gate import check_before_start
     from api.app import create_listeners
-    from api.http.serving import ports_of, ports_of_one, serve
+    from api.http.serving import ConnectionLimits, ports_of, ports_of_one, serve
 
     with _explained(settings):
         listeners, ports = create_listeners(settings, api_process), set(ports_of(settings))
@@ -121,7 +121,8 @@ def serve_api(settings: Settings, api_process: "ApiProcess | None" = None) -> No
         if api_process is not None and not api_process.is_first:
             ports -= ports_of_one(settings)
         with exporting(os.environ, "api"):
-            serve(listeners, settings.host, sorted(ports), shared=api_process is not None)
+            limits = ConnectionLimits(settings.head_seconds, settings.body_seconds, settings.connections)
+            serve(listeners, settings.host, sorted(ports), limits, shared=api_process is not None)
 
 
 def worker(

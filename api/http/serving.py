@@ -7,8 +7,10 @@ import asyncio
 import errno
 import logging
 import socket
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from functools import partial
+from typing import Any, cast
 
 import uvicorn
 from starlette.applications import Starlette
@@ -54,47 +56,88 @@ class Listeners:
 BACKLOG = 2048  # many hooks connect at once; the kernel refuses connections beyond this
 # for requests in progress when the process is told to stop
 STOP_WITHIN_S = 10
-HEAD_WITHIN_S = 20.0
-"""From the first byte of a request to the end of its headers."""
 MAX_HEAD_BYTES = 64 << 10
-BODY_WITHIN_S = 30.0
 LEAST_BODY_BYTES_PER_S = 1 << 10
-"""The wait for a body is BODY_WITHIN_S, plus a second for every LEAST_BODY_BYTES_PER_S bytes received."""
+TOO_MANY_CONNECTIONS = (
+    b"HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain\r\nContent-Length: 64\r\nRetry-After: 1\r\n"
+    b"Connection: close\r\n\r\ntoo many connections from this address; see MNEMOLOG_CONNECTIONS"
+)
 CYCLE = "mnemolog.cycle"
-"""Scope key of uvicorn's request and response."""
+"""Scope key of uvicorn's request and response, and of the seconds for the body."""
 MAX_SOCKET_MESSAGE_BYTES = 64 << 10
 """The size limit of a WebSocket message; client messages are ignored."""
+
+
+class ConnectionLimits:
+    """What a client can occupy: `head_s` seconds for a request's headers, `body_s` for its body (plus a second for
+    every LEAST_BODY_BYTES_PER_S bytes received), and `most` connections per address in this process; 0 is any number.
+    """
+
+    def __init__(self, head_s: float = 10, body_s: float = 30, most: int = 0) -> None:
+        self.head_s, self.body_s, self.most = head_s, body_s, most
+        self.open = Counter[str]()
+        """Connections by address; an address without any has no entry."""
 
 
 class DisconnectTolerantProtocol(HttpToolsProtocol):
     """uvicorn's HTTP protocol, except that a complete request is delivered even if the client has disconnected since.
 
     Coding agents' hooks close the connection as soon as the request is sent. uvicorn would report the disconnect to the
-    application instead of the rest of the body, and the event would be lost. A client that does not finish the headers
-    or the body in time is disconnected, because it would occupy a connection for nothing.
+    application instead of the rest of the body, and the event would be lost. A client that exceeds the `limits` is
+    disconnected, because it would occupy a connection for nothing.
     """
 
     _head_timer: asyncio.TimerHandle | None = None
     _in_head = False
     _head_bytes = 0
+    _address = ""
+    """The counted address; empty if the connection is not counted."""
+
+    def __init__(self, *args: Any, limits: ConnectionLimits, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._limits = limits
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
         self._in_head = True
         self._start_head_timer()
+        if self.client is not None:
+            self._address, opened = self.client[0], self._limits.open
+            opened[self._address] += 1
+            if 0 < self._limits.most < opened[self._address]:
+                transport.write(TOO_MANY_CONNECTIONS)
+                self._close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_complete()
+        self._uncount()
         super().connection_lost(exc)
+
+    def handle_websocket_upgrade(self) -> None:
+        self._uncount()  # the connection is another protocol's from now on
+        super().handle_websocket_upgrade()
+
+    def _uncount(self) -> None:
+        if self._address:
+            self._limits.open[self._address] -= 1
+            if not self._limits.open[self._address]:
+                del self._limits.open[self._address]
+        self._address = ""
 
     def data_received(self, data: bytes) -> None:
         if self._in_head:
             self._head_bytes += len(data)
         super().data_received(data)
-        if self._in_head:  # most headers arrive in one piece and need no timer
+        # Most headers arrive in one piece and need no timer. After a response, what arrives may be the rest of a body
+        # or empty lines: uvicorn's own timer begins again with every byte of them.
+        if self._in_head or getattr(self.cycle, "response_complete", False):
             self._start_head_timer()
             if self._head_bytes > MAX_HEAD_BYTES:
                 self._close()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._head_complete()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -103,11 +146,11 @@ class DisconnectTolerantProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._head_complete()
         super().on_headers_complete()
-        cast(Scope, self.scope)[CYCLE] = self.cycle
+        cast(Scope, self.scope)[CYCLE] = self.cycle, self._limits.body_s
 
     def _start_head_timer(self) -> None:
         if self._head_timer is None:
-            self._head_timer = self.loop.call_later(HEAD_WITHIN_S, self._close)
+            self._head_timer = self.loop.call_later(self._limits.head_s, self._close)
 
     def _head_complete(self) -> None:
         self._in_head, self._head_bytes = False, 0
@@ -121,9 +164,9 @@ class DisconnectTolerantProtocol(HttpToolsProtocol):
             self.transport.close()
 
 
-def receiving_whole_body(cycle: RequestResponseCycle, receive: Receive) -> Receive:
+def receiving_whole_body(cycle: RequestResponseCycle, timeout_s: float, receive: Receive) -> Receive:
     """uvicorn's `receive` of a request, with the two guarantees of DisconnectTolerantProtocol about bodies."""
-    read_whole, timeout_s = False, BODY_WITHIN_S
+    read_whole = False
 
     async def receive_in_time() -> Message:
         """The client's next message; a disconnect if its body does not arrive in time."""
@@ -169,8 +212,10 @@ class Served:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":
-            cycle: RequestResponseCycle | None = scope.get(CYCLE)
-            await self._app(scope, receive if cycle is None else receiving_whole_body(cycle, receive), send)
+            timed: tuple[RequestResponseCycle, float] | None = scope.get(CYCLE)
+            if timed is not None:
+                receive = receiving_whole_body(*timed, receive)
+            await self._app(scope, receive, send)
             return
         failed = False
 
@@ -187,7 +232,7 @@ class Served:
             raise
 
 
-def serve(app: ASGIApp, host: str, ports: Iterable[int], *, shared: bool = False) -> None:
+def serve(app: ASGIApp, host: str, ports: Iterable[int], limits: ConnectionLimits, *, shared: bool = False) -> None:
     """Serve until a signal arrives; returns after the last response was sent. `shared`: see `bind`.
 
     Raises ServerStartFailed, and what the application raises when it starts.
@@ -197,7 +242,7 @@ def serve(app: ASGIApp, host: str, ports: Iterable[int], *, shared: bool = False
     served = Served(app)
     config = uvicorn.Config(
         served,
-        http=DisconnectTolerantProtocol,
+        http=partial(DisconnectTolerantProtocol, limits=limits),  # pyright: ignore[reportArgumentType]
         ws="websockets-sansio",
         ws_max_size=MAX_SOCKET_MESSAGE_BYTES,
         log_config=None,

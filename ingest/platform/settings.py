@@ -80,6 +80,9 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_SECRET": "the operator's bearer secret, besides API keys; with neither, open to this machine only",
     "MNEMOLOG_HOSTS": "allowed Host header values besides localhost, by comma; `*`: any",
     "MNEMOLOG_ALLOWED_ORIGINS": "origins of web pages that can call the server besides its own, by comma; default none",
+    "MNEMOLOG_CONNECTIONS": "connections of one client address to one API process; default 1000, 0: any number",
+    "MNEMOLOG_HEAD_SECONDS": "seconds for the headers of a request, after which the connection is closed; default 10",
+    "MNEMOLOG_BODY_SECONDS": "seconds for the body of a request, besides a second per KiB received; default 30",
     "MNEMOLOG_TENANT": "tenant of this server's callers; default `default`",
     "MNEMOLOG_OAUTH_ISSUER": "issuer (URL) whose access tokens are accepted besides keys; unset: no tokens",
     "MNEMOLOG_OAUTH_RESOURCE": "URL of /mcp that MCP clients use; required with an issuer",
@@ -310,6 +313,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     secret: Annotated[str | None, "MNEMOLOG_SECRET"] = None
     hosts: Annotated[tuple[str, ...], "MNEMOLOG_HOSTS", _names] = ()
     allowed_origins: Annotated[tuple[str, ...], "MNEMOLOG_ALLOWED_ORIGINS", _origins] = ()
+    connections: Annotated[int, "MNEMOLOG_CONNECTIONS", _whole(0, 1_000_000)] = 1_000
+    head_seconds: Annotated[int, "MNEMOLOG_HEAD_SECONDS", _whole(1, 3_600)] = 10
+    body_seconds: Annotated[int, "MNEMOLOG_BODY_SECONDS", _whole(1, 3_600)] = 30
     tenant: Annotated[str, "MNEMOLOG_TENANT"] = "default"
     oauth_issuer: Annotated[str, "MNEMOLOG_OAUTH_ISSUER", _url()] = ""
     oauth_resource: Annotated[str, "MNEMOLOG_OAUTH_RESOURCE", _url(secure=False)] = ""

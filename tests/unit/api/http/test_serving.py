@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,7 +19,15 @@ from waiting import wait_until
 import api.http.serving
 from api.dialects.application import at_the_gate
 from api.http.http import HANDLERS, PROBLEM_JSON, TYPE_PREFIX, Problem, answer
-from api.http.serving import SMALL_BYTES, BodyBudget, DisconnectTolerantProtocol, Served, bind, release_body
+from api.http.serving import (
+    SMALL_BYTES,
+    BodyBudget,
+    ConnectionLimits,
+    DisconnectTolerantProtocol,
+    Served,
+    bind,
+    release_body,
+)
 from ingest.errors import (
     CommandRejected,
     LogFull,
@@ -44,7 +53,7 @@ class Reads:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.began.set()
         await asyncio.sleep(0.05)
-        body, more = b"", True
+        body, more = b"", scope["path"] != "/refused"
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -58,12 +67,11 @@ class Reads:
 
 
 @asynccontextmanager
-async def serving(app: Reads) -> AsyncGenerator[int]:
+async def serving(app: Reads, limits: ConnectionLimits | None = None) -> AsyncGenerator[int]:
     """The port where the application is served."""
+    protocol: Any = partial(DisconnectTolerantProtocol, limits=limits or ConnectionLimits())
     listening = bind("127.0.0.1", 0)
-    config = uvicorn.Config(
-        Served(app), http=DisconnectTolerantProtocol, lifespan="off", ws="none", log_config=None, access_log=False
-    )
+    config = uvicorn.Config(Served(app), http=protocol, lifespan="off", ws="none", log_config=None, access_log=False)
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve(listening))
     await wait_until(lambda: server.started)
@@ -116,21 +124,60 @@ def cut_off(port: int, sent: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST / HTTP/1.1\r\nHost: he"])
-async def test_a_client_that_does_not_get_to_the_end_of_its_head_is_cut_off(
-    sent: bytes, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(api.http.serving, "HEAD_WITHIN_S", 0.1)
-    async with serving(Reads()) as port:
+async def test_a_client_that_does_not_get_to_the_end_of_its_head_is_cut_off(sent: bytes):
+    async with serving(Reads(), ConnectionLimits(head_s=0.1)) as port:
         assert await asyncio.to_thread(cut_off, port, sent) == b""
 
 
-async def test_a_client_that_does_not_get_to_the_end_of_its_body_is_cut_off(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(api.http.serving, "BODY_WITHIN_S", 0.2)
+async def test_a_client_that_does_not_get_to_the_end_of_its_body_is_cut_off():
     app = Reads()
-    async with serving(app) as port:
+    async with serving(app, ConnectionLimits(body_s=0.2)) as port:
         assert await asyncio.to_thread(cut_off, port, request(b"half", declared=8)) == b""
     assert app.torn == 1
     assert app.bodies == []
+
+
+def trickle(port: int, first: bytes, more: bytes) -> bytes:
+    """Send `first`, then `more` every 50 ms until the server closes the connection; return the response."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(first)
+        connection.settimeout(0.05)
+        received = b""
+        for _ in range(200):
+            try:
+                if not (part := connection.recv(1024)):
+                    return received
+                received += part
+            except TimeoutError:
+                connection.sendall(more)
+            except ConnectionResetError:
+                return received
+    raise AssertionError("the connection stayed open")
+
+
+@pytest.mark.parametrize(
+    ("first", "more"),
+    [(b"GET /refused HTTP/1.1\r\nHost: here\r\nContent-Length: 9999\r\n\r\n", b"x"), (request(b""), b"\r\n")],
+    ids=["the rest of a body", "empty lines"],
+)
+async def test_a_client_that_sends_a_byte_now_and_then_after_a_response_is_cut_off(first: bytes, more: bytes):
+    async with serving(Reads(), ConnectionLimits(head_s=0.3)) as port:
+        assert (await asyncio.to_thread(trickle, port, first, more)).startswith(b"HTTP/1.1 204")
+
+
+async def test_an_address_has_so_many_connections_and_the_next_one_is_refused():
+    limits = ConnectionLimits(most=2)
+    async with serving(Reads(), limits) as port:
+        opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        await wait_until(lambda: limits.open == {"127.0.0.1": 2})
+        refused = await asyncio.to_thread(cut_off, port, b"")
+        assert refused.startswith(b"HTTP/1.1 429")
+        assert b"see MNEMOLOG_CONNECTIONS" in refused
+        opened[0][1].close()
+        await wait_until(lambda: limits.open == {"127.0.0.1": 1})
+        await asyncio.to_thread(send, port, request(b"again"))
+        opened[1][1].close()
+        await wait_until(lambda: not limits.open)
 
 
 async def test_a_head_without_end_is_cut_off():

@@ -50,6 +50,7 @@ def test_every_variable_is_read():
         MNEMOLOG_BACKUP_EVERY=60 MNEMOLOG_BACKUP_KEEP=2 MNEMOLOG_RESTORE=never AGENTMEMORY_DATASET_REPO=ada/memories
         HF_TOKEN=hf_1 MNEMOLOG_LLM=http://127.0.0.1:11434/v1|llama3.2 MNEMOLOG_LLM_KEY=sk-2
         MNEMOLOG_LLM_DAILY_TOKENS=unlimited MNEMOLOG_DURABILITY=replicated MNEMOLOG_REBUILD_KEEP=120
+        MNEMOLOG_CONNECTIONS=9 MNEMOLOG_HEAD_SECONDS=8 MNEMOLOG_BODY_SECONDS=7
         MNEMOLOG_HOSTS=memory.example MNEMOLOG_ALLOWED_ORIGINS=https://ui.example MNEMOLOG_OAUTH_ISSUER=https://issuer.example
         MNEMOLOG_OAUTH_RESOURCE=http://memory.example/mcp MNEMOLOG_OAUTH_AUDIENCE=api://memory,memory
         MNEMOLOG_OAUTH_JWKS=https://issuer.example/keys?policy=x MNEMOLOG_OAUTH_SCOPES=notes=read+write,ops=operator
