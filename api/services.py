@@ -14,6 +14,7 @@ from ingest.commands.command import writer
 from ingest.commands.decide import Caller, stated_agent
 from ingest.durability import parse_durability
 from ingest.names import sent_name
+from ingest.platform.clock import system_clock
 from ingest.roles import ANYWHERE, READ
 from mcp_gateway.tools.tool import Call, Tool
 from projections.documents.access import Reader, reader_of
@@ -59,7 +60,7 @@ class NativeCall(Call):
     def reader_named(self, agent_id: str) -> Reader:
         """The reader for this agent, ignoring the header."""
         agent = stated_agent(agent_id, AGENT_HEADER)
-        return reader_of(self.tenant, self.scope, self.own_agent, agent, self.key_scope)
+        return reader_of(self.tenant, self.scope, self.own_agent, agent, self.key_scope, system_clock())
 
 
 def services(request: Request) -> NativeCall:

@@ -17,6 +17,7 @@ from ingest.commands.command import Name
 from ingest.commands.decide import Quarantine
 from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected, RebuildUnderWay
+from ingest.platform.clock import system_clock
 from ingest.roles import ADMIN, OPERATOR
 from projections.dead_letters.records import Outcome, State
 from projections.dead_letters.room import Done, LogLocation, Reason, Selection
@@ -85,7 +86,7 @@ async def post_quarantine(call: NativeCall, body: QuarantineRequest) -> Accepted
     The event stays in the log: `GET /v1/audit` shows who did it, when and why.
     """
     order = Quarantine(event_id=body.event_id, document=body.id, released=body.released, reason=body.reason)
-    operator = operator_of(call.tenant, call.key_scope)
+    operator = operator_of(call.tenant, call.key_scope, system_clock())
     return await call.operations.memories.quarantine(order, operator, call.caller())
 
 
@@ -95,7 +96,7 @@ async def list_quarantine(call: NativeCall, query: InProject) -> Items[Quarantin
 
     Up to 1,000 of them, with the beginning of each text.
     """
-    operator = operator_of(call.tenant, call.key_scope)
+    operator = operator_of(call.tenant, call.key_scope, system_clock())
     documents = await call.queries.lookup.found(hidden, operator, query.project, MOST_HIDDEN)
     texts = [searchable_text(document)[:SHOWN_CHARS] for document in documents if isinstance(document, Searched)]
     rows = zip(documents, texts, strict=True)

@@ -26,6 +26,7 @@ from ingest.errors import (
     ProjectionBehind,
 )
 from ingest.log.position import SharedPositions, Token
+from ingest.platform.clock import system_clock
 from ingest.roles import ANYWHERE, KeyScope, Needs
 
 if TYPE_CHECKING:
@@ -179,13 +180,13 @@ class Call(NamedTuple):
         """The reader; raises ReaderUnknown if the scope is isolated and no agent is named."""
         from projections.documents.access import reader_of  # loads numpy and more, which the stdio bridge must not
 
-        return reader_of(self.tenant, self.scope, self.own_agent, self.acting(agent_id), self.key_scope)
+        return reader_of(self.tenant, self.scope, self.own_agent, self.acting(agent_id), self.key_scope, system_clock())
 
     def operator(self) -> "Reader":
         """A reader of everything in the key's tenant."""
         from projections.documents.access import operator_of
 
-        return operator_of(self.tenant, self.key_scope)
+        return operator_of(self.tenant, self.key_scope, system_clock())
 
     async def write(self, command: WriteCommand) -> "Accepted":
         """Handle a command and record its position. Raises what the command handler raises."""

@@ -3,9 +3,10 @@
 A reader sees its own tenant only. Every reader sees a public memory; a shared one is for its creator, its owner and
 those it is shared with, a private one for its creator and its owner. In isolated scope a reader sees only what it
 wrote. A reader whose key is for some projects sees nothing of the others, operator or not. Only operators see
-documents in quarantine.
+documents in quarantine. No reader sees a memory that has expired, even before upkeep deletes it.
 """
 
+from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from ingest.commands.command import EVERYBODY as EVERYBODY
@@ -17,13 +18,18 @@ Scope = Literal["shared", "isolated"]
 
 
 class Reader(NamedTuple):
-    """A reader. An empty `agent_id` is an unnamed reader. An operator sees all of the tenant, within its key scope."""
+    """A reader. An empty `agent_id` is an unnamed reader. An operator sees all of the tenant, within its key scope.
+
+    `now` is the time of the request: memories that have expired by then are not shown. A job has none, because it must
+    find expired memories to delete them.
+    """
 
     tenant: str
     agent_id: str = ""
     scope: Scope = "shared"
     operator: bool = False
     key_scope: KeyScope = ANYWHERE
+    now: datetime | None = None
 
     @property
     def only_agent(self) -> str:
@@ -31,7 +37,14 @@ class Reader(NamedTuple):
         return self.agent_id if self.scope == "isolated" and not self.operator else ""
 
 
-def reader_of(tenant: str, scope: Scope, own_agent: str, requested: str, key_scope: KeyScope = ANYWHERE) -> Reader:
+def reader_of(
+    tenant: str,
+    scope: Scope,
+    own_agent: str,
+    requested: str,
+    key_scope: KeyScope = ANYWHERE,
+    now: datetime | None = None,
+) -> Reader:
     """The reader for a request: `requested` is the agent that it names, `own_agent` the one of the server's settings.
 
     Isolated, `*` lifts the scope and a name replaces the server's. Without any name an isolated read is refused
@@ -45,25 +58,30 @@ def reader_of(tenant: str, scope: Scope, own_agent: str, requested: str, key_sco
         lifts = requested == EVERYBODY and scope == "isolated"
         if lifts or (requested not in ("", EVERYBODY) and requested not in key_scope.agents):
             raise OutsideKeyScope("agent", requested, "agent_id")
+    reader = Reader(tenant, key_scope=key_scope, now=now)
+    if requested == EVERYBODY:
+        return reader
     if scope == "isolated":
-        if requested == EVERYBODY:
-            return Reader(tenant, key_scope=key_scope)
         agent = requested or own_agent
         if not agent:
             raise ReaderUnknown
-        return Reader(tenant, agent, "isolated", key_scope=key_scope)
-    return Reader(tenant, "" if requested == EVERYBODY else requested, key_scope=key_scope)
+        return reader._replace(agent_id=agent, scope="isolated")
+    return reader._replace(agent_id=requested)
 
 
-def operator_of(tenant: str, key_scope: KeyScope = ANYWHERE) -> Reader:
+def operator_of(tenant: str, key_scope: KeyScope = ANYWHERE, now: datetime | None = None) -> Reader:
     """The reader for a route that shows everything of the tenant; a key for some agents reads as one of them."""
-    if key_scope.agents:
-        return Reader(tenant, key_scope.sole_agent, key_scope=key_scope)
-    return Reader(tenant, operator=True, key_scope=key_scope)
+    return Reader(tenant, key_scope.sole_agent, operator=not key_scope.agents, key_scope=key_scope, now=now)
 
 
 def may_read(document: Any, reader: Reader) -> bool:
-    """Whether the reader may see a document (anything with a `tenant`); False for anything without a tenant."""
+    """Return whether the reader can see a document (anything with a `tenant`); False for one without a tenant."""
+    is_memory = isinstance(document, Memory)
+    return has_access(document, reader) and not (is_memory and reader.now and document.is_expired(reader.now))
+
+
+def has_access(document: Any, reader: Reader) -> bool:
+    """Return the same as `may_read`, and also True for an expired memory: it can still be deleted."""
     if getattr(document, "tenant", None) != reader.tenant:
         return False
     if reader.key_scope.projects and getattr(document, "project", None) not in reader.key_scope.projects:

@@ -146,6 +146,10 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
         content = without_prefix(self.content) if self.condensed else self.content
         return searchable([content, *self.tags, *self.concepts, *self.files])
 
+    def is_expired(self, now: datetime) -> bool:
+        """Return whether its time to live is over: it is shown to nobody, and upkeep deletes it."""
+        return self.forget_after is not None and self.forget_after <= now
+
     def has_ended(self, now: datetime) -> bool:
         """Whether recall no longer finds it because its time is over."""
         return any(end is not None and end <= now for end in self._ends)

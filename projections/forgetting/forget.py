@@ -25,7 +25,7 @@ from ingest.errors import Forbidden, NotFound
 from ingest.ids import DocumentId, new_event_id
 from ingest.log.position import Token, partition_of, project_route
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.documents.access import Reader, may_forget, may_read
+from projections.documents.access import Reader, has_access, may_forget, may_read
 from projections.documents.actions import actions
 from projections.documents.document import Document, Searched, carried, searchable_text
 from projections.documents.lessons import lessons
@@ -89,7 +89,7 @@ class Forgetting:
         """
         run = await self._begin(caller, ForgetSubject(event_id=event_id, kind="memory", subject=name, reason=reason))
         document = next(iter(await run.plan.find([name])), None)
-        if document is None or not may_read(document, reader) or type(document) not in KINDS:
+        if document is None or not has_access(document, reader) or type(document) not in KINDS:
             raise NotFound(f"there is no document {name!r}")
         if not may_forget(document, reader):
             raise Forbidden(f"memory {name} belongs to another agent: only its creator or owner can delete it")
@@ -107,7 +107,7 @@ class Forgetting:
         """
         run = await self._begin(caller, ForgetSubject(kind="memory", subject="", reason=reason))
         documents = await run.plan.find(list(dict.fromkeys(names)))
-        documents = [document for document in documents if may_read(document, reader) and type(document) in KINDS]
+        documents = [document for document in documents if has_access(document, reader) and type(document) in KINDS]
         documents = [document for document in documents if may_forget(document, reader)]
         if documents:
             run.order = replace(run.order, kind=KINDS[type(documents[0])], subject=documents[0].id)
@@ -336,7 +336,8 @@ class Sweep:
         places = await self._documents.members(EXPIRING, range(self._documents.partitions), MOST)
         ended = f"{to_ms(self._clock()) + 1:014d}|"
         over = [(partition, DocumentId(due.rpartition("|")[2])) for partition, due in places if due < ended]
-        outlived = await self._documents.readable(over, reader, Memory)
+        # as of no moment: for a request's reader, expired memories are gone already
+        outlived = await self._documents.readable(over, reader._replace(now=None), Memory)
         until_ms = to_ms(self._clock() - KEPT)
         minor: list[str] = []
         for document in await self._lookup.found(

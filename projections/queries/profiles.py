@@ -5,6 +5,7 @@ from asyncio import to_thread
 from collections import OrderedDict
 from typing import NamedTuple, TypeAlias
 
+from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
 from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.partial import left_out
@@ -116,7 +117,7 @@ class ProjectProfiles:
         scope = reader.scope if reader.only_agent else "shared"
         anyone = Reader(reader.tenant, reader.only_agent, scope, key_scope=reader.key_scope)
         requested = [("tag", tag) for tag in PREFERENCE_TAGS] + ([("user", user_id)] if user_id else [])
-        allowed = key_scope(anyone, projects=[project, ""], kinds=["memory"], any_of=requested)
+        allowed = key_scope(anyone, projects=[project, EVERY_PROJECT], kinds=["memory"], any_of=requested)
         now_ms = to_ms(system_clock())
         locations = await self._index.ask(lambda index: index.recorded_last(allowed, now_ms, PREFERENCES))
         located = zip(locations, await self._documents.get(locations), strict=True)
@@ -128,6 +129,6 @@ class ProjectProfiles:
 
 
 def _is_public(document: object) -> bool:
-    return (
-        isinstance(document, Memory) and document.visibility == "public" and document.is_latest and is_stated(document)
-    )
+    if not isinstance(document, Memory) or document.is_expired(system_clock()):
+        return False
+    return document.visibility == "public" and document.is_latest and is_stated(document)

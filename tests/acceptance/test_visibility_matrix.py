@@ -14,12 +14,13 @@ from uuid import uuid4
 import httpx
 import pytest
 from starlette.routing import Route
+from waiting import wait_until
 
 from api.app import create_listeners
 from api.dialects.agentmemory.app import ENDPOINTS
 from api.dialects.profiles import PROFILES
 from ingest.platform.settings import Settings
-from tests.acceptance.running import Server
+from tests.acceptance.running import Server, frozen
 from tests.acceptance.visibility import (
     CREATOR,
     FRIEND,
@@ -34,6 +35,7 @@ from tests.acceptance.visibility import (
     get,
     mcp,
     opened,
+    plant,
     post,
     prompt,
     resource,
@@ -458,3 +460,24 @@ async def test_everybody_sees_through_agentmemory_what_they_may_and_nothing_else
     everybody: dict[str, httpx.AsyncClient], planted_memories: Sequence[Planted]
 ):
     assert not (found := await faults(everybody, planted_memories, READS_OF_DIALECTS)), "\n".join(found)
+
+
+async def test_an_expired_memory_is_shown_to_nobody_before_upkeep_deletes_it(
+    matrix_server: Server, everybody: dict[str, httpx.AsyncClient]
+):
+    expired = await plant(everybody, "public", ttl_days=4 / 86_400)
+    reads = [read._replace(shows="nothing") for read in (*READS, *READS_OF_DIALECTS)]
+    worker, creator = matrix_server.supervisor.worker, everybody[CREATOR]
+    assert worker is not None
+    await wait_until(lambda: _is_projected(creator))
+    with frozen(worker.pid):
+        await wait_until(lambda: _is_missing(creator, expired.id))
+        assert not (found := await faults(everybody, [expired], reads)), "\n".join(found)
+
+
+async def _is_missing(client: httpx.AsyncClient, name: str) -> bool:
+    return (await client.get(f"/v1/memories/{name}")).status_code == 404
+
+
+async def _is_projected(client: httpx.AsyncClient) -> bool:
+    return not any((await client.get("/readyz")).json()["lag"].values())

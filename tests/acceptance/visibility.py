@@ -175,51 +175,55 @@ async def write(client: httpx.AsyncClient, path: str, **command: Any) -> dict[st
 
 
 async def _plant(server: Server) -> list[Planted]:
-    found: list[Planted] = []
     async with opened(server) as clients:
-        carol, somebody = clients[CREATOR], clients[STRANGER]
-        for visibility in VISIBILITIES:
-            mark, word = f"zqx{uuid4().hex[:10]}", f"heron{uuid4().hex[:10]}"
-            project = f"{visibility}-{uuid4().hex[:8]}"
-            session = f"{project}-s"
-            before = await write(
-                somebody,
-                "/v1/memories",
-                project=project,
-                content="The reeds are cut in March.",
-                concepts=["heron"],
-                keep_duplicates=True,
-            )
-            await write(
-                somebody, "/v1/observations", project=project, session_id=session, content=f"saw {word} at the pond",
-                user_id="kim", data={"file_path": "src/heron.py"},
-            )  # fmt: skip
-            kept = await write(
-                carol,
-                "/v1/memories",
-                project=project,
-                session_id=session,
-                user_id="kim",
-                owner=OWNER,
-                visibility=visibility,
-                shared_with=[FRIEND],
-                content=f"{mark} and {word} stand in the reeds, because the bug was in the pond.",
-                title=f"{mark} of the {word}",
-                tags=["bug", "preference", f"{mark}-tag", f"file:/memories/{mark}.md"],
-                concepts=["heron", f"{mark}-concept"],
-                files=["src/heron.py", f"src/{mark}.py"],
-                references=[f"{mark}-reference"],
-                metadata={f"{mark}-name": f"{mark}-value"},
-                trace=f"{mark}-trace",
-                keep_duplicates=True,
-            )
-            relation = await write(carol, "/v1/relations", project=project, source=before["id"], target=kept["id"],
-                                   relation="explains", confidence=0.9)  # fmt: skip
-            names = (kept["id"], before["id"], before["position"], relation["id"])
-            found.append(Planted(visibility, mark, word, project, *names))
+        found = [await plant(clients, visibility) for visibility in VISIBILITIES]
         for one in found:
-            await wait_until(lambda one=one: _embedded(carol, one))
+            await wait_until(lambda one=one: _embedded(clients[CREATOR], one))
     return found
+
+
+async def plant(clients: dict[str, httpx.AsyncClient], visibility: Visibility, **more: Any) -> Planted:
+    """Write a memory with these fields, and what surrounds it, in a new project."""
+    carol, somebody = clients[CREATOR], clients[STRANGER]
+    mark, word = f"zqx{uuid4().hex[:10]}", f"heron{uuid4().hex[:10]}"
+    project = f"{visibility}-{uuid4().hex[:8]}"
+    session = f"{project}-s"
+    before = await write(
+        somebody,
+        "/v1/memories",
+        project=project,
+        content="The reeds are cut in March.",
+        concepts=["heron"],
+        keep_duplicates=True,
+    )
+    await write(
+        somebody, "/v1/observations", project=project, session_id=session, content=f"saw {word} at the pond",
+        user_id="kim", data={"file_path": "src/heron.py"},
+    )  # fmt: skip
+    kept = await write(
+        carol,
+        "/v1/memories",
+        project=project,
+        session_id=session,
+        user_id="kim",
+        owner=OWNER,
+        visibility=visibility,
+        shared_with=[FRIEND],
+        content=f"{mark} and {word} stand in the reeds, because the bug was in the pond.",
+        title=f"{mark} of the {word}",
+        tags=["bug", "preference", f"{mark}-tag", f"file:/memories/{mark}.md"],
+        concepts=["heron", f"{mark}-concept"],
+        files=["src/heron.py", f"src/{mark}.py"],
+        references=[f"{mark}-reference"],
+        metadata={f"{mark}-name": f"{mark}-value"},
+        trace=f"{mark}-trace",
+        keep_duplicates=True,
+        **more,
+    )
+    relation = await write(carol, "/v1/relations", project=project, source=before["id"], target=kept["id"],
+                           relation="explains", confidence=0.9)  # fmt: skip
+    names = (kept["id"], before["id"], before["position"], relation["id"])
+    return Planted(visibility, mark, word, project, *names)
 
 
 async def _embedded(client: httpx.AsyncClient, planted: Planted) -> bool:

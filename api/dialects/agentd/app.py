@@ -193,19 +193,23 @@ async def delete(request: Request) -> Response:
     return Json(Deleted(deleted=True))
 
 
+def _acting_as(actor: str, context: Call) -> Reader:
+    return reader_of(context.tenant, "shared", "", actor, context.key_scope, system_clock())
+
+
 async def show(request: Request) -> Response:
     """Change who can find a memory."""
     name, context = agentd.memory_name(request), _context_of(request)
     body = await agentd.read_body(request, Show, refused=("visibility",))
     actor = body.as_actor
-    acting = None if actor is None else reader_of(context.tenant, "shared", "", actor, context.key_scope)
+    acting = None if actor is None else _acting_as(actor, context)
     # The memory decides whether the actor may change it, not its readers; but a key for some agents reads only theirs.
     reader = acting if acting and context.key_scope.agents else context.operator() if acting else _reader(request, None)
     memory = await _current(context, name, reader)
     if actor is not None:
         if not may_change(memory, actor):
             raise CommandRejected("only the memory's creator or owner can change who can find it", "as_actor")
-        reader = reader_of(context.tenant, "shared", "", actor, context.key_scope)
+        reader = _acting_as(actor, context)
     accepted = await context.operations.memories.show_to(
         memory, body.visibility, body.shared_with, reader, context.caller(actor or "")
     )

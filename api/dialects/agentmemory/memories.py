@@ -57,7 +57,7 @@ async def list_memories(call: Call, arguments: Arguments) -> Record:
     agent = arguments["agentId"] or ""
     reader = await reading(call, agent)
     if arguments["includeOrphans"] and (only := reader.only_agent):
-        readable = await _all(call, Reader(reader.tenant, only, key_scope=reader.key_scope))
+        readable = await _all(call, reader._replace(scope="shared"))
         memories = [memory for memory in readable if memory["agent_id"] in ("", only)]
     else:
         memories = await _all(call, reader)

@@ -62,7 +62,7 @@ class ScriptedQueries:
         return Context("<mnemolog-context/>", [block], 10, request.token_budget, ["Session s1"])
 
     async def found(self, names: Sequence[str], reader: Reader) -> list[Located]:
-        self.asked.append((names, reader))
+        self.asked.append((names, reader._replace(now=None)))
         known = {str(document.id): document for document in self.documents}
         return [Located(0, known[name]) for name in names if name in known]
 
@@ -79,7 +79,7 @@ class ScriptedQueries:
             raise ProjectionBehind(1.0, {0: 3})
 
     def _take(self, request: RecallRequest | ContextRequest | None, reader: Reader) -> None:
-        self.asked.append((request, reader))
+        self.asked.append((request, reader._replace(now=None)))
         if self.fault is not None:
             raise self.fault
         if self.behind and request is not None and request.after:

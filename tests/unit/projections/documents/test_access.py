@@ -1,5 +1,6 @@
 """Who may read a document; and ledgers, which return everything that was put in."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import hypothesis
@@ -16,7 +17,7 @@ from ingest.events.slot import SlotSet
 from ingest.ids import DocumentId, document_id
 from ingest.log.position import Position
 from ingest.roles import KeyScope
-from projections.documents.access import EVERYBODY, Reader, may_change, may_forget, may_read, reader_of
+from projections.documents.access import EVERYBODY, Reader, has_access, may_change, may_forget, may_read, reader_of
 from projections.documents.document import decode, encode
 from projections.documents.memories import Memory
 from projections.documents.tombstones import (
@@ -33,6 +34,7 @@ from projections.documents.tombstones import (
     unpacked,
 )
 
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 READERS = {
     "creator": Reader("default", "ada"),
     "owner": Reader("default", "olga"),
@@ -55,6 +57,15 @@ def memory(visibility: Any = "public", **changes: Any) -> Memory:
     """A memory that ada made for olga and shared with bob."""
     event = said(1, MemoryRecorded(content="tea", visibility=visibility, shared_with=["bob"], owner="olga"))
     return replace(given(event).memory(event), **changes)
+
+
+def test_an_expired_memory_is_shown_to_no_reader_and_can_still_be_deleted():
+    expired = memory(forget_after=NOON)
+    for reader in (READERS["creator"], READERS["operator"]):
+        assert may_read(expired, reader._replace(now=NOON - timedelta(seconds=1)))
+        assert not may_read(expired, reader._replace(now=NOON))
+        assert has_access(expired, reader._replace(now=NOON))
+        assert may_read(expired, reader), "a job has no time"
 
 
 def test_a_key_limited_to_projects_reads_only_those():
