@@ -57,6 +57,8 @@ from projections.services import Operations, Queries
 from workers.queue import JobQueue
 
 logger = logging.getLogger(__name__)
+CONDENSING_WAITS_S = 30.0
+"""For the projection of acknowledged events. Reads wait a second, and fail; these are rare, and are work of seconds."""
 
 
 class Wired(NamedTuple):
@@ -98,6 +100,7 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
     commands = CommandHandler(appends, settings.partitions, durability=settings.durability)
     commands.gate = watch
     current = Current(commands, documents, log, index.wait_for)
+    patient = Current(commands, documents, log, partial(index.wait_for, timeout_s=CONDENSING_WAITS_S))
     if settings.observations_per_session:
         commands.admission = SessionCap(current, settings.observations_per_session)
     tokens = parse_daily_tokens(settings.llm_daily_tokens)
@@ -109,7 +112,7 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
         slots=SlotOperations(current),
         work=WorkOperations(current),
         forgetting=Forgetting(current),
-        condensing=Condensing(current, assistant),
+        condensing=Condensing(patient, assistant),
         current=current,
         letters=DeadLetters(redis, log, documents),
         confirming=Confirming(current),

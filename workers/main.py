@@ -60,6 +60,8 @@ REBUILD_AGAIN_S = 0.2
 UPKEEP_EVERY_S = 60.0
 ARCHIVE_EVERY_S = 600.0
 """At most: to see whether a segment's worth is there costs reading what waits, up to 8 MiB a partition."""
+PROJECT_RESULT_S = 3600
+"""How long the result of consolidating or reflecting can be read."""
 WAIT_S = 30.0
 """How long a job waits until its writes are projected."""
 ASK_AGAIN_S = 1.0
@@ -70,8 +72,8 @@ EMBEDDING_WAITS = 20
 """Tenths of a second, before each batch of texts, while events wait to be projected."""
 SNAPSHOT_AT_SECONDS = frozenset({15, 45})
 JOBS = (
-    "archive", "backup", "condense", "embed", "enrich", "forget", "purge", "rebuild", "reconcile", "retire", "snapshot",
-    "summarise", "upkeep",
+    "archive", "backup", "condense", "embed", "enrich", "forget", "project", "purge", "rebuild", "reconcile", "retire",
+    "snapshot", "summarise", "upkeep",
 )  # fmt: skip
 JOBS_AT_SECONDS = {"scheduled-snapshot": SNAPSHOT_AT_SECONDS}
 
@@ -271,10 +273,11 @@ class _Services(NamedTuple):
         daily_tokens = parse_daily_tokens(settings.llm_daily_tokens)
         assistant = build_assistant(settings.llm, settings.llm_key or "", daily_tokens, redis)
         condense = Condense(settings.condense_threshold, settings.condense_batch)
+        condensing = Condensing(current, assistant)
         upkeep = Upkeep(
             current,
             Forgetting(current),
-            Condensing(current, assistant),
+            condensing,
             idle_after=timedelta(minutes=settings.session_idle_minutes),
             condense=condense if settings.condense_threshold else None,
         )
@@ -286,6 +289,7 @@ class _Services(NamedTuple):
             Job("upkeep", upkeep.run, UPKEEP_EVERY_S),
             Job("summarise", upkeep.summarise),
             Job("condense", upkeep.condense, settings.condense_every),
+            Job("project", condensing.carry_out, keep_result_s=PROJECT_RESULT_S),
             # the next minute's goes on with what is left
             Job("reconcile", ReconcileJob(redis, log, index_of, self.embedders).run, UPKEEP_EVERY_S),
         ]

@@ -10,12 +10,15 @@ from typing import Any, cast
 import msgspec
 from arq import ArqRedis, Worker, create_pool, cron
 from arq.connections import RedisSettings
+from arq.jobs import Job as ArqJob
+from arq.jobs import JobStatus
 from arq.worker import func
 from redis.asyncio import ConnectionPool
 from redis.exceptions import RedisError, ResponseError
 
 from ingest.errors import InvalidSetting
 from ingest.platform.redis_client import ServerPipeline, is_out_of_memory
+from ingest.platform.tasks import JobState
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +43,8 @@ class Job:
     name: str
     run: Callable[..., Awaitable[object]]
     period_s: float | None = None
+    keep_result_s: int = 0
+    """How long `JobQueue.state` tells the result. While there is one, arq refuses another job with the same id."""
     at_seconds: frozenset[int] = frozenset()
 
 
@@ -71,6 +76,17 @@ class JobQueue(ArqRedis):
     async def enqueue(self, name: str, *args: Any, job_id: str, delay: timedelta | None = None) -> bool:
         """Queue a job; false when one with this id is waiting or running."""
         return await self.enqueue_job(name, *args, _job_id=job_id, _defer_by=delay) is not None
+
+    async def state(self, job_id: str) -> tuple[JobState, Any] | None:
+        """Return how far a job is, and its result, or the text of its error; None for an unknown job, or one whose
+        result is no longer kept."""
+        job = ArqJob(job_id, self, QUEUE, _decode)
+        if (info := await job.result_info()) is not None:
+            return ("done" if info.success else "failed"), info.result
+        status = await job.status()
+        if status is JobStatus.not_found:
+            return None
+        return ("running" if status is JobStatus.in_progress else "queued"), None
 
     async def aclose(self, close_connection_pool: bool | None = True) -> None:
         """Close the connections."""
@@ -122,8 +138,9 @@ def arq_settings(redis_url: str, jobs: Sequence[Job], start: _Hook, end: _Hook) 
 def _options(jobs: Sequence[Job]) -> dict[str, Any]:
     return {
         "functions": [
-            # no result is kept: while one exists, arq refuses another job with the same id
-            func(_without_context(job), name=job.name, keep_result=0, timeout=JOB_TIMEOUT_S, max_tries=5)
+            func(
+                _without_context(job), name=job.name, keep_result=job.keep_result_s, timeout=JOB_TIMEOUT_S, max_tries=5
+            )
             for job in jobs
             if not job.at_seconds
         ],

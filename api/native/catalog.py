@@ -55,7 +55,7 @@ _TAG_OF = {
     "recall": "recall", "context": "recall", "confirm": "recall", "profile": "recall", "enrich": "recall",
     "observations": "observations", "timeline": "observations", "around": "observations",
     "frontier": "actions", "related": "relations", "graph": "relations", "summaries": "sessions",
-    "crystals": "condensing", "consolidate": "condensing", "reflect": "condensing",
+    "crystals": "condensing", "consolidate": "condensing", "reflect": "condensing", "jobs": "condensing",
     "forget": "forgetting", "purge": "forgetting", "quarantine": "forgetting", "projects": "names", "agents": "names",
     "audit": "events", "live": "events", "export": "transfer", "import": "transfer",
     "projections": "operations", "snapshots": "operations", "dead-letters": "operations", "reconcile": "operations",

@@ -1,6 +1,6 @@
 """Sessions: their observations, the documents condensed from them, and their commits."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -11,11 +11,12 @@ from ingest.commands.command import Name
 from ingest.commands.decide import LinkCommit
 from ingest.commands.handler import Accepted
 from ingest.errors import NotFound
+from ingest.ids import new_event_id
 from ingest.platform.partial import check_missing
+from ingest.platform.tasks import JobState
 from ingest.roles import READ, READ_WRITE, WRITE
-from projections.condensing.consolidation import Consolidated
 from projections.condensing.crystals import Crystallized
-from projections.condensing.insights import Reflected
+from projections.condensing.operations import ProjectOrder
 from projections.condensing.summaries import Digest
 from projections.queries.observations import Enriched, EnrichRequest, ObservationView
 from projections.queries.sessions import CommitView, SessionView, SummaryView
@@ -191,18 +192,53 @@ async def post_crystal(call: NativeCall, body: CrystallizeRequest) -> Crystalliz
     return await call.operations.condensing.crystallize(body.action_ids, call.reader(), call.caller())
 
 
+class JobView(Struct, frozen=True, kw_only=True):
+    """A job: `result` once it is `done`, `error` once it `failed`."""
+
+    id: str
+    status: JobState
+    result: dict[str, int | str] | None = None
+    error: str = ""
+
+
 @route("POST /v1/consolidate", WRITE, 202, optional=True)
-async def post_consolidate(call: NativeCall, body: ConsolidateRequest) -> Consolidated:
-    """Create memories of what a project's observations have in common."""
-    return await call.operations.condensing.consolidate(
-        call.reader(), body.project, call.caller(), fewest_observations=body.min_observations
-    )
+async def post_consolidate(call: NativeCall, body: ConsolidateRequest) -> JobView:
+    """Create memories of what a project's observations have in common.
+
+    A worker does it: `GET /v1/jobs/{id}` has the result.
+    """
+    return await _ordered(call, "consolidate", body.project, body.min_observations)
 
 
 @route("POST /v1/reflect", WRITE, 202, optional=True)
-async def post_reflect(call: NativeCall, body: ReflectRequest) -> Reflected:
-    """Create insights from what a project's memories, lessons and sessions have in common."""
-    return await call.operations.condensing.reflect(call.reader(), body.project, call.caller(), body.max_clusters)
+async def post_reflect(call: NativeCall, body: ReflectRequest) -> JobView:
+    """Create insights from what a project's memories, lessons and sessions have in common.
+
+    A worker does it: `GET /v1/jobs/{id}` has the result.
+    """
+    return await _ordered(call, "reflect", body.project, body.max_clusters)
+
+
+async def _ordered(call: NativeCall, what: Literal["consolidate", "reflect"], project: str, amount: int) -> JobView:
+    job = JobView(id=f"job_{new_event_id()}", status="queued")
+    order = ProjectOrder(what=what, project=project, amount=amount, reader=call.reader(), caller=call.caller())
+    await call.jobs.enqueue("project", order, job_id=f"{call.tenant}:{job.id}")
+    return job
+
+
+@route("GET /v1/jobs/{id}", WRITE, faults={404: "No such job, or it ended over an hour ago."})
+async def get_job(call: NativeCall, id: str) -> JobView:
+    """How far a job is, and its result.
+
+    Results are kept for an hour.
+    """
+    state = await call.jobs.state(f"{call.tenant}:{id}")
+    if state is None:
+        raise NotFound(f"there is no job {id!r}; results are kept for an hour")
+    status, result = state
+    if status == "failed":
+        return JobView(id=id, status=status, error=str(result))
+    return JobView(id=id, status=status, result=result)
 
 
 class SessionCommitsRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_fields=True):

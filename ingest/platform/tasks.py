@@ -6,11 +6,13 @@ from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+JobState = Literal["queued", "running", "done", "failed"]
+"""How far a job of the workers is."""
 AGAIN_AFTER_S = 0.2
 INLINE_BYTES = 64 << 10
 """Anything larger is parsed in the thread, because no other request is served while a parser runs."""

@@ -27,6 +27,7 @@ from ingest.errors import (
 )
 from ingest.log.position import SharedPositions, Token
 from ingest.platform.clock import system_clock
+from ingest.platform.tasks import JobState
 from ingest.roles import ANYWHERE, KeyScope, Needs
 
 if TYPE_CHECKING:
@@ -78,6 +79,10 @@ class JobOrders(Protocol):
 
     async def enqueue(self, name: str, *args: Any, job_id: str) -> bool:
         """Queue a job; false when one with this id is waiting or running."""
+        ...
+
+    async def state(self, job_id: str) -> tuple[JobState, Any] | None:
+        """Return how far a job is, and its result or error; None for an unknown one."""
         ...
 
 

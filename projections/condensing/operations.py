@@ -1,17 +1,33 @@
 """All condensing operations, with their dependencies."""
 
 from functools import partial
+from typing import Any, Literal
 
+from msgspec import Struct, convert
+
+from ingest.commands.command import Caller
 from ingest.platform.clock import Clock, system_clock
-from projections.condensing.consolidation import condense_pair, consolidate
+from projections.condensing.consolidation import Consolidated, condense_pair, consolidate
 from projections.condensing.crystals import crystallize
-from projections.condensing.insights import reflect, reflect_slots, suggest
+from projections.condensing.insights import Reflected, reflect, reflect_slots, suggest
 from projections.condensing.llm.assistant import Assistant
 from projections.condensing.summaries import SessionSummaries
+from projections.documents.access import Reader
 from projections.operations.current import Current
 
 SUMMARISED_AT_ONCE = 8
 """Sessions that the rules summarize at a time: most of the time of a summary is waiting for the log and for threads."""
+
+
+class ProjectOrder(Struct, frozen=True, kw_only=True):
+    """An order to consolidate a project or to reflect on it, which a job carries out. `amount`: the fewest important
+    observations that are consolidated, or the most clusters of insights."""
+
+    what: Literal["consolidate", "reflect"]
+    project: str
+    amount: int
+    reader: Reader
+    caller: Caller
 
 
 class Condensing:
@@ -26,3 +42,10 @@ class Condensing:
         self.consolidate = partial(consolidate, current)
         self.reflect = partial(reflect, current, clock)
         self.condense_pair = partial(condense_pair, current)
+
+    async def carry_out(self, order: Any) -> Consolidated | Reflected:
+        """Carry out a ProjectOrder, as a job queue hands it on. Repeating it makes nothing twice."""
+        order = convert(order, ProjectOrder)
+        if order.what == "reflect":
+            return await self.reflect(order.reader, order.project, order.caller, order.amount)
+        return await self.consolidate(order.reader, order.project, order.caller, fewest_observations=order.amount)

@@ -7,6 +7,7 @@ import asyncio
 from typing import Any
 
 import httpx
+from waiting import wait_until
 
 from tests.acceptance.running import fault
 
@@ -27,6 +28,20 @@ async def write(client: httpx.AsyncClient, path: str, **command: Any) -> dict[st
     answer = await repeated(client, "POST", path, json=command)
     assert answer.status_code == 202, answer.text
     return answer.json()
+
+
+async def run_job(client: httpx.AsyncClient, path: str, **order: Any) -> dict[str, Any]:
+    """The result of a job that a request starts."""
+    job = await write(client, path, **order)
+
+    async def ended() -> bool:
+        nonlocal job
+        job = await read(client, f"/v1/jobs/{job['id']}")
+        return job["status"] not in ("queued", "running")
+
+    await wait_until(ended, 60)
+    assert job["status"] == "done", job["error"]
+    return job["result"]
 
 
 async def read(client: httpx.AsyncClient, path: str, **query: Any) -> dict[str, Any]:

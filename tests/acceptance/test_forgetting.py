@@ -23,7 +23,7 @@ from ingest.platform.connections import Client as RedisClient
 from ingest.platform.connections import connect
 from projections.search.terms import terms
 from projections.vectors.embedder import cache_key
-from tests.acceptance.asking import read, recall, refused, write
+from tests.acceptance.asking import read, recall, refused, run_job, write
 from tests.acceptance.running import Server, ids, running
 from tests.acceptance.test_visibility_matrix import READS
 from tests.acceptance.visibility import Planted
@@ -166,7 +166,7 @@ async def test_what_was_made_of_a_forgotten_session_goes_with_it(client: Client,
         said = {"session_id": "s1", "kind": "decision", "content": f"{content}, for the {n}. time"}
         await write(client, "/v1/observations", project=project, **said)
     await write(client, "/v1/sessions/s1/summary", project=project)
-    made = await write(client, "/v1/consolidate", project=project, min_observations=3)
+    made = await run_job(client, "/v1/consolidate", project=project, min_observations=3)
     assert made["memories"] == 1
     await forget(client, kind="session", subject="s1", project=project)
     assert "walrus" not in str(await recall(client, "walrus ice", project=project))
@@ -329,8 +329,8 @@ async def plant(client: httpx.AsyncClient, said: Texts) -> dict[str, str]:
     await send(client, "POST", "/v1/sessions", status="ended", reason=f"{m} reason", **in_session)
     await send(client, "POST", f"/v1/sessions/{said.session}/summary", project=said.project)
     await send(client, "POST", f"/v1/sessions/{said.session}/reflect", project=said.project)
-    await send(client, "POST", "/v1/consolidate", project=said.project, min_observations=1)
-    await send(client, "POST", "/v1/reflect", project=said.project)
+    await run_job(client, "/v1/consolidate", project=said.project, min_observations=1)
+    await run_job(client, "/v1/reflect", project=said.project)
     assert removed["id"] != slot["label"]
     return {
         **{f"observations/{name}": name for name in seen},
@@ -557,7 +557,7 @@ async def _in_session(client: httpx.AsyncClient) -> dict[str, str]:
     await send(client, "POST", "/v1/sessions", status="ended", title=f"{MARK} title", **who)
     await send(client, "POST", f"/v1/sessions/{SESSION}/summary")
     await send(client, "POST", f"/v1/sessions/{SESSION}/reflect")
-    await send(client, "POST", "/v1/consolidate", project=STAYS, min_observations=1)
+    await run_job(client, "/v1/consolidate", project=STAYS, min_observations=1)
     paths = [*(f"observations/{name}" for name in names), f"commits/{commit['id']}", f"sessions/{SESSION}"]
     return dict.fromkeys(paths, "")
 

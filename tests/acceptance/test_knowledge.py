@@ -12,8 +12,8 @@ import pytest
 from commands import run
 from waiting import wait_until
 
-from tests.acceptance.asking import all_pages, ask, change, names, read, recall, refused, remove, write
-from tests.acceptance.running import Server, ids
+from tests.acceptance.asking import all_pages, ask, change, names, read, recall, refused, remove, run_job, write
+from tests.acceptance.running import Server, ids, new_tenant
 from tests.acceptance.test_mcp_gateway import over_http
 
 Client = httpx.AsyncClient
@@ -453,17 +453,17 @@ async def test_observations_about_one_thing_are_consolidated(client: Client, pro
         for content in NOTES
     ]
     told = (await client.post("/v1/events", json=batch)).json()
-    made = await write(client, "/v1/consolidate", project=project, min_observations=3)
+    made = await run_job(client, "/v1/consolidate", project=project, min_observations=3)
     assert (made["observations"], made["facts"], made["procedures"]) == (len(NOTES), 0, 0)
     assert made["memories"] >= 1
     page = await read(client, "/v1/memories", project=project, after=f"{told['position']},{made['position']}")
     about = next(one for one in page["items"] if one["title"] == "About redis")
     assert "consolidated" in about["tags"]
     assert len(about["derived_from"]) == len(NOTES)
-    again = await write(client, "/v1/consolidate", project=project, min_observations=3)
+    again = await run_job(client, "/v1/consolidate", project=project, min_observations=3)
     assert again["memories"] == 0
     assert (await read(client, "/v1/memories", project=project))["items"] == page["items"]
-    fewer = await write(client, "/v1/consolidate", project=project, min_observations=100)
+    fewer = await run_job(client, "/v1/consolidate", project=project, min_observations=100)
     assert (fewer["memories"], fewer["position"]) == (0, "")
 
 
@@ -471,9 +471,9 @@ async def test_new_observations_make_a_new_version_of_what_was_consolidated(clie
     said = {"project": project, "session_id": "s1", "kind": "decision"}
     for content in NOTES[:3]:
         await write(client, "/v1/observations", content=content, **said)
-    await write(client, "/v1/consolidate", project=project, min_observations=3)
+    await run_job(client, "/v1/consolidate", project=project, min_observations=3)
     await write(client, "/v1/observations", content=NOTES[3], **said)
-    made = await write(client, "/v1/consolidate", project=project, min_observations=3)
+    made = await run_job(client, "/v1/consolidate", project=project, min_observations=3)
     page = await read(client, "/v1/memories", project=project, latest=True, after=made["position"])
     about = next(one for one in page["items"] if one["title"] == "About redis")
     assert about["version"] == 2
@@ -492,13 +492,13 @@ async def test_reflecting_gives_insights_and_confirms_them(client: Client, proje
     for text in texts:
         said = {"content": text, "concepts": ["backups"], "keep_duplicates": True}
         await write(client, "/v1/memories", project=project, **said)
-    made = await write(client, "/v1/reflect", project=project)
+    made = await run_job(client, "/v1/reflect", project=project)
     assert (made["items"], made["reinforced"]) == (len(texts), 0)
     assert made["insights"] >= 1
     page = await read(client, "/v1/lessons", project=project, after=made["position"])
     assert {*names(page, "origin")} == {"reflection"}
     assert any("restore test every month" in name for name in names(page, "content"))
-    again = await write(client, "/v1/reflect", project=project, max_clusters=5)
+    again = await run_job(client, "/v1/reflect", project=project, max_clusters=5)
     assert (again["insights"], again["reinforced"]) == (0, made["insights"])
     assert (await read(client, "/v1/lessons", project=project))["items"] == page["items"]
 
@@ -513,7 +513,7 @@ async def test_what_other_sessions_state_survives_the_forgetting_of_one(client: 
                 client, "/v1/observations", project=project, session_id=session, kind="decision", content=content
             )
         await write(client, f"/v1/sessions/{session}/summary", project=project)
-    made = await write(client, "/v1/consolidate", project=project, min_observations=3)
+    made = await run_job(client, "/v1/consolidate", project=project, min_observations=3)
     before = await by_content(client, project, made["position"])
     assert before.keys() >= {shared, *texts.values(), f"About gateway\n- {shared}"}
     assert [len(before[one]["derived_from"]) for one in (shared, texts["s0"])] == [3, 1]
@@ -551,16 +551,25 @@ async def test_a_crystal_of_work_without_a_project_leaves_the_server_healthy(cli
     assert (await read(client, "/v1/diagnose", categories="memories", after=made["position"]))["checks"] == before
 
 
+async def test_a_job_is_known_to_its_tenant_only(server: Server, client: Client, project: str):
+    job = await write(client, "/v1/consolidate", project=project)
+    assert (await read(client, f"/v1/jobs/{job['id']}"))["id"] == job["id"]
+    other = await new_tenant(server, f"other-{project}")
+    async with other.client() as stranger:
+        assert (await stranger.get(f"/v1/jobs/{job['id']}")).status_code == 404
+    assert await refused(client, "GET", "/v1/jobs/job_unknown") == (404, "not_found", None)
+
+
 @pytest.mark.parametrize("path", ["/v1/consolidate", "/v1/reflect"])
 async def test_an_empty_project_gives_nothing(client: Client, project: str, path: str):
-    assert (await write(client, path, project=project))["position"] == ""
+    assert (await run_job(client, path, project=project))["position"] == ""
 
 
 async def test_what_is_private_is_made_into_nothing_public(client: Client, project: str):
     for n in range(4):
         said = {"content": f"The secret number is {n}", "concepts": ["numbers"], "keep_duplicates": True}
         await write(client, "/v1/memories", project=project, agent_id="ada", visibility="private", **said)
-    made = await write(client, "/v1/reflect", project=project)
+    made = await run_job(client, "/v1/reflect", project=project)
     assert (made["items"], made["insights"]) == (0, 0)
 
 

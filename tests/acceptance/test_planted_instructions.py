@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.acceptance.asking import ask, read, recall, write
+from tests.acceptance.asking import ask, read, recall, run_job, write
 
 Client = httpx.AsyncClient
 PLANTED = (
@@ -147,8 +147,7 @@ async def test_planted_instructions_reach_no_lesson_no_derived_memory_and_no_lin
         await client.post("/v1/crystals", json={"action_ids": [name], "project": project})
     made: dict[str, Any] = {}
     for path in ("/v1/consolidate", "/v1/reflect"):
-        answer = await client.post(path, json={"project": project})
-        made |= answer.json()
+        made |= await run_job(client, path, project=project)
     lessons = await read(client, "/v1/lessons", project=project, limit=500, after=made["position"])
     memories = await read(client, "/v1/memories", project=project, limit=500)
     derived = [one for one in (*memories["items"], *lessons["items"]) if one["derived_from"]]

@@ -20,6 +20,7 @@ from api.app import create_listeners
 from api.dialects.agentmemory.app import ENDPOINTS
 from api.dialects.profiles import PROFILES
 from ingest.platform.settings import Settings
+from tests.acceptance.asking import run_job
 from tests.acceptance.running import Server, frozen
 from tests.acceptance.visibility import (
     CREATOR,
@@ -175,6 +176,7 @@ CANNOT_SHOW: dict[str, str] = {
     "POST /v1/crystals": "made of actions",
     "POST /v1/consolidate": "counts; what it makes has a test here",
     "POST /v1/reflect": "counts; what it makes has a test here",
+    "GET /v1/jobs/{id}": "counts",
     "POST /v1/forget": "a receipt: ids and counts",
     "GET /v1/forget": "receipts: ids and counts",
     "GET /v1/forget/{id}": "a receipt: ids and counts",
@@ -301,14 +303,13 @@ async def test_what_is_made_of_memories_is_made_of_public_ones(matrix_server: Se
                     carol, "/v1/observations", project=project, session_id=f"{project}-s",
                     content=f"The outage of the worker began when {name} failed.",
                 )  # fmt: skip
-            for path in ("/v1/consolidate", "/v1/reflect"):
-                answer = await carol.post(path, json={"project": project})
-                assert answer.status_code == 202, answer.text
+            await run_job(carol, "/v1/consolidate", project=project)
+            reflected = await run_job(carol, "/v1/reflect", project=project)
             if visibility == "public":
-                assert answer.json()["insights"] > 0, "the test would prove nothing"
+                assert reflected["insights"] > 0, "the test would prove nothing"
             else:
-                assert answer.json()["items"] == 0
-            after = answer.json()["position"]
+                assert reflected["items"] == 0
+            after = reflected["position"]
             made = b""
             for path in ("/v1/lessons", "/v1/memories", "/v1/summaries", "/v1/slots"):
                 params = {"project": project, **({"after": after} if after else {})}
