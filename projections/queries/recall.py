@@ -255,7 +255,7 @@ class Recall:
         others = () if results else (request.agent_id, request.session_id)
         notes = await self._lookup.unknown(reader, sorted(projects), *others)
         if (different := len({*words})) > MAX_QUERY_TERMS:
-            notes.append(f"The query has {different:,} different terms; the {MAX_QUERY_TERMS} rarest were searched.")
+            notes.append(f"the query has {different:,} different terms; the {MAX_QUERY_TERMS} rarest were searched")
         return RecallAnswer(
             notes=notes,
             results=results,

@@ -18,7 +18,7 @@ async def test_a_long_query_says_how_many_of_its_terms_were_searched(desk: Desk)
     await desk.settle()
     answer = await desk.recall(RecallRequest(query=f"{WORDS[:15_000]} saffron", min_confidence=0.0), ADA)
     assert [result.id for result in answer.results] == [name]
-    assert answer.notes == ["The query has 1,791 different terms; the 64 rarest were searched."]
+    assert answer.notes == ["the query has 1,791 different terms; the 64 rarest were searched"]
     short = await desk.recall(RecallRequest(query=f"{WORDS[:400]} saffron", min_confidence=0.0), ADA)
     assert short.notes == []
 
