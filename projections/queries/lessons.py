@@ -153,11 +153,11 @@ class Lessons:
         within = [] if project is None else _projects(project) if everywhere else [project]
         hits, _ = await self._vectors.search(question, key_scope(reader, projects=within, kinds=["lesson"]))
         cosine = {hit.id: hit.explain.get("cosine", 0.0) for hit in hits}
-        found = await self._load([(hit.partition, DocumentId(hit.id)) for hit in hits], reader)
-        said = await asyncio.to_thread(lambda: [terms(searchable_text(lesson)) for lesson in found])
+        loaded = await self._load([(hit.partition, DocumentId(hit.id)) for hit in hits], reader)
+        said = await asyncio.to_thread(lambda: [terms(searchable_text(lesson)) for lesson in loaded])
         requested = set(query_terms_of(query))
         scored: list[tuple[Lesson, float]] = []
-        for lesson, words in zip(found, said, strict=True):
+        for lesson, words in zip(loaded, said, strict=True):
             shared = requested.intersection(words)
             similarity = cosine[lesson.id] if cosine[lesson.id] >= LEAST_COSINE else 0.0
             relevance = min(1.0, max(len(shared) / len(requested) if requested else 0.0, similarity))
