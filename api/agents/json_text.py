@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeGuard
 
-_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_TRAILING_COMMA = re.compile(r'"(?:[^"\\\n]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
+# also matches strings and comments without an end, or the search for it would start again at each quote in them
+_STRING = r'("(?:[^"\\\n]|\\.)*+"?)'
+_COMMENT = re.compile(_STRING + r"|//[^\n]*|/\*.*?(?:\*/|(\Z))", re.DOTALL)
+_TRAILING_COMMA = re.compile(_STRING + r"|,(?=\s*[}\]])", re.DOTALL)
 _NO_NEWLINE = re.compile(r"[^\r\n]")
 _INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 _SPACE = re.compile(r"\s*")
@@ -209,5 +211,5 @@ def _past_space(text: str, at: int) -> int:
 
 def _blanked(text: str) -> str:
     """The text with comments and trailing commas as spaces, every other character in its place."""
-    text = _COMMENT.sub(lambda match: match[0] if match[0][0] == '"' else _NO_NEWLINE.sub(" ", match[0]), text)
-    return _TRAILING_COMMA.sub(lambda match: match[0] if match[0][0] == '"' else " ", text)
+    text = _COMMENT.sub(lambda match: match[0] if match.lastindex else _NO_NEWLINE.sub(" ", match[0]), text)
+    return _TRAILING_COMMA.sub(lambda match: match[0] if match.lastindex else " ", text)

@@ -82,10 +82,10 @@ def _is_ours(text: str) -> bool:
 
 
 def _block(text: str) -> re.Match[str] | None:
-    if not _MARKS.search(text):
+    if not (marks := _MARKS.findall(text)):
         return None
-    match = _BLOCK.search(text)
-    if match is None or len(_MARKS.findall(text)) != 2 or _digest(match[1]) != match[2]:
+    match = _BLOCK.search(text) if len(marks) == 2 else None
+    if match is None or _digest(match[1]) != match[2]:
         raise ForeignFile("mnemolog's block was changed after installation; delete it to have it written again")
     return match
 

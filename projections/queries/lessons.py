@@ -1,5 +1,6 @@
 """Questions about lessons: which trigger before a tool call, which are about a query, which are the most confident."""
 
+import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Sequence
@@ -23,7 +24,7 @@ from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, page_view, view_of
 from projections.search.index import DocumentLocation, IndexService
 from projections.search.question import Question
-from projections.search.terms import terms
+from projections.search.terms import query_terms_of, terms
 
 logger = logging.getLogger(__name__)
 
@@ -152,10 +153,12 @@ class Lessons:
         within = [] if project is None else _projects(project) if everywhere else [project]
         hits, _ = await self._vectors.search(question, key_scope(reader, projects=within, kinds=["lesson"]))
         cosine = {hit.id: hit.explain.get("cosine", 0.0) for hit in hits}
-        requested = set(terms(query))
+        loaded = await self._load([(hit.partition, DocumentId(hit.id)) for hit in hits], reader)
+        said = await asyncio.to_thread(lambda: [terms(searchable_text(lesson)) for lesson in loaded])
+        requested = set(query_terms_of(query))
         scored: list[tuple[Lesson, float]] = []
-        for lesson in await self._load([(hit.partition, DocumentId(hit.id)) for hit in hits], reader):
-            shared = requested.intersection(terms(searchable_text(lesson)))
+        for lesson, words in zip(loaded, said, strict=True):
+            shared = requested.intersection(words)
             similarity = cosine[lesson.id] if cosine[lesson.id] >= LEAST_COSINE else 0.0
             relevance = min(1.0, max(len(shared) / len(requested) if requested else 0.0, similarity))
             confidence = lesson.confidence_at(now)

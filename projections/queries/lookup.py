@@ -24,6 +24,7 @@ from projections.queries.documents import DocumentReader, Located
 from projections.search.candidates import near_names
 from projections.search.index import DocumentLocation, Index, IndexService
 from projections.search.question import Filter, facet
+from projections.search.terms import SCANNED
 
 NameKind = Literal["project", "agent"]
 LOOKED_AT = 2_000
@@ -115,6 +116,7 @@ def _named_files(document: Document) -> tuple[list[str], int]:
             since_ms = document.reinforced_ms if document.reinforcements else document.occurred_ms
         case _:
             return [], 0
+    text = text[:SCANNED]
     named = files_in([text], TOOLS) if _NAMES_FILES.search(text) else ()
     return list(dict.fromkeys((*files, *named)))[:FILES_OF_A_DOCUMENT], since_ms
 

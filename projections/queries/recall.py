@@ -42,12 +42,13 @@ from projections.queries.documents import DocumentReader
 from projections.queries.lookup import FileChange, Lookup, key_scope
 from projections.queries.views import in_view
 from projections.search.cues import cues_of
-from projections.search.dates import NamedTime, named_time
+from projections.search.dates import NamedTime, named_time, without_middle
 from projections.search.index import EmbedderMismatch, IndexService
+from projections.search.lexical import MAX_QUERY_TERMS
 from projections.search.question import Certainty, Filter, Hit, Question, Ranking, certainty
 from projections.search.ranking import ANSWERED_FROM
 from projections.search.similarity import states_the_same
-from projections.search.terms import SCANNED, snippet, terms
+from projections.search.terms import SCANNED, query_terms_of, snippet, terms
 from projections.vectors.embedder import Embedder, ModelUnavailable
 from projections.vectors.tokens import Tokens, embed
 
@@ -170,8 +171,8 @@ class Omitted(Struct, frozen=True, kw_only=True):
 class RecallAnswer(Struct, frozen=True, kw_only=True):
     """What was recalled. `confidence` (0..1) is how likely the query has an answer here, also where nothing is
     returned, and `certainty` a word for it; None where that is not known. `lag`: log entries not searchable yet, by
-    partition; `degraded`: what was left out; `notes`: names in the request of which nothing is found; `omitted` is null
-    without `max_tokens`.
+    partition; `degraded`: what was left out; `notes`: names in the request of which nothing is found, and whether only
+    the rarest terms of a long query were searched; `omitted` is null without `max_tokens`.
     """
 
     results: list[RecallResult]
@@ -236,7 +237,7 @@ class Recall:
         """
         started = time.perf_counter()
         hits, degraded, confidence = await self.found(request, reader)
-        words = terms(request.query)
+        words = await asyncio.to_thread(query_terms_of, request.query)
         changed = await self._lookup.changed_since([hit.document for hit in hits], reader)
 
         def make() -> list[RecallResult]:
@@ -252,8 +253,11 @@ class Recall:
             )
         projects = {request.project or "", *request.projects}.difference(result.project for result in results)
         others = () if results else (request.agent_id, request.session_id)
+        notes = await self._lookup.unknown(reader, sorted(projects), *others)
+        if (different := len({*words})) > MAX_QUERY_TERMS:
+            notes.append(f"the query has {different:,} different terms; the {MAX_QUERY_TERMS} rarest were searched")
         return RecallAnswer(
-            notes=await self._lookup.unknown(reader, sorted(projects), *others),
+            notes=notes,
             results=results,
             confidence=confidence,
             certainty=certainty(confidence),
@@ -337,7 +341,7 @@ class Recall:
         recalled = [result for result in folded(searched, existing) if _is_sure(result.hit, least)]
         recalled = (summaries_joined(recalled) if request.fold else recalled)[: request.limit]
         if request.mode == "hybrid" and request.ranking == "fused" and question.named is None:
-            recalled = newest_first(recalled, request.query)
+            recalled = newest_first(recalled, without_middle(request.query))
         if self._on_hits is not None:
             self._on_hits(result.hit for result in recalled)
         return RecalledDocuments(recalled, degraded, best)
@@ -611,7 +615,7 @@ class QueryVectors:
             return await self._index.search(question, allowed), []
         while True:
             embedder = self.embedder
-            (vector, tokens), degraded = await self.vector_of(embedder, question.text)
+            (vector, tokens), degraded = await self.vector_of(embedder, without_middle(question.text))
             try:
                 requested = replace(question, vector=vector, tokens=tokens, model=embedder.model)
                 return await self._index.search(requested, allowed), degraded

@@ -127,7 +127,7 @@ _QUESTION_MARKS = ("?", "\uff1f")
 
 _EXACT = re.compile(
     r"`[^`]+`|\"[^\"]+\"|'[^'\s]+'"  # quoted
-    r"|\w[\w-]*/\w|\w\.[a-z]{1,5}\b(?<!e\.g)(?<!i\.e)|\w_\w|\w::\w|\w\(|[a-z0-9][A-Z]|(?<!\w)--?[a-z]"
+    r"|\w-*/\w|\w\.[a-z]{1,5}\b(?<!e\.g)(?<!i\.e)|\w_\w|\w::\w|\w\(|[a-z0-9][A-Z]|(?<!\w)--?[a-z]"
     r"|\b(?=[a-z]*\d)(?=\d*[a-z])[a-z0-9]{4,}\b"
     r"|\bwhere (?:is|are|was|were|do|does|did) .*\b(?:used|defined|called|set|declared|implemented|configured)\b"
     # what tools do

@@ -150,15 +150,23 @@ _WORDS: dict[str, Any] = _TABLES.pop("single") | {"questions": _TABLES.pop("ques
 _ASKING = STOP_WORDS.union(_WORDS["asking"].split())
 
 
+def without_middle(question: str) -> str:
+    """Return the beginning and the end of a question longer than LONGEST_QUESTION: it asks in one of them, probably."""
+    half = LONGEST_QUESTION // 2
+    return question[:half] + question[half:][-half:]
+
+
 def named_time(text: str, now: datetime, zone: tzinfo) -> NamedTime | None:
     """The time that a question names, asked at `now` in a zone; None without one.
 
     Of several times within each other the shortest, of others from the first to the last. A date without a year is the
     last such date, "03/04/2026" is the 3rd of April, a week begins on Monday.
     """
+    if len(text) > LONGEST_QUESTION:
+        return None
     text = unicodedata.normalize("NFC", text)
     likely = _likely_in(text.encode()) if text.isascii() and text.isprintable() else range(len(_QUESTIONS))
-    if len(text) > LONGEST_QUESTION or not likely or not _HINT.search(text):
+    if not likely or not _HINT.search(text):
         return None
     clock, spans, rest = _Clock(now, zone), list[Span](), text
     for number, (pattern, resolve) in enumerate(_QUESTIONS):

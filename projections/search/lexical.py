@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from projections.kernel.module import NATIVE, native
 from projections.search.candidates import DocumentColumns, best_first, edits
 from projections.search.columns import Hashes, TermRows, hashed
-from projections.search.cues import BESIDE_TEXT, PROMPT, REPEATS_FROM, USER_TURN, says_only
+from projections.search.cues import BESIDE_TEXT, PROMPT, REPEATS_FROM, USER_TURN, having, says_only
 from projections.search.question import Matching
 from projections.search.ranking import idf_of
 
-MAX_QUERY_TERMS = 64
-"""A query longer than that is a document; its first distinct terms say what it is about."""
+MAX_QUERY_TERMS, MOST_COUNTED = 64, 4_096
+"""Distinct terms of a query that are searched: of more, the rarest of the first MOST_COUNTED. Their counts in
+READ_DIRECTLY documents take 32 MiB."""
 LONGEST_WORD = 64
 """Letters of a word that is compared with misspelled ones; a longer one is data."""
 K1, B = 1.2, 0.75
@@ -179,6 +180,7 @@ class MatchingWords:
             documents = self._postings.mostly(_hashes(question_terms), mask, lengths, least, ASKED_FROM, BESIDE_TEXT)
         if not len(documents):  # the usual case
             return documents
+        documents = documents[having(self._rows.terms.rows(documents), PROMPT, USER_TURN).any(axis=1)]
         return documents[says_only(question_terms, self._rows.terms.rows(documents))]
 
     def similar(self, term: str, letters: int) -> dict[str, int]:

@@ -35,9 +35,9 @@ from projections.search.cues import (
     is_lookup,
     tool_weight,
 )
-from projections.search.dates import NamedTime
+from projections.search.dates import NamedTime, without_middle
 from projections.search.index import decayed_confidence
-from projections.search.lexical import MAX_QUERY_TERMS
+from projections.search.lexical import MAX_QUERY_TERMS, MOST_COUNTED
 from projections.search.question import Hit, Kind, Question
 from projections.search.ranking import (
     ANSWERABLE,
@@ -58,7 +58,7 @@ from projections.search.ranking import (
     stretched,
 )
 from projections.search.similarity import Distinct, distinct
-from projections.search.terms import STOP_WORDS, required_terms, says_english, terms, wholes
+from projections.search.terms import STOP_WORDS, query_terms_of, required_terms, says_english, terms, wholes
 
 Floats = NDArray[np.float64]
 DAY_MS = 86_400_000
@@ -154,9 +154,9 @@ def fused(candidates: Candidates, question: Question) -> list[Hit]:
     """The best by relevance (0..1), confidence and importance; also by recency if the question has a half-life."""
     if question.named is not None and question.named.only:
         return _listed(candidates, question, question.named)
-    query_words = terms(question.text)
+    query_words = question.words
     documents, pool = pool_of(candidates, question, query_words)
-    distinct_terms = list(dict.fromkeys(query_words))[:MAX_QUERY_TERMS]
+    distinct_terms = list(dict.fromkeys(query_words))
     frequencies, _ = candidates.frequencies(distinct_terms)
     unsaid = [term for term, documents_saying in zip(distinct_terms, frequencies, strict=True) if not documents_saying]
     query_terms = corrected(candidates, query_words, unsaid)
@@ -471,7 +471,7 @@ def similar(candidates: Candidates, question: Question) -> list[Hit]:
     have no vector, or what was just written would be lost: these count by the share of the query's words that they say.
     """
     count = max(min(CANDIDATES_PER_RESULT * question.depth, MAX_CANDIDATES), question.depth)
-    rows, meaning = candidates.rows, _meaning(candidates, question, terms(question.text))
+    rows, meaning = candidates.rows, _meaning(candidates, question, question.words)
     near, cosine = candidates.by_meaning(meaning, count)
     unembedded, said = waiting(candidates, question, meaning, count)
     documents = np.concatenate([near, unembedded])
@@ -494,7 +494,7 @@ def waiting(
 
     All of them when the query has no vectors.
     """
-    rows, query_words = candidates.rows, list(dict.fromkeys(terms(question.text)))
+    rows, query_words = candidates.rows, list(dict.fromkeys(question.words))
     documents = candidates.without_vectors(meaning, query_words, count)
     said = rows.terms.rows(documents).counts(query_words) > 0
     share = said.sum(axis=1) / max(1, len(query_words))
@@ -535,7 +535,7 @@ def _near(candidates: Candidates, question: Question, count: int, said: Sequence
     """The nearest `count`. What the model has not embedded is among them, or what was just written would be lost: by
     its static vector, else by the share of the query's words that it says; unless it says them all, because then the
     text list has it."""
-    rows, meaning = candidates.rows, _meaning(candidates, question, terms(question.text))
+    rows, meaning = candidates.rows, _meaning(candidates, question, question.words)
     near, cosine = candidates.by_meaning(meaning, count)
     if question.mode == "vector" or (meaning.vector is None and meaning.static is None):
         return near.tolist()
@@ -550,7 +550,8 @@ def _near(candidates: Candidates, question: Question, count: int, said: Sequence
 
 def _by_text(candidates: Candidates, text: str, count: int) -> list[int]:
     # BM25 over these alone, so that the others of the filter do not count
-    rows, query_words = candidates.rows, list(dict.fromkeys(required_terms(" ".join(text.split()[:WORDS]))))
+    required = required_terms(" ".join(text.split()[:WORDS]))
+    rows, query_words = candidates.rows, list(dict.fromkeys(required))[:MAX_QUERY_TERMS]
     documents = np.asarray(candidates.by_words(query_words, count, every=True), np.int64)
     documents = documents[best_first(rows, documents, np.zeros(len(documents)), len(documents))]
     scores = np.asarray(PoolBM25(rows.terms.rows(documents), query_words).get_scores(query_words), np.float64)
@@ -562,7 +563,19 @@ _RANKINGS = {"fused": fused, "similarity": similar, "rrf": rrf}
 
 
 def search(candidates: Candidates, question: Question) -> list[Hit]:
-    """The best documents for a question, best first, at most `limit`; of equal scores the smallest id first."""
-    if not is_lookup(question.text):
-        candidates.leave_out_prompts(list(dict.fromkeys(terms(question.text))))
+    """The best documents for a question, best first, at most `limit`; of equal scores the smallest id first.
+
+    Only the terms are taken from the whole text. Cues and identifiers are those of its beginning and end.
+    """
+    words, text = query_terms_of(question.text), without_middle(question.text)
+    distinct_terms = list(dict.fromkeys(words))[:MOST_COUNTED]
+    if not is_lookup(text):  # before terms are counted, or those of a prompt that repeats the query would be the rarest
+        candidates.leave_out_prompts(distinct_terms)
+    if len(distinct_terms) > MAX_QUERY_TERMS:
+        # the rarest, of equally rare ones the first; terms in no document come last, because they find nothing
+        frequencies, _ = candidates.frequencies(distinct_terms)
+        order: list[int] = np.argsort([frequency or np.inf for frequency in frequencies], kind="stable").tolist()
+        distinct_terms = [distinct_terms[place] for place in order[:MAX_QUERY_TERMS]]
+    selected = {*distinct_terms}
+    question = replace(question, text=text, words=[term for term in words if term in selected])
     return _RANKINGS[question.ranking](candidates, question)

@@ -78,6 +78,8 @@ def terms_in_python(text: str) -> list[str]:
     return matches or [form for run in runs for word in _words(run) for form in (word, NAME + word)]
 
 
+query_terms_of = lru_cache(maxsize=16)(terms)
+"""The terms of a query, which is read several times. Few are cached: 20,000 characters may have 20,000 terms."""
 compiled_terms = native.Terms([*STOP_WORDS], [*OPERATORS]) if NATIVE else None
 
 

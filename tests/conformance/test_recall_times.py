@@ -1,6 +1,7 @@
 """Recall of questions that name a time, and of names that nothing is stored under, on a real server."""
 
 import asyncio
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,6 +23,7 @@ from projections.queries.context import Compile, ContextRequest
 from projections.queries.embedding_priority import EmbeddingPriority
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import Recall, RecallAnswer, RecallRequest
+from projections.search import terms
 from projections.search.question import Hit
 from projections.vectors.embedder import Urgency, place
 
@@ -322,3 +324,23 @@ async def test_names_that_wait_are_bounded(sooner: EmbeddingPriority, redis: Cli
     sooner.raise_priority([hit("obs_1", static=0.5), hit("obs_2", static=0.5)])
     await until_moved(redis, ["obs_1", "obs_3", "obs_2"])
     await sooner.aclose()
+
+
+async def test_a_long_query_is_searched_by_its_rarest_terms_and_read_outside_the_event_loop(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+):
+    name = await desk.remember("The saffron is in the pantry")
+    await desk.settle()
+    reference, threads = terms.terms_in_python, list[str]()
+
+    def reading(text: str) -> list[str]:
+        threads.append(threading.current_thread().name)
+        return reference(text)
+
+    monkeypatch.setattr(terms, "compiled_terms", None)
+    monkeypatch.setattr(terms, "terms_in_python", reading)
+    query = " ".join(map("word{}".format, range(1_800)))
+    answer = await desk.recall(RecallRequest(query=f"{query} saffron", min_confidence=0.0), ADA)
+    assert [result.id for result in answer.results] == [name]
+    assert answer.notes == ["the query has 1,801 different terms; the 64 rarest were searched"]
+    assert {*threads} == {"index_0"}

@@ -1,5 +1,6 @@
 """Contexts at session start and before work on files; search; timelines."""
 
+import asyncio
 import time
 from collections import OrderedDict
 from typing import Any, NamedTuple, cast
@@ -238,12 +239,18 @@ async def alike(
     )
     candidates = await call.queries.recall(words, reader)
     near = await call.queries.lookup.documents([hit.id for hit in candidates.results], reader)
-    scored = [
-        (similarity(content, memory.content), memory)
-        for memory in (located.document for located in near)
-        if isinstance(memory, Memory) and memory.id not in besides and (not project or memory.project in ("", project))
-    ]
-    best = max(scored, key=lambda pair: pair[0], default=None)
+
+    def scored() -> list[tuple[float, Memory]]:
+        return [
+            (similarity(content, memory.content), memory)
+            for memory in (located.document for located in near)
+            if isinstance(memory, Memory)
+            and memory.id not in besides
+            and (not project or memory.project in ("", project))
+        ]
+
+    # in a thread: to compare texts of a megabyte takes a while
+    best = max(await asyncio.to_thread(scored), key=lambda pair: pair[0], default=None)
     if best is None or best[0] <= SIMILAR_ABOVE:
         return None
     return {"id": best[1].id, "title": best[1].title, "similarity": round(best[0], 3)}

@@ -372,7 +372,7 @@ class Omitted(Struct, frozen=True, kw_only=True):
 class Recalled(Struct, frozen=True, kw_only=True):
     """What was found, best first; empty when nothing known is an answer. `confidence` (0..1) and `certainty` say how
     likely an answer is recorded, `degraded` what it may lack; `notes` name projects, agents and sessions of the request
-    that have no documents."""
+    that have no documents, or say that only some terms of a long query were searched."""
 
     results: list[RecallResult]
     took_ms: float

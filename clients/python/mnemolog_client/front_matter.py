@@ -6,7 +6,7 @@ Of YAML, only what notes use: texts, lists of texts, and of anything nested its 
 import json
 import re
 from collections.abc import Container, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 _FIELD = re.compile(r"([A-Za-z_][\w -]*?):[ \t]*(.*)")
@@ -21,19 +21,20 @@ _LINE_END = re.compile(r"[\x7f-\x9f\u2028\u2029]")
 def front_matter(content: str) -> tuple[dict[str, Any], str]:
     """The fields above a text, and the text; no fields if it has no front matter."""
     lines, body = front_lines(content)
-    fields, name = dict[str, Any](), ""
+    fields, is_list, name = dict[str, list[str]](), dict[str, bool](), ""
     for line in filter(_is_content, lines):
         if field := _FIELD.fullmatch(line):
             name, value = field[1], field[2].strip()
-            listed = value.startswith("[") and value.endswith("]")
-            items = [_unquoted(item) for item in _ITEM.findall(value[1:-1])] if listed else []
-            fields[name] = [item for item in items if item] if listed else _unquoted(value)
-        elif line.strip().startswith("- ") and not (isinstance(fields[name], str) and fields[name]):
-            fields[name] = [*(fields[name] or []), _unquoted(line.strip()[2:])]
+            is_list[name] = value.startswith("[") and value.endswith("]")
+            items = _ITEM.findall(value[1:-1]) if is_list[name] else [value]
+            fields[name] = list(filter(None, map(_unquoted, items)))
+        elif line.strip().startswith("- ") and (is_list[name] or not fields[name]):
+            is_list[name] = True
+            fields[name].append(_unquoted(line.strip()[2:]))
         else:
-            above = cast("list[str] | str", fields[name])
-            fields[name] = "\n".join([*(above if isinstance(above, list) else filter(None, [above])), line])
-    return fields, body
+            is_list[name] = False
+            fields[name].append(line)
+    return {name: texts if is_list[name] else "\n".join(texts) for name, texts in fields.items()}, body
 
 
 def front_lines(content: str, without: Container[str] = ()) -> tuple[list[str], str]:

@@ -1565,8 +1565,8 @@ export interface components {
          * RecallAnswer
          * @description What was recalled. `confidence` (0..1) is how likely the query has an answer here, also where nothing is
          *         returned, and `certainty` a word for it; None where that is not known. `lag`: log entries not searchable yet, by
-         *         partition; `degraded`: what was left out; `notes`: names in the request of which nothing is found; `omitted` is null
-         *         without `max_tokens`.
+         *         partition; `degraded`: what was left out; `notes`: names in the request of which nothing is found, and whether only
+         *         the rarest terms of a long query were searched; `omitted` is null without `max_tokens`.
          */
         RecallAnswer: {
             /** @default null */

@@ -8,17 +8,17 @@
 namespace mnemolog {
 namespace {
 
-// Rules out most terms that are none of some few: a bit for each of 4,096 remainders.
+// Rules out most terms that are none of some thousand: a bit for each of 65,536 remainders.
 class Maybe {
 public:
     explicit Maybe(std::span<const std::uint32_t> terms) {
-        for (const std::uint32_t term : terms) bits_[(term >> 6) & 63] |= std::uint64_t{1} << (term & 63);
+        for (const std::uint32_t term : terms) bits_[(term >> 6) & 1023] |= std::uint64_t{1} << (term & 63);
     }
 
-    bool has(std::uint32_t term) const { return bits_[(term >> 6) & 63] >> (term & 63) & 1; }
+    bool has(std::uint32_t term) const { return bits_[(term >> 6) & 1023] >> (term & 63) & 1; }
 
 private:
-    std::array<std::uint64_t, 64> bits_{};
+    std::array<std::uint64_t, 1024> bits_{};
 };
 
 // Terms that are compared with every term of a document, four at a time; of more, most terms are ruled out first.
@@ -56,6 +56,8 @@ bool alike(const Terms& terms, const Terms& other, double same_from) {
 std::vector<double> count_terms(const Documents& documents, std::span<const std::uint32_t> wanted) {
     std::vector<double> counts(documents.lengths.size() * wanted.size());
     const Maybe maybe(wanted);
+    std::unordered_multimap<std::uint32_t, std::size_t> columns;
+    for (const std::uint32_t term : wanted) columns.emplace(term, columns.size());
     std::size_t start = 0;
     for (std::size_t document = 0; document < documents.lengths.size(); ++document) {
         const auto row = documents.terms.subspan(start, static_cast<std::size_t>(documents.lengths[document]));
@@ -68,7 +70,7 @@ std::vector<double> count_terms(const Documents& documents, std::span<const std:
         }
         for (const std::uint32_t term : row) {
             if (!maybe.has(term)) continue;
-            for (std::size_t column = 0; column < wanted.size(); ++column) count[column] += wanted[column] == term;
+            for (auto [found, end] = columns.equal_range(term); found != end; ++found) ++count[found->second];
         }
     }
     return counts;

@@ -7,11 +7,17 @@ import pytest
 from msgspec.structs import replace
 
 from projections.documents.document import IndexEntry
+from projections.search import columns
 from projections.search import search as module
+from projections.search.columns import hashed
+from projections.search.cues import PROMPT
+from projections.search.dates import LONGEST_QUESTION
 from projections.search.embedded import search
+from projections.search.lexical import MAX_QUERY_TERMS, MOST_COUNTED
 from projections.search.question import Filter, Hit, Question
 from projections.search.ranking import GROUPS, Mode
 from projections.search.replica import IndexReplica
+from projections.search.terms import terms
 from projections.store import feed
 from projections.store.feed import Remove
 
@@ -370,3 +376,36 @@ def test_an_index_without_dimensions_searches_by_words(tmp_path: Path, entry: Ca
     plain.apply(0, [feed.Put(entry("mem_1", "tea"))])
     assert ids(search(plain, asked, ANYTHING)) == ["mem_1"]
     assert search(plain, ask(vector=np.empty(0, np.float32), mode="vector"), ANYTHING) == []
+
+
+@pytest.mark.parametrize("ranking", ["fused", "similarity", "rrf"])
+@pytest.mark.parametrize("form", ["word{} ", "v1.{}.3 ", "字{}。"])
+def test_a_long_query_costs_what_64_terms_cost(
+    index: IndexReplica, put: Put, monkeypatch: pytest.MonkeyPatch, form: str, ranking: Any
+):
+    query = "".join(map(form.format, range(2_000)))
+    put("mem_1", query[:200])
+    looked_for = list[int]()
+
+    def recording(words: Any) -> Any:
+        hashes = hashed(words)
+        looked_for.append(len(hashes))
+        return hashes
+
+    monkeypatch.setattr(columns, "hashed", recording)
+    search(index, ask(query, ranking=ranking), ANYTHING)
+    *others, most = sorted(looked_for)
+    assert max(others) <= MAX_QUERY_TERMS < MOST_COUNTED >= most
+    assert len(others) <= LONGEST_QUESTION // 4  # most of them are identifiers
+
+
+def test_a_long_query_is_searched_by_the_terms_in_the_fewest_documents(index: IndexReplica, put: Put):
+    """Prompts that repeat it do not count."""
+    common = " ".join(map("word{}".format, range(100)))
+    for number in range(50):
+        put(f"mem_{number}", common)
+    rare, query = put("mem_rare", "saffron"), f"{common} unsaid saffron"
+    put("obs_prompt", query, terms=f"{query} {PROMPT} 1 januari 2026")
+    hits = search(index, ask(query, mode="lexical", limit=200), ANYTHING)
+    assert rare in ids(hits)
+    assert hits[0].terms == [*terms(common)[: MAX_QUERY_TERMS - 1], "saffron"]
