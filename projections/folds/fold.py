@@ -16,7 +16,7 @@ from projections.folds import forgetting, memories, sessions
 from projections.folds.batch import RULES, Changes, FoldBatch
 from projections.folds.batch import DocumentChange as DocumentChange
 
-NAME, VERSION = "documents", 8
+NAME, VERSION = "documents", 9
 """Raise the version when the fold makes something else of an event; a rebuild then updates old documents."""
 NOUNS = (forgetting, memories, sessions)
 """The modules whose import registers how their events are folded."""
