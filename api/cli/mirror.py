@@ -10,11 +10,11 @@ from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
 from api.cli.output import FAILED, Output, WrongCommand, plain
-from api.cli.rows import Reader, on_server
+from api.cli.rows import Reader, Yes, agreed, on_server
 from ingest.platform.addresses import client_key
 from ingest.platform.files import write_whole
 from mnemolog_client import Mnemolog, MnemologError
-from mnemolog_client.mirror import Mirror, WrongFolder, refuse_incomplete
+from mnemolog_client.mirror import STATE, Mirror, WrongFolder, refuse_incomplete
 
 FAILURES = frozenset(("error", "conflict", "unknown"))
 
@@ -35,14 +35,20 @@ def mirror(
     agent: Reader = "",
     delete: Annotated[bool, typer.Option("--delete", help="Delete documents whose files were removed.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Mirror a project's memories and lessons as Markdown files, and send back what was edited in them.
 
     A file without an id becomes a memory. If a file and its document were both changed, the file stays as it is, and
-    the server's text is written beside it. Exits 1 then, and if a file was unreadable or refused.
+    the server's text is written beside it. Exits 1 then, and if a file was unreadable or refused. Asks first if the
+    folder has files and is no mirror yet.
     """
     if folder.exists() and not folder.is_dir():
         raise WrongCommand(f"{folder} is not a folder")
+    files = [path for path in folder.iterdir() if not path.name.startswith(".")] if folder.exists() else ()
+    if files and not dry_run and not (folder / STATE).exists():
+        others = f"{folder} already has files, such as {files[0].name}, and is no mirror"
+        agreed(output, f"{others}. Write into it, and make memories of its Markdown files?", yes)
     client.get("/v1/projects", {"limit": 1})["items"]  # explains a wrong server or key as other commands do
     steps = list[object]()
     failed = False

@@ -333,7 +333,7 @@ def agreed(output: Output, question: str, yes: bool) -> None:
     if yes:
         return
     if output.as_json or not sys.stdin.isatty():
-        raise WrongCommand("not a terminal; pass --yes to do it")
+        raise WrongCommand(f"{plain(question)} (not a terminal; pass --yes to do it)")
     if not typer.confirm(plain(question), err=True):
         output.note("nothing was changed")
         raise typer.Exit(FAILED)

@@ -38,7 +38,7 @@ def sync(cli: Cli, folder: Path, client: Mnemolog, project: str) -> Sync:
 
     def sync(*options: str, code: int = 0) -> list[tuple[str, str]]:
         list(client.memories.list(project))
-        report = cli.json("mirror", str(folder), "-p", project, "-a", "ada", *options, code=code)
+        report = cli.json("mirror", str(folder), "-p", project, "-a", "ada", "--yes", *options, code=code)
         return [(step["step"], step["file"]) for step in report["steps"]]
 
     return sync
@@ -351,3 +351,15 @@ def test_a_new_file_that_is_edited_during_the_run_becomes_one_memory(
     assert steps_of(mirror) == [("send", "tea.md")]
     (memory,) = client.memories.list(project, latest=True)
     assert memory.content == "Tea at four, coffee at three."
+
+
+def test_a_folder_with_other_files_becomes_a_mirror_only_with_yes(
+    cli: Cli, sync: Sync, folder: Path, client: Mnemolog, project: str
+):
+    client.memories.create("We deploy on Tuesdays.", project=project)
+    folder.mkdir()
+    (folder / "hosts").touch()
+    assert f"{folder} already has files, such as hosts" in cli("mirror", str(folder), "-p", project, code=2)
+    assert [path.name for path in folder.iterdir()] == ["hosts"]
+    assert [step for step, _ in sync()] == ["write"]
+    assert cli("mirror", str(folder), "-a", "ada", "-p", project)

@@ -1,7 +1,8 @@
 """Files on memories: the commands of Anthropic's memory tool, for any client, without sending.
 
-A file is a memory with the tag `file:` and its path. A change is a new version of the memory, and deleting forgets it.
-A directory exists while a file is in it. Answers and errors have the texts of Anthropic's documentation.
+A file is a memory with its path as the title and, after `file:`, as a tag, that supersedes nothing. No other memory is
+a file, whatever its tags are. A change is a new version of the memory, and deleting forgets it. A directory exists
+while a file is in it. Answers and errors have the texts of Anthropic's documentation.
 
 Each command is a generator: it yields calls of a client's `memories`, and is sent their answers. `run` and `run_async`
 do so.
@@ -28,6 +29,7 @@ ROOT = "/memories"
 MARK = "file:"
 BLANK = "blank:"
 """Of a file without any text: the rest of the tag is its whitespace as JSON. The server refuses blank content."""
+_BLANK_TEXT = re.compile(BLANK + r'("(?:[^\S\x00-\x1f]|\ufeff|\\[bfnrt]|\\u[0-3f][\da-f]{3})*")')
 LONGEST_PATH = 500
 """A tag has at most 512 characters."""
 MOST_LINES = 999_999
@@ -191,9 +193,8 @@ class MemoryFiles:
         memories: list[Memory] = yield methodcaller("list", self._project, latest=True, page_size=1_000)
         files: Files = {}
         for memory in memories:
-            for tag in memory.tags:
-                if tag.startswith(MARK + ROOT):
-                    files.setdefault(tag.removeprefix(MARK), []).append(memory)
+            if memory.keep_duplicates and memory.title.startswith(ROOT + "/") and MARK + memory.title in memory.tags:
+                files.setdefault(memory.title, []).append(memory)
         return files
 
 
@@ -233,7 +234,7 @@ def _fields(path: str, text: str, tags: Sequence[str]) -> dict[str, Any]:
 
 
 def _text(memory: Memory) -> str:
-    blank = (json.loads(tag.removeprefix(BLANK)) for tag in memory.tags if tag.startswith(BLANK))
+    blank = (json.loads(found[1]) for tag in memory.tags if (found := _BLANK_TEXT.fullmatch(tag)))
     return next(blank, memory.content)
 
 
