@@ -12,7 +12,7 @@ from api.cli.client import ApiClient, ClientError
 from api.cli.output import FAILED, Output, WrongCommand, plain
 from api.cli.rows import Reader, Yes, agreed, on_server
 from ingest.platform.addresses import client_key
-from ingest.platform.files import write_whole
+from ingest.platform.files import check_regular, write_whole
 from mnemolog_client import Mnemolog, MnemologError
 from mnemolog_client.mirror import STATE, Mirror, WrongFolder, refuse_incomplete
 
@@ -45,6 +45,7 @@ def mirror(
     """
     if folder.exists() and not folder.is_dir():
         raise WrongCommand(f"{folder} is not a folder")
+    check_regular(folder / STATE)
     files = [path for path in folder.iterdir() if not path.name.startswith(".")] if folder.exists() else ()
     if files and not dry_run and not (folder / STATE).exists():
         others = f"{folder} already has files, such as {files[0].name}, and is no mirror"

@@ -1,6 +1,7 @@
 """`mnemolog mirror`: memories and lessons as files that a person edits, with a real server."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -246,6 +247,9 @@ def test_a_folder_stays_with_its_project_agent_and_server(
     assert "is it the right server?" in cli("mirror", str(folder), "-a", "ada", code=2)
     state.write_text("<<<<<<< HEAD")
     assert "is damaged" in cli("mirror", str(folder), "-a", "ada", code=2)
+    state.unlink()
+    os.mkfifo(state)
+    assert "not a regular file" in cli("mirror", str(folder), "-a", "ada", code=1)
     state.unlink()
     assert sync() == []
     assert "is not a folder" in cli("mirror", str(only(folder)), code=2)
