@@ -9,8 +9,9 @@ from msgspec import to_builtins
 from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
-from api.cli.output import FAILED, Output, WrongCommand, plain
+from api.cli.output import FAILED, Output, WrongCommand
 from api.cli.rows import Reader, Yes, agreed, on_server
+from ingest.names import shown
 from ingest.platform.addresses import client_key
 from ingest.platform.files import check_regular, write_whole
 from mnemolog_client import Mnemolog, MnemologError
@@ -46,7 +47,7 @@ def mirror(
     if folder.exists() and not folder.is_dir():
         raise WrongCommand(f"{folder} is not a folder")
     check_regular(folder / STATE)
-    files = [path for path in folder.iterdir() if not path.name.startswith(".")] if folder.exists() else ()
+    files = [*folder.glob("[!.]*")]
     if files and not dry_run and not (folder / STATE).exists():
         others = f"{folder} already has files, such as {files[0].name}, and is no mirror"
         agreed(output, f"{others}. Write into it, and make memories of its Markdown files?", yes)
@@ -56,11 +57,11 @@ def mirror(
     key = client_key(client.url, os.environ) or ""
     with Mnemolog(client.url, key, agent=agent, on_degraded=refuse_incomplete) as connection:
         try:
-            for done in Mirror(connection, folder, write_whole, project).run(delete=delete, dry_run=dry_run):
+            for done in Mirror(connection, folder, write_whole, project, shown).run(delete=delete, dry_run=dry_run):
                 failed = failed or done.step in FAILURES
                 steps.append(to_builtins(done))
                 reason = f": {done.reason}" if done.reason else ""
-                output.line(Text(plain(f"{done.step:9}{done.file}{reason}")))
+                output.line(Text(f"{done.step:9}{done.file}{reason}"))
         except WrongFolder as error:
             raise WrongCommand(str(error)) from None
         except MnemologError as error:

@@ -367,3 +367,15 @@ def test_a_folder_with_other_files_becomes_a_mirror_only_with_yes(
     assert [path.name for path in folder.iterdir()] == ["hosts"]
     assert [step for step, _ in sync()] == ["write"]
     assert cli("mirror", str(folder), "-a", "ada", "-p", project)
+
+
+def test_files_have_no_control_characters_and_documents_keep_theirs(
+    sync: Sync, folder: Path, client: Mnemolog, project: str
+):
+    sent = "Tea \x1b[31mat\x1b[0m five\u202e."
+    memory = client.memories.create(sent, project=project, tags=["a\x1b[2Jb"])
+    assert [step for step, _ in sync()] == ["write"]
+    assert only(folder).read_text().endswith("---\nTea at five.\n")
+    assert "  - ab\n" in only(folder).read_text()
+    assert sync() == []
+    assert client.memories.get(memory.id).content == sent

@@ -27,9 +27,9 @@ OnDeleted = Callable[[str, Accepted], None]
 
 ROOT = "/memories"
 MARK = "file:"
-BLANK = "blank:"
-"""Of a file without any text: the rest of the tag is its whitespace as JSON. The server refuses blank content."""
-_BLANK_TEXT = re.compile(BLANK + r'("(?:[^\S\x00-\x1f]|\ufeff|\\[bfnrt]|\\u[0-3f][\da-f]{3})*")')
+_BLANK_TEXT = r'(?m)^blank:("(?:[^\S\x00-\x1f]|\ufeff|\\[bfnrt]|\\u[0-3f][\da-f]{3})*")$'
+"""The tag of a file without any text has its whitespace as JSON, because the server refuses blank content. Other tags
+that begin so are ignored."""
 LONGEST_PATH = 500
 """A tag has at most 512 characters."""
 MOST_LINES = 999_999
@@ -193,7 +193,7 @@ class MemoryFiles:
         memories: list[Memory] = yield methodcaller("list", self._project, latest=True, page_size=1_000)
         files: Files = {}
         for memory in memories:
-            if memory.keep_duplicates and memory.title.startswith(ROOT + "/") and MARK + memory.title in memory.tags:
+            if memory.keep_duplicates and _is_in(memory.title, ROOT) and MARK + memory.title in memory.tags:
                 files.setdefault(memory.title, []).append(memory)
         return files
 
@@ -228,14 +228,14 @@ def _is_at(path: str, place: str) -> bool:
 
 def _fields(path: str, text: str, tags: Sequence[str]) -> dict[str, Any]:
     """What is stored of a file; `tags` are those that it has."""
-    blank = [] if text.strip() else [BLANK + json.dumps(text)]
-    others = [tag for tag in tags if not tag.startswith((MARK, BLANK))]
+    blank = [] if text.strip() else ["blank:" + json.dumps(text)]
+    others = [tag for tag in tags if not tag.startswith((MARK, "blank:"))]
     return {"content": "(empty file)" if blank else text, "title": path, "tags": [MARK + path, *blank, *others]}
 
 
 def _text(memory: Memory) -> str:
-    blank = (json.loads(found[1]) for tag in memory.tags if (found := _BLANK_TEXT.fullmatch(tag)))
-    return next(blank, memory.content)
+    blank = re.search(_BLANK_TEXT, "\n".join(memory.tags))
+    return json.loads(blank[1]) if blank else memory.content
 
 
 def _lines_of(path: str, text: str, view_range: Sequence[int] | None) -> str:

@@ -13,9 +13,8 @@ import type { Memories } from "./nouns.ts";
 
 const ROOT = "/memories";
 const MARK = "file:";
-/** Of a file without any text: the rest of the tag is its whitespace as JSON. The server refuses blank content. */
-const BLANK = "blank:";
-const BLANK_TEXT = /^blank:("(?:[^\S\x00-\x1f]|\\[bfnrt]|\\u[0-3f][\da-f]{3})*")$/;
+/** The tag of a file without any text has its whitespace as JSON, because the server refuses blank content. */
+const BLANK_TEXT = /^blank:("(?:[^\S\x00-\x1f]|\\[bfnrt]|\\u[0-3f][\da-f]{3})*")$/m;
 /** A tag has at most 512 characters. */
 const LONGEST_PATH = 500;
 const MOST_LINES = 999_999;
@@ -160,7 +159,7 @@ export class MemoryFiles {
     const files: Stored = new Map();
     for await (const memory of this.#memories.list({ project: this.#project, latest: true, pageSize: 1_000 })) {
       const path = memory.title;
-      if (memory.keep_duplicates && path.startsWith(`${ROOT}/`) && memory.tags.includes(MARK + path)) {
+      if (memory.keep_duplicates && isIn(path, ROOT) && memory.tags.includes(MARK + path)) {
         files.set(path, [...(files.get(path) ?? []), memory]);
       }
     }
@@ -197,14 +196,14 @@ function isAt(path: string, place: string): boolean {
 
 /** What is stored of a file; `tags` are those that it has. */
 function fieldsOf(path: string, text: string, tags: readonly string[]) {
-  const blank = text.trim() ? [] : [BLANK + JSON.stringify(text)];
-  const others = tags.filter((tag) => !tag.startsWith(MARK) && !tag.startsWith(BLANK));
+  const blank = text.trim() ? [] : ["blank:" + JSON.stringify(text)];
+  const others = tags.filter((tag) => !/^(file|blank):/.test(tag));
   return { content: blank.length > 0 ? "(empty file)" : text, title: path, tags: [MARK + path, ...blank, ...others] };
 }
 
 function textOf({ content, tags }: Memory): string {
-  const blank = tags.map((tag) => BLANK_TEXT.exec(tag)).find(Boolean);
-  return blank ? String(JSON.parse(blank[1]!)) : content;
+  const [, blank] = BLANK_TEXT.exec(tags.join("\n")) ?? [];
+  return blank ? JSON.parse(blank) : content;
 }
 
 function linesOf(path: string, text: string, range: readonly number[] | null | undefined): string {
