@@ -155,9 +155,9 @@ def _run(app: typer.Typer) -> NoReturn:
 
 
 def _print_error(message: str) -> None:
-    from ingest.names import shown
+    from ingest.names import visible
 
-    typer.echo(f"{typer.style('error:', fg='red')} {shown(message)}", err=True)
+    typer.echo(f"{typer.style('error:', fg='red')} {visible(message)}", err=True)
 
 
 def explained(run: Callable[[], None]) -> None:

@@ -24,7 +24,7 @@ from rich.text import Text
 from api.cli.output import FAILED, USAGE
 from api.cli.rows import CONTEXT, AsJson, Param, Values, filled, names_in, option, options_of, values_of, with_options
 from ingest.errors import InvalidSetting
-from ingest.names import shown
+from ingest.names import visible
 from ingest.platform.addresses import LOOPBACK, client_key, proxy_options
 from ingest.platform.settings import from_environment
 
@@ -146,7 +146,7 @@ def _command(row: Command) -> Callable[..., None]:
             sys.stdout.write(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode() + "\n")
         else:
             for line in row.lines(answer, values):
-                typer.echo(shown(line))
+                typer.echo(visible(line))
 
     return with_options(run, **options_of(row.params), **CONTEXT, as_json=(AsJson, False))
 
@@ -206,7 +206,7 @@ def _client() -> httpx.Client:
 
 
 def _fail(message: str, code: int = FAILED) -> NoReturn:
-    typer.echo(f"error: {shown(message)}", err=True)
+    typer.echo(f"error: {visible(message)}", err=True)
     raise typer.Exit(code)
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from api.cli.client import ApiClient, ClientError
 from api.cli.output import FAILED, Output, WrongCommand
 from api.cli.rows import Reader, Yes, agreed, on_server
-from ingest.names import shown
+from ingest.names import visible
 from ingest.platform.addresses import client_key
 from ingest.platform.files import check_regular, write_whole
 from mnemolog_client import Mnemolog, MnemologError
@@ -57,7 +57,7 @@ def mirror(
     key = client_key(client.url, os.environ) or ""
     with Mnemolog(client.url, key, agent=agent, on_degraded=refuse_incomplete) as connection:
         try:
-            for done in Mirror(connection, folder, write_whole, project, shown).run(delete=delete, dry_run=dry_run):
+            for done in Mirror(connection, folder, write_whole, project, visible).run(delete=delete, dry_run=dry_run):
                 failed = failed or done.step in FAILURES
                 steps.append(to_builtins(done))
                 reason = f": {done.reason}" if done.reason else ""

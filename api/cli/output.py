@@ -21,7 +21,7 @@ from rich.text import Text
 
 from api.cli.client import ClientError
 from ingest.errors import MnemologError
-from ingest.names import shown
+from ingest.names import visible
 
 OK, FAILED, USAGE, UNREACHABLE = 0, 1, 2, 3
 """Exit codes: done; failed, or nothing found; the command was wrong; no server."""
@@ -65,7 +65,7 @@ _PLAIN = [
     )
 ]
 # rich removes a few control characters from every text that it shows; a recorded text can have all
-rich.text.strip_control_codes = shown  # pyright: ignore
+rich.text.strip_control_codes = visible  # pyright: ignore
 
 
 class WrongCommand(MnemologError):
@@ -179,7 +179,7 @@ def waiting(console: Console, what: str) -> Generator[Callable[[str], None]]:
 
 def one_line(text: str, limit: int = 200) -> str:
     """The text on one line, cut with an ellipsis at `limit` characters."""
-    joined = shown(" ".join(text.split()))
+    joined = visible(" ".join(text.split()))
     return joined if len(joined) <= limit else joined[: limit - 1] + "…"
 
 

@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 from api.cli.client import ApiClient
 from api.cli.output import FAILED, Output, WrongCommand, answering, one_line
 from ingest.ids import new_event_id
-from ingest.names import shown
+from ingest.names import visible
 from ingest.platform.addresses import client_key
 from ingest.platform.settings import from_environment
 
@@ -335,7 +335,7 @@ def agreed(output: Output, question: str, yes: bool) -> None:
         return
     if output.as_json or not sys.stdin.isatty():
         raise WrongCommand(f"{question} (not a terminal; pass --yes to do it)")
-    if not typer.confirm(shown(question), err=True):
+    if not typer.confirm(visible(question), err=True):
         output.note("nothing was changed")
         raise typer.Exit(FAILED)
 

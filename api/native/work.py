@@ -12,7 +12,7 @@ from ingest.commands.command import Confidence, Name
 from ingest.commands.decide import DeleteSlot, ReviseLesson, SetSlot, WriteAction
 from ingest.commands.handler import Accepted
 from ingest.events.slot import SlotScope
-from ingest.names import shown_data
+from ingest.names import visible_data
 from ingest.platform.clock import system_clock
 from ingest.roles import READ, WRITE
 from projections.queries.lessons import LessonView
@@ -88,7 +88,7 @@ async def get_match(call: NativeCall, query: MatchRequest) -> Items[LessonView]:
     """
     lessons = call.queries.lessons
     matching = await lessons.match(call.reader(), query.tool_name, query.preview, query.project, query.limit)
-    return Items(shown_data(list(map(view, matching))))
+    return Items(visible_data(list(map(view, matching))))
 
 
 @route("POST /v1/lessons/search", READ)

@@ -37,14 +37,10 @@ def check_regular(path: Path, opened: int | None = None) -> None:
 def read_regular(path: Path) -> bytes:
     """Return the content of a file. Blocks; raises OSError, also if the file is not regular."""
     check_regular(path)  # before opening it, which does something to some devices
-    with open(path, "rb", opener=_open_at_once) as file:
+    # without waiting for the writer of a FIFO
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
         check_regular(path, file.fileno())  # another one can have replaced it in between
         return file.read()
-
-
-def _open_at_once(name: str, flags: int) -> int:
-    """Open a file without waiting for the writer of a FIFO."""
-    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:

@@ -26,7 +26,7 @@ from ingest.errors import (
     ProjectionBehind,
 )
 from ingest.log.position import SharedPositions, Token
-from ingest.names import shown_data
+from ingest.names import visible_data
 from ingest.roles import ANYWHERE, KeyScope, Needs
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class ToolAnswer(NamedTuple):
 
 def json_answer(fields: dict[str, Any]) -> ToolAnswer:
     """Fields as JSON on one line."""
-    return ToolAnswer(json.dumps(shown_data(fields), ensure_ascii=False))
+    return ToolAnswer(json.dumps(visible_data(fields), ensure_ascii=False))
 
 
 MAX_AGENTS = 10_000

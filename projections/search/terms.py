@@ -14,7 +14,7 @@ from itertools import chain, islice
 import numpy as np
 import Stemmer
 
-from ingest.names import shown
+from ingest.names import visible
 from projections.compression.words import MOST_KEPT, PerWord
 from projections.kernel.module import NATIVE, native
 
@@ -214,7 +214,7 @@ def snippet(text: str, query_terms: Sequence[str], limit: int = SNIPPET_CHARS) -
     It begins with a sentence if possible; an ellipsis marks what was cut before or after. A text that says none of the
     terms (stems) is cut at its end. `limit` is at least 2.
     """
-    text = shown(text[:SCANNED])
+    text = visible(text[:SCANNED])
     if len(text) <= limit:
         return " ".join(text.split())
     compiled = native.stretch(text, query_terms, limit) if NATIVE else None

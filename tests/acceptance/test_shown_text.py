@@ -34,7 +34,7 @@ async def test_shown_text_has_no_control_characters(
 ):
     cli, about = Cli(server, project), {"project": project, "query": "banner"}
     recalled = (await client.post("/v1/recall", json=about)).json()
-    shown = {
+    texts = {
         "results": json.dumps([[one["title"], one["snippet"]] for one in recalled["results"]], ensure_ascii=False),
         "context": (await client.post("/v1/context", json=about)).json()["context"],
         "match": (
@@ -43,14 +43,14 @@ async def test_shown_text_has_no_control_characters(
     }
     for command in ("recall banner", "context banner", "memories", "lessons", f"show {memory['id']}"):
         words = command.split()
-        shown[command] = cli(*words, *(() if words[0] == "show" else ("--project", project)))
+        texts[command] = cli(*words, *(() if words[0] == "show" else ("--project", project)))
     async with client_of(server, "native,agentmemory") as agent:
         for name, arguments in {"recall": about, "context": about, "memory_smart_search": {"query": "banner"}}.items():
             result = await agent.call_tool(name, arguments)
-            shown[name] = json.dumps(result.structured_content, ensure_ascii=False)
+            texts[name] = json.dumps(result.structured_content, ensure_ascii=False)
             if name != "memory_smart_search":  # its text is JSON, which has them escaped
-                shown[f"text of {name}"] = text(result)
-    for name, one in shown.items():
+                texts[f"text of {name}"] = text(result)
+    for name, one in texts.items():
         assert SHOWN in " ".join(one.split()), name
         assert not {*"\x1b\x07\x9b\x7f\u202e"} & {*one}, name
         assert not any(rest in one for rest in ("[2J", "[31m", "pwned")), name

@@ -67,7 +67,7 @@ class File(NamedTuple):
 class Mirror:
     """A folder as a mirror of a project. Without a `project`, it is the folder's, or the project without a name.
 
-    `shown` returns a text of the server as a file is to have it. The client's `on_degraded` should be
+    `visible` returns a text of the server as a file is to have it. The client's `on_degraded` should be
     `refuse_incomplete`. Raises WrongFolder if the folder is a mirror of another project, or as another agent.
     """
 
@@ -77,10 +77,10 @@ class Mirror:
         folder: Path,
         write: Write,
         project: str | None = None,
-        shown: Callable[[str], str] = str,
+        visible: Callable[[str], str] = str,
     ) -> None:
         self._client, self._folder, self._write_whole = client, folder, write
-        self._note_of = partial(note_of, shown=shown)
+        self._note_of = partial(note_of, visible=visible)
         self._newest: dict[str, str] = {}
         self._state = state = self._saved() or State(project or "", client.agent, new_event_id())
         if (state.project, state.agent) != (state.project if project is None else project, client.agent):

@@ -14,7 +14,7 @@ from ingest.commands.forgetting import ForgetSubject
 from ingest.commands.parse import parse_batch, parse_json, parse_object
 from ingest.errors import CommandRejected
 from ingest.ids import EventId
-from ingest.names import DATA_NOT_INSTRUCTIONS, header_name, inert, marked, nfc, shown, shown_data, with_nfc
+from ingest.names import DATA_NOT_INSTRUCTIONS, header_name, inert, marked, nfc, visible, visible_data, with_nfc
 from ingest.patterns import AT_ONCE, MAX_PATTERN_CHARS, compiled, found_in, which_match, which_occur
 from mcp_gateway import lenient
 from projections.queries.recall import RecallRequest
@@ -36,14 +36,14 @@ NOW = datetime(2026, 1, 31, tzinfo=UTC)
     ],
 )
 def test_shown_text_has_no_control_characters_and_no_rests_of_sequences(text: str, expected: str):
-    assert shown(text) == expected
-    assert shown_data({"a": [text, 1], "b": {"c": text}}) == {"a": [expected, 1], "b": {"c": expected}}
+    assert visible(text) == expected
+    assert visible_data({"a": [text, 1], "b": {"c": text}}) == {"a": [expected, 1], "b": {"c": expected}}
 
 
 @pytest.mark.parametrize("repeated", ["\x1b]", "\x9d", "\x1b[0;", "\x1b]aaa\n", "\x1b" + 50 * "["])
 def test_time_to_clean_a_text_grows_with_its_length_alone(repeated: str):
     began = time.process_time()
-    shown(repeated * 100_000)
+    visible(repeated * 100_000)
     assert time.process_time() - began < 5
 
 
