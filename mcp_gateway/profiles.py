@@ -14,6 +14,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 
 from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound, ReaderUnknown
+from ingest.names import visible
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.resources import PROMPTS, RESOURCES, TEMPLATES, contexts, prompt_text, resource_text
 from mcp_gateway.tools.files import MEMORY_FILES
@@ -159,7 +160,7 @@ async def _text_or_error(call: Call, text: Callable[[Call], Awaitable[str]]) -> 
     """The text; an error becomes a protocol error, because a read has no other form of error."""
     try:
         await call.admits()
-        return await text(call)
+        return visible(await text(call))
     except (BadArgument, NotFound) as error:
         raise MCPError(types.INVALID_PARAMS, str(error)) from None
     except MnemologError as error:

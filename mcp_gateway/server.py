@@ -29,7 +29,7 @@ from ingest.commands.decide import stated_agent
 from ingest.commands.parse import check_values, parse_object
 from ingest.errors import CommandRejected, InvalidSetting, MnemologError, RequestTooLarge
 from ingest.ids import new_event_id
-from ingest.names import header_name, sent_name
+from ingest.names import header_name, sent_name, visible, visible_data
 from ingest.platform.partial import left_out_message, partial_reads
 from ingest.platform.tasks import INLINE_BYTES, in_thread
 from mcp_gateway import lenient
@@ -247,7 +247,9 @@ async def _answer_to(tool: Tool, call: Call, arguments: Any) -> types.CallToolRe
 
 def _result(answer: ToolAnswer) -> types.CallToolResult:
     return types.CallToolResult(
-        content=[types.TextContent(text=answer.text)],
-        structured_content=None if answer.data is None else msgspec.to_builtins(answer.data, str_keys=True),
+        content=[types.TextContent(text=visible(answer.text))],
+        structured_content=None
+        if answer.data is None
+        else visible_data(msgspec.to_builtins(answer.data, str_keys=True)),
         is_error=answer.is_error,
     )

@@ -20,7 +20,7 @@ from api.agents.entries import ForeignFile, Remote, ShellCommand, Value
 from api.agents.json_text import Unreadable
 from api.agents.payloads import HOSTS
 from ingest.errors import MnemologError
-from ingest.platform.files import write_whole
+from ingest.platform.files import read_regular, write_whole
 
 USUAL_URL = "http://127.0.0.1:3111"
 """The default server of hooks and bridge."""
@@ -81,6 +81,10 @@ TEXT = Format(str, _replaced)
 """The value is the text itself."""
 
 
+def _followed(path: Path) -> Path:
+    return Path(os.path.realpath(path))  # without the exception of `resolve` for a link to itself
+
+
 class Setup(NamedTuple):
     """One file of a host, with functions that install and remove our entries in its value."""
 
@@ -88,8 +92,8 @@ class Setup(NamedTuple):
     install: Callable[[Any], Any]
     remove: Callable[[Any], Any]
     format: Format = JSON
-    within: Path | None = None
-    """The checkout that a project's file must be in after links, which the project's author made, are followed."""
+    resolve: Callable[[Path], Path] = _followed
+    """Follows links, and raises UnusableSettings for one that must not be followed."""
 
 
 class System(NamedTuple):
@@ -134,11 +138,12 @@ def rule_files(host: Host, scope: Scope, system: System) -> list[Setup]:
 
 
 def _bounded(files: list[Setup], scope: Scope, system: System) -> list[Setup]:
-    if scope is Scope.USER:
-        return files
-    folders = (system.folder, *system.folder.parents)
-    checkout = next((folder for folder in folders if (folder / ".git").exists()), system.folder)
-    return [setup._replace(within=Path(os.path.realpath(checkout))) for setup in files]
+    resolve = partial(_of_owner, system.home)
+    if scope is Scope.PROJECT:
+        folders = (system.folder, *system.folder.parents)
+        checkout = next((folder for folder in folders if (folder / ".git").exists()), system.folder)
+        resolve = partial(_inside, _followed(checkout))
+    return [setup._replace(resolve=resolve) for setup in files]
 
 
 def _setups(
@@ -334,7 +339,7 @@ class SettingsChange(NamedTuple):
     before: str | None
     after: str | None
     pristine: bool = False
-    within: Path | None = None
+    resolve: Callable[[Path], Path] = _followed
 
     def diff(self) -> list[str]:
         """The lines of a unified diff; empty without changes."""
@@ -346,9 +351,9 @@ class SettingsChange(NamedTuple):
 
 def installing(setup: Setup) -> SettingsChange:
     """The change that installs our entries. Raises UnusableSettings if the file is unreadable or foreign."""
-    before = _read(setup.path, setup.within)
+    before = _read(setup.path, setup.resolve)
     pristine = before is not None and _made(setup, before, setup.remove) == before
-    return SettingsChange(setup.path, before, _made(setup, before, setup.install), pristine, setup.within)
+    return SettingsChange(setup.path, before, _made(setup, before, setup.install), pristine, setup.resolve)
 
 
 def removing(setup: Setup) -> SettingsChange:
@@ -356,18 +361,18 @@ def removing(setup: Setup) -> SettingsChange:
 
     It restores the original if installing into it gives the same as installing into the current file.
     """
-    before = _read(setup.path, setup.within)
+    before = _read(setup.path, setup.resolve)
     if before is None:
         return SettingsChange(setup.path, None, None)
     after: str | None = _made(setup, before, setup.remove)
-    original = _read(backup_of(setup.path), setup.within)
+    original = _read(backup_of(setup.path), setup.resolve)
     if after == before:
         return SettingsChange(setup.path, before, before)
     if original is not None and _made(setup, original, setup.install) == _made(setup, before, setup.install):
         after = original
     elif original is None and not setup.format.value(after.removeprefix(BOM)):
         after = None  # we created it
-    return SettingsChange(setup.path, before, after, within=setup.within)
+    return SettingsChange(setup.path, before, after, resolve=setup.resolve)
 
 
 def installed(system: System) -> list[tuple[Host, Path]]:
@@ -384,9 +389,9 @@ def installed(system: System) -> list[tuple[Host, Path]]:
 
 def apply(change: SettingsChange) -> None:
     """Write or delete the file, following links and keeping its mode. Raises UnusableSettings."""
-    path = _resolved(change.path, change.within)
     backup = backup_of(change.path)
     try:
+        path = change.resolve(change.path)
         if change.after is None:
             path.unlink(missing_ok=True)
             if path.parent.name == rules.SKILL:
@@ -397,7 +402,7 @@ def apply(change: SettingsChange) -> None:
         if change.before is not None and change.pristine:
             _write(backup, change.before, like=path)
         _write(path, change.after, like=path)
-        if not change.pristine and _read(backup, change.within) == change.after:
+        if not change.pristine and _read(backup, change.resolve) == change.after:
             backup.unlink(missing_ok=True)  # restored
     except OSError as error:
         raise UnusableSettings(f"{change.path} is not writable: {error.strerror or error}") from None
@@ -417,18 +422,30 @@ def _made(setup: Setup, text: str | None, change: Callable[[Any], Any]) -> str:
         raise UnusableSettings(f"{setup.path}: {error}") from None
 
 
-def _resolved(path: Path, within: Path | None) -> Path:
-    """The path with links resolved; raises UnusableSettings if that is outside of the checkout."""
-    resolved = Path(os.path.realpath(path))
-    if within is not None and not resolved.is_relative_to(within):
-        raise UnusableSettings(f"{path} is a link to {resolved}, outside of {within}: replace it with a file")
+def _inside(checkout: Path, path: Path) -> Path:
+    """Follow links, which the project's author made, unless they leave the checkout."""
+    resolved = _followed(path)
+    if not resolved.is_relative_to(checkout):
+        raise UnusableSettings(f"{path} is a link to {resolved}, outside of {checkout}: replace it with a file")
     return resolved
 
 
-def _read(path: Path, within: Path | None) -> str | None:
-    resolved = _resolved(path, within)
+def _of_owner(home: Path, path: Path) -> Path:
+    """Follow links to files of the owner of the home folder: this user can be root, and the owner somebody else."""
+    resolved = _followed(path)
+    if resolved != path and _owner(resolved) != _owner(home):
+        raise UnusableSettings(f"{path} is a link to {resolved}, which belongs to another user: replace it with a file")
+    return resolved
+
+
+def _owner(path: Path) -> int:
+    """Return the owner of a file, or of the nearest folder above it that exists."""
+    return next(place for place in (path, *path.parents) if place.exists()).stat().st_uid
+
+
+def _read(path: Path, resolve: Callable[[Path], Path]) -> str | None:
     try:
-        return resolved.read_bytes().decode()
+        return read_regular(resolve(path)).decode()
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:

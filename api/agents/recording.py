@@ -552,7 +552,7 @@ def memories_text(memories: list[dict[str, Any]]) -> str:
     lines: list[str] = []
     for memory in memories:
         author = " ".join(_text(memory.get("agent_id")).split())[:40]
-        kind = _text(memory.get("kind")) + (f" by {author}" if author else "")
+        kind = _text(memory.get("kind")) + (f" by {author}" if author and author.isprintable() else "")
         text = _titled(_text(memory.get("title")), _text(memory.get("snippet")), RECALLED_CHARS)
         lines.append(f"- {_text(memory.get('occurred_at'))[:10]}, {kind}: {text} [{_text(memory.get('id'))}]")
     advice = "check it. `recall` with `ids` reads one in full; `confirm` those that help."

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from api.cli.direct import connected, on_redis, server
-from api.cli.output import FAILED, Output, plain
+from api.cli.output import FAILED, Output
 from ingest.embedded import room as embedded
 from ingest.errors import InvalidSetting, NotFound
 from ingest.log.archive.room import ArchivedLog, ArchiveJob, DamagedArchive, MissingFile, look, open_log, verify
@@ -80,7 +80,7 @@ async def _status(settings: Settings, redis: Client, log: ArchivedLog, output: O
         table.add_row(str(part.partition), *counts, part.sealed, part.trimmed, f"{part.waiting:,}")
     output.show(table)
     for name in others:
-        output.note(f"{plain(name)} in {settings.archive} belongs to another log, or to this one before a restore")
+        output.note(f"{name} in {settings.archive} belongs to another log, or to this one before a restore")
 
 
 async def _verify(settings: Settings, redis: Client, log: ArchivedLog, output: Output) -> None:
@@ -96,7 +96,7 @@ async def _verify(settings: Settings, redis: Client, log: ArchivedLog, output: O
     fields = [{"partition": part.partition, "name": part.name, "trouble": part.trouble} for part in damaged]
     output.document({"damaged": fields})
     for part in damaged:
-        output.line(Text(plain(str(part)), style="red"))
+        output.line(Text(str(part), style="red"))
     if damaged:
         raise typer.Exit(FAILED)
     output.line(Text("the archive is intact"))
@@ -160,7 +160,7 @@ def _check(folder: Path, output: Output) -> None:
     output.document({"fault": None if damage is None else damage._asdict(), "log": counts})
     counts_text = f"{log.entries:,} entries, {log.unchecked:,} of them without a checksum; {len(log.faults):,} faults"
     for line in ("the file is intact" if damage is None else str(damage), counts_text, *log.faults[:LISTED]):
-        output.line(Text(plain(line)))
+        output.line(Text(line))
     if damage is not None or log.faults:
         output.note(embedded.WAY_OUT)
         raise typer.Exit(FAILED)
@@ -181,14 +181,14 @@ def _repair(folder: Path, output: Output, *, yes: bool) -> None:
         incident = embedded.cut_off(damage, folder)
         embedded.record_incident(folder, incident)
     output.document({"incident": incident})
-    output.line(Text(plain(incident.whole())))
+    output.line(Text(incident.whole()))
 
 
 def _show_incidents(output: Output, incidents: list[embedded.Incident]) -> None:
     output.document({"incidents": incidents})
     for incident in incidents:
         state = "open" if incident.open else "nothing acknowledged is lost"
-        output.line(Text(f"{incident.at:%Y-%m-%d %H:%M:%S} UTC ({state}): {plain(incident.whole())}"))
+        output.line(Text(f"{incident.at:%Y-%m-%d %H:%M:%S} UTC ({state}): {incident.whole()}"))
     if not incidents:
         output.line(Text("no incidents"))
 

@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from api.cli.direct import connected, on_redis, server
-from api.cli.output import FAILED, USAGE, Output, plain
+from api.cli.output import FAILED, USAGE, Output
 from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
 from ingest.log.archive.room import open_log
 from ingest.log.event_log import refuse_unfinished
@@ -94,7 +94,7 @@ def restore_(
     replayed = ", verified by replaying both" if verified else ""
     output.line(Text(f"restored {_description(manifest)}{replayed}"))
     if at:
-        output.line(Text(f"up to {plain(at)}: {left_out:,} later events were left out"))
+        output.line(Text(f"up to {at}: {left_out:,} later events were left out"))
 
 
 @on_redis
@@ -110,7 +110,7 @@ def backups(output: Output, source: From = "") -> None:
         row = ("", "", "")
         if (manifest := entry.manifest) is not None:
             row = (f"{manifest.created_at:%Y-%m-%d %H:%M:%S}", f"{manifest.events:,}", _kib(manifest))
-        table.add_row(plain(entry.name), *row, plain(entry.trouble))
+        table.add_row(entry.name, *row, entry.trouble)
     output.show(table)
     if not available:
         raise typer.Exit(FAILED)
@@ -376,7 +376,7 @@ def _report(output: Output, settings: Settings, copied: int, counts: maintenance
     table = Table("tenant", "event", "count")
     for (tenant, kind), count in sorted(counts.items()):
         by_tenant.setdefault(tenant, {})[kind] = count
-        table.add_row(plain(tenant), plain(kind), f"{count:,}")
+        table.add_row(tenant, kind, f"{count:,}")
     totals = {"partitions": settings.partitions, "events": counts.total(), "copied": copied}
     output.document({**totals, "documents_compared": documents, "tenants": by_tenant})
     output.show(table)

@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.text import Text
 
-from api.cli.output import FAILED, Output, WrongCommand, plain
+from api.cli.output import FAILED, Output, WrongCommand
 from api.cli.rows import Url, on_machine, table
 from ingest.platform.addresses import KEY_VARIABLES, client_key, key_file
 from ingest.platform.settings import CLIENT_VARIABLES, VARIABLES, from_environment, stated, to_environment
@@ -59,7 +59,7 @@ def config(
     for name, row in listed.items():
         style = "dim" if row["from"] in (DEFAULT, UNSET) else ""
         cells = [name, row["value"] or "-", row["from"], *([row["meaning"]] if names else [])]
-        lines.add_row(*(Text(plain(text), style=style) for text in cells))
+        lines.add_row(*(Text(text, style=style) for text in cells))
     output.show(lines)
     if not names:
         output.note(f"commands send to {key['server']}: {key['from']}")
@@ -195,5 +195,5 @@ def stamp(text: str) -> str:
 def _print(output: Output, line: Line, width: int) -> None:
     output.record({"process": line.process, "at": line.at, "line": line.text})
     style = next((color for word, color in _COLORS if word in line.text), "")
-    text = Text(f"{line.process:<{width}}  ", style="cyan").append(plain(line.text), style=style or "default")
+    text = Text(f"{line.process:<{width}}  ", style="cyan").append(line.text, style=style or "default")
     output.line(text)

@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
-from api.cli.output import FAILED, OK, Output, one_line, plain
+from api.cli.output import FAILED, OK, Output, one_line
 from api.cli.rows import on_server
 from api.cli.server import follow_log, head, lag_totals, projections_of
 
@@ -320,7 +320,7 @@ def _context_panel(request: dict[str, Any], context: dict[str, Any]) -> Panel:
     first = {block["kind"]: block for block in reversed(blocks)}
     text = Text(no_wrap=True, overflow="ellipsis")
     for block in (block for block in blocks if block is first[block["kind"]]):
-        heading, *lines = plain(block["text"]).splitlines()
+        heading, *lines = block["text"].splitlines()
         text.append(f"{heading.lstrip('# ')} ({block['tokens']} tokens)\n", style="bold")
         text.append("\n".join(lines[:CONTEXT_LINES]) + ("\n…\n\n" if len(lines) > CONTEXT_LINES else "\n\n"))
     more = len(blocks) - len(first)

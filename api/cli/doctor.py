@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError, ServerUnreachable, probe
-from api.cli.output import FAILED, Output, plain
+from api.cli.output import FAILED, Output
 from api.cli.rows import Url, on_machine
 from api.cli.server import BACKLOGS, status_of, troubles_in
 from ingest.errors import InvalidSetting, MnemologError, ServerStartFailed
@@ -50,10 +50,10 @@ def doctor(output: Output, url: Url = None) -> None:
     for finding in findings(os.environ, url):
         results.append(finding)
         mark, style = _MARKS[finding.status]
-        message = f"{finding.name}: {plain(finding.message)}"
+        message = f"{finding.name}: {finding.message}"
         output.line(Text(f"{mark:<8}", style=style).append(message, style="default not bold"))
         if finding.advice:
-            output.line(Text(f"{'':<8}{plain(finding.advice)}", style="dim"))
+            output.line(Text(f"{'':<8}{finding.advice}", style="dim"))
     problems = sum(finding.status == "problem" for finding in results)
     output.document({"ok": not problems, "findings": [finding._asdict() for finding in results]})
     if problems:

@@ -14,7 +14,7 @@ from api.agents import files as agents
 from api.agents import recording
 from api.agents.payloads import HOSTS
 from api.cli.client import host_of, probe
-from api.cli.output import FAILED, Output, WrongCommand, plain
+from api.cli.output import FAILED, Output, WrongCommand
 from api.cli.rows import Yes, on_machine
 from ingest.platform.addresses import KEY_VARIABLES, client_key
 from ingest.platform.settings import Settings, from_environment
@@ -139,7 +139,7 @@ def _change(
         raise WrongCommand(f"{host.value} has no project settings; omit --scope")
     changes, errors = _each(plan, agents.together(files))
     for line in (line for change in changes for line in change.diff()):
-        output.line(Text(plain(line), style=_STYLES.get(line[:1], "")))
+        output.line(Text(line, style=_STYLES.get(line[:1], "")))
     for error in errors:
         output.note(f"left unchanged: {error}")
     to_write = [change for change in changes if change.before != change.after]

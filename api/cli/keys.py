@@ -21,7 +21,7 @@ from rich.text import Text
 from api.access.keys import FRESH_S, Grant, Key, Made, Registry, parse
 from api.agents.files import System, installed
 from api.cli.direct import connected, on_redis, server
-from api.cli.output import FAILED, Output, plain
+from api.cli.output import FAILED, Output
 from api.cli.rows import Url, names_in
 from ingest.commands.parse import rejected
 from ingest.errors import CommandRejected
@@ -262,8 +262,8 @@ def _table(keys: list[Key], now_ms: int) -> Table:
         projects = ", ".join(project or repr(project) for project in fields["projects"]) or "all"
         expires = fields["expires_at"]
         table.add_row(
-            key.id, plain(key.name), plain(key.tenant), ", ".join(fields["roles"]), plain(projects),
-            plain(", ".join(fields["agents"]) or "all"), fields["status"],
+            key.id, key.name, key.tenant, ", ".join(fields["roles"]), projects,
+            ", ".join(fields["agents"]) or "all", fields["status"],
             f"{expires:%Y-%m-%d %H:%M} UTC" if expires else "never",
         )  # fmt: skip
     return table

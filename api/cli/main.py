@@ -155,11 +155,9 @@ def _run(app: typer.Typer) -> NoReturn:
 
 
 def _print_error(message: str) -> None:
-    from rich.console import Console
-    from rich.text import Text
+    from ingest.names import visible
 
-    line = Text("error: ", style="red").append(message, style="not red")
-    Console(stderr=True).print(line, soft_wrap=True, highlight=False)
+    typer.echo(f"{typer.style('error:', fg='red')} {visible(message)}", err=True)
 
 
 def explained(run: Callable[[], None]) -> None:

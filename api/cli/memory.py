@@ -21,9 +21,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from api.cli.output import FAILED, USAGE, plain
+from api.cli.output import FAILED, USAGE
 from api.cli.rows import CONTEXT, AsJson, Param, Values, filled, names_in, option, options_of, values_of, with_options
 from ingest.errors import InvalidSetting
+from ingest.names import visible
 from ingest.platform.addresses import LOOPBACK, client_key, proxy_options
 from ingest.platform.settings import from_environment
 
@@ -145,7 +146,7 @@ def _command(row: Command) -> Callable[..., None]:
             sys.stdout.write(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode() + "\n")
         else:
             for line in row.lines(answer, values):
-                typer.echo(plain(line))
+                typer.echo(visible(line))
 
     return with_options(run, **options_of(row.params), **CONTEXT, as_json=(AsJson, False))
 
@@ -205,7 +206,7 @@ def _client() -> httpx.Client:
 
 
 def _fail(message: str, code: int = FAILED) -> NoReturn:
-    typer.echo(f"error: {plain(message)}", err=True)
+    typer.echo(f"error: {visible(message)}", err=True)
     raise typer.Exit(code)
 
 
@@ -235,7 +236,7 @@ def _page_lines(page: AgentdPage, values: Values) -> Iterator[str]:
         for memory in page.items:
             tags, content = ", ".join(memory.tags), cut(memory.content)
             cells = (memory.id, memory.type, content, memory.created_by, memory.visibility, tags)
-            table.add_row(*(Text(plain(" ".join(cell.split()))) for cell in cells))
+            table.add_row(*(Text(" ".join(cell.split())) for cell in cells))
         console = Console()
         (console if console.is_terminal else Console(width=WIDE)).print(table)
 

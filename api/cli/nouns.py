@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from api.cli.client import ApiClient
-from api.cli.output import FAILED, Output, WrongCommand, one_line, plain
+from api.cli.output import FAILED, Output, WrongCommand, one_line
 from api.cli.rows import (
     AGENT_READS,
     AGENT_WRITES,
@@ -107,7 +107,7 @@ def _revision(values: Values) -> Values:
 
 def _hidden_cells(document: Mapping[str, Any]) -> Iterator[Text | str]:
     yield document["quarantined"]
-    yield cell(document["text"], 200).append(f"\n{plain(document['id'])}", style="dim")
+    yield cell(document["text"], 200).append(f"\n{document['id']}", style="dim")
 
 
 def _memory_cells(memory: Mapping[str, Any]) -> Iterator[Text | str]:
@@ -119,9 +119,7 @@ def _memory_cells(memory: Mapping[str, Any]) -> Iterator[Text | str]:
     marks += [] if memory["is_latest"] else ["replaced"]
     marks += [f"valid until {when(memory['valid_until'], '%Y-%m-%d %H:%M')}"] if memory["valid_until"] else []
     marks += [f"confirmed {memory['confirmations']}x"] if memory["confirmations"] else []
-    yield cell(memory["content"]).append(
-        f"\n{', '.join([plain(memory['id']), *marks, *map(plain, memory['tags'])])}", style="dim"
-    )
+    yield cell(memory["content"]).append(f"\n{', '.join([memory['id'], *marks, *memory['tags']])}", style="dim")
 
 
 def _show_history(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
@@ -177,12 +175,12 @@ def _lesson_cells(lesson: Mapping[str, Any]) -> Iterator[Text | str]:
     yield cell(lesson["agent_id"] or "-", 16)
     text = Text()
     if severity := lesson["severity"]:
-        text.append(f"{plain(severity)}: ", style=_COLOURS.get(severity, ""))
+        text.append(f"{severity}: ", style=_COLOURS.get(severity, ""))
     text.append(cell(lesson["content"]))
     pattern = lesson["trigger_pattern"]
     trigger = " ".join(filter(None, (lesson["trigger_tool"], pattern and f"/{pattern}/")))
     marks = [
-        plain(lesson["id"]),
+        lesson["id"],
         f"before {cell(trigger, 60)}" if trigger else "",
         "" if lesson["active"] else "retired",
     ]
@@ -228,7 +226,7 @@ LESSONS = (
 
 def _action_cells(action: Mapping[str, Any]) -> Iterator[Text | str]:
     required = [edge["target"] for edge in action["edges"] if edge["type"] in ("requires", "gated_by")]
-    marks = [plain(action["id"]), f"after {', '.join(map(plain, required))}" if required else ""]
+    marks = [action["id"], f"after {', '.join(required)}" if required else ""]
     yield cell(action["status"], 16)
     yield f"{action['priority']:g}"
     yield cell(action["assigned_to"] or action["agent_id"] or "-", 16)
@@ -303,7 +301,7 @@ def _slot_cells(slot: Mapping[str, Any]) -> Iterator[Text | str]:
 
 
 def _show_slot(output: Output, client: ApiClient, slot: Any, values: Values) -> None:
-    output.line(Text(plain(slot["content"])))
+    output.line(Text(slot["content"]))
 
 
 def _slot_question(values: Values) -> str:
@@ -379,7 +377,7 @@ def _show_results(output: Output, client: ApiClient, answer: Any, values: Values
     for reason in answer["degraded"]:
         output.note(f"degraded: {reason}")
     for note in answer.get("notes", ()):
-        output.note(plain(note))
+        output.note(note)
     omitted = answer.get("omitted") or {"count": 0}
     left_out = f"; {omitted['count']} left out, of {omitted['tokens']} tokens" if omitted["count"] else ""
     if not answer["results"] and not left_out:
@@ -410,7 +408,7 @@ def results_table(results: list[dict[str, Any]]) -> Table:
             what.append(f" (and {more} more like it)", style="dim")
         for change in result.get("changed_since", ()):
             times = f"{change['times']} times" if change["times"] > 1 else "once"
-            what.append(f" ({plain(change['file'])} changed {times} since)", style="yellow")
+            what.append(f" ({change['file']} changed {times} since)", style="yellow")
         if newer := result.get("superseded_by"):
             what.append(f" (probably replaced by {newer})", style="yellow")
         if until := result.get("valid_until"):
@@ -420,7 +418,7 @@ def results_table(results: list[dict[str, Any]]) -> Table:
         if trust := result.get("trust"):
             what.append(f" {trust.replace('_', ' ')}", style="dim")
         if terms := result.get("explain"):
-            what.append("\n" + "  ".join(f"{plain(name)} {value:.2f}" for name, value in terms.items()), style="dim")
+            what.append("\n" + "  ".join(f"{name} {value:.2f}" for name, value in terms.items()), style="dim")
         # without a confidence, the score, which is only comparable within one answer
         confidence = _confidence(result) if "certainty" in result else f"{result['score']:.3f}"
         agent = Text(one_line(result["agent_id"] or "", 24))
@@ -429,10 +427,10 @@ def results_table(results: list[dict[str, Any]]) -> Table:
 
 
 def _show_context(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
-    output.line(Text(plain(answer["context"])))
+    output.line(Text(answer["context"]))
     for note in answer.get("notes", ()):
-        output.note(plain(note))
-    left_out = f"; left out: {plain('; '.join(answer['left_out']))}" if answer["left_out"] else ""
+        output.note(note)
+    left_out = f"; left out: {'; '.join(answer['left_out'])}" if answer["left_out"] else ""
     output.note(f"{answer['tokens']} of {answer['token_budget']} tokens{left_out}")
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
+import rich.text
 import typer
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
@@ -20,6 +21,7 @@ from rich.text import Text
 
 from api.cli.client import ClientError
 from ingest.errors import MnemologError
+from ingest.names import visible
 
 OK, FAILED, USAGE, UNREACHABLE = 0, 1, 2, 3
 """Exit codes: done; failed, or nothing found; the command was wrong; no server."""
@@ -62,7 +64,8 @@ _PLAIN = [
         (r"Expected `str` matching regex (.*)", r"must match \1"),
     )
 ]
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# rich removes a few control characters from every text that it shows; a recorded text can have all
+rich.text.strip_control_codes = visible  # pyright: ignore
 
 
 class WrongCommand(MnemologError):
@@ -111,7 +114,7 @@ class Output:
             self.document({"error": fields})
             return
         message = worded(error.message, error.field) if isinstance(error, ClientError) else str(error)
-        text = Text("error: ", style="bold red").append(plain(message), style="not bold default")
+        text = Text("error: ", style="bold red").append(message, style="not bold default")
         self._stderr.print(text, soft_wrap=True)
 
     def note(self, text: str) -> None:
@@ -174,14 +177,9 @@ def waiting(console: Console, what: str) -> Generator[Callable[[str], None]]:
     yield line
 
 
-def plain(text: str) -> str:
-    """Text without control characters: stored text must not move the cursor of a terminal."""
-    return _CONTROL.sub("�", text)
-
-
 def one_line(text: str, limit: int = 200) -> str:
     """The text on one line, cut with an ellipsis at `limit` characters."""
-    joined = plain(" ".join(text.split()))
+    joined = visible(" ".join(text.split()))
     return joined if len(joined) <= limit else joined[: limit - 1] + "…"
 
 

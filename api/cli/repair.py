@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from api.cli.client import ApiClient
-from api.cli.output import FAILED, Output, WrongCommand, one_line, plain
+from api.cli.output import FAILED, Output, WrongCommand, one_line
 from api.cli.rows import Do, Param, Values, add_rows, on_server, option, table
 
 PATH, RECONCILE_PATH, REBUILDS = "/v1/admin/dead-letters", "/v1/admin/reconcile", "/v1/admin/rebuilds"
@@ -60,7 +60,7 @@ def _show_letters(output: Output, client: ApiClient, page: Any, values: Values) 
         rows.add_row(*(one_line(cell, 100) for cell in cells))
     output.show(rows)
     totals: dict[str, int] = page["counts"] or {}
-    counts = ", ".join(f"{count} {plain(name).replace('_', ' ')}" for name, count in totals.items())
+    counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in totals.items())
     notes = [f"ever: {counts}"] if counts else []
     notes += [f"more: --cursor {page['next']}"] if page["next"] else []
     if notes:
@@ -70,8 +70,8 @@ def _show_letters(output: Output, client: ApiClient, page: Any, values: Values) 
 def _show_letter(output: Output, client: ApiClient, letter: Any, values: Values) -> None:
     for name, value in letter.items():
         if name != "event":
-            output.line(Text(f"{name}: {plain(str(value))}"))
-    output.line(Text(plain(msgspec.json.format(msgspec.json.encode(letter["event"]), indent=2).decode())))
+            output.line(Text(f"{name}: {value}"))
+    output.line(Text(msgspec.json.format(msgspec.json.encode(letter["event"]), indent=2).decode()))
 
 
 LETTERS = (
@@ -191,14 +191,14 @@ def reconcile(output: Output, client: ApiClient, wait: WorkersWait = 3600) -> No
         output.note("still running; `mnemolog reconcile --wait 0 --json` shows its progress")
         raise typer.Exit(FAILED if wait else 0)
     documents = sum(partition["documents"] for partition in report["partitions"])
-    differences = [f"{count} {plain(name).replace('_', ' ')}" for name, count in report["found"].items() if count]
+    differences = [f"{count} {name.replace('_', ' ')}" for name, count in report["found"].items() if count]
     output.line(Text(f"compared {documents:,} documents: {', '.join(differences) or 'no problems found'}"))
     for partition in report["partitions"]:
         if partition["not_compared"]:
-            reason = plain(partition["not_compared"])
+            reason = partition["not_compared"]
             output.note(f"partition {partition['partition']} was not compared: {reason}")
     for advice in report["advice"]:
-        output.note(plain(advice))
+        output.note(advice)
     if report["advice"]:
         raise typer.Exit(FAILED)
 
@@ -286,7 +286,7 @@ def _finish(output: Output, client: ApiClient, name: str, states: tuple[str, ...
         while True:
             current = client.get(f"{REBUILDS}/{name}")
             remaining = "" if not current["estimate_s"] else f", about {current['estimate_s']:.0f} s left"
-            description = f"{plain(current['state'])}{remaining}"
+            description = f"{current['state']}{remaining}"
             bar.update(task, completed=current["done"], total=current["total"] or None, description=description)
             if current["state"] in (*states, "failed") or time.monotonic() > deadline:
                 break
@@ -302,15 +302,15 @@ def _show_rebuild(output: Output, current: dict[str, Any]) -> None:
     progress = f"{current['done']:,} of {current['total']:,} {unit}, {current['rate']:,.0f} per second"
     output.line(Text(f"rebuild {current['id']} is {current['state']}: {progress}"))
     if current["why"]:
-        output.line(Text(plain(current["why"])))
+        output.line(Text(current["why"]))
     if current["can_roll_back_until"]:
         output.line(Text(f"can be rolled back until {current['can_roll_back_until']}"))
     canaries = current["canaries"]
     if canaries and canaries["said"] != current["why"]:
-        output.line(Text(plain(canaries["said"])))
+        output.line(Text(canaries["said"]))
     if canaries and canaries["differences"]:
         rows = table("partition", "what", "name", "how")
         for difference in canaries["differences"]:
-            name, how = Text(plain(difference["name"])), Text(plain(difference["said"]))
+            name, how = Text(difference["name"]), Text(difference["said"])
             rows.add_row(str(difference["partition"]), difference["what"], name, how)
         output.show(rows)

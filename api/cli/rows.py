@@ -20,8 +20,9 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from api.cli.client import ApiClient
-from api.cli.output import FAILED, Output, WrongCommand, answering, one_line, plain
+from api.cli.output import FAILED, Output, WrongCommand, answering, one_line
 from ingest.ids import new_event_id
+from ingest.names import visible
 from ingest.platform.addresses import client_key
 from ingest.platform.settings import from_environment
 
@@ -168,7 +169,7 @@ def _command(row: Do) -> Callable[..., None]:
             if isinstance(row.then, str):
                 repeated = " (already known; nothing new stored)" if answer.get("duplicate") else ""
                 done = f"{row.then.format(**values)} {answer.get('id', '')}".rstrip()
-                output.line(Text(plain(f"{done} at {answer['position']}{repeated}")))
+                output.line(Text(f"{done} at {answer['position']}{repeated}"))
             else:
                 row.then(output, client, answer, values)
 
@@ -287,7 +288,7 @@ def show_page(
 ) -> None:
     """A page of a listing, in a table. Exits 1 if it is empty, after naming the projects with sessions."""
     for note in page.get("notes", ()):
-        output.note(plain(note))
+        output.note(note)
     for row in rows:
         page_table.add_row(*row)
     if page["items"]:
@@ -302,7 +303,7 @@ def show_page(
             sessions = client.get("/v1/sessions", {"limit": ALL_PROJECTS})["items"]
             names = sorted({session["project"] for session in sessions if session["project"]})
             if names:
-                projects = f" Projects with sessions: {plain(', '.join(names))}; choose one with --project."
+                projects = f" Projects with sessions: {', '.join(names)}; choose one with --project."
         output.note(f"No results.{projects}")
         raise typer.Exit(FAILED)
 
@@ -319,7 +320,7 @@ def fields_table(fields: Mapping[str, str]) -> Table:
     rows.columns[0].style = "dim"
     for name, value in fields.items():
         if value:
-            rows.add_row(name, Text(plain(value)))
+            rows.add_row(name, Text(value))
     return rows
 
 
@@ -333,8 +334,8 @@ def agreed(output: Output, question: str, yes: bool) -> None:
     if yes:
         return
     if output.as_json or not sys.stdin.isatty():
-        raise WrongCommand("not a terminal; pass --yes to do it")
-    if not typer.confirm(plain(question), err=True):
+        raise WrongCommand(f"{question} (not a terminal; pass --yes to do it)")
+    if not typer.confirm(visible(question), err=True):
         output.note("nothing was changed")
         raise typer.Exit(FAILED)
 
@@ -344,7 +345,7 @@ def when(text: str, form: str) -> str:
     try:
         return datetime.fromisoformat(text).astimezone().strftime(form)
     except ValueError:
-        return plain(text)
+        return text
 
 
 def text_of(text: str) -> str:

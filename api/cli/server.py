@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
-from api.cli.output import FAILED, Output, one_line, plain
+from api.cli.output import FAILED, Output, one_line
 from api.cli.rows import fields_table, on_server, table, when
 from ingest.platform.settings import mib
 
@@ -113,7 +113,7 @@ def follow_log(
         for event in _events(client, position, follow, {"type": event_type, "session_id": session}):
             output.record(event)
             text = Text(when(event["recorded_at"], "%m-%d %H:%M:%S"), style="dim")
-            text.append(f"  {plain(event.get('type', '?')):<20}", style="cyan not dim")
+            text.append(f"  {event.get('type', '?'):<20}", style="cyan not dim")
             text.append(f"  {one_line(event.get('project', '') or '-', 20):<20}", style="not dim")
             text.append(f"  {one_line(event.get('agent_id', '') or '-', 12):<12}", style="bold not dim")
             # the event's own words if it has any, otherwise its data
@@ -178,13 +178,13 @@ def health(output: Output, client: ApiClient) -> None:
             output.note(f"no diagnosis: {error}")
     output.document({**state, "checks": checks})
     word = status_of(state)
-    output.line(Text(plain(word), style=f"bold {_COLORS.get(word, 'red')}"))
+    output.line(Text(word, style=f"bold {_COLORS.get(word, 'red')}"))
     if not ready:
-        output.line(Text(plain(state["detail"])))
+        output.line(Text(state["detail"]))
     for condition in state.get("degraded", ()):
-        output.line(Text(f"{condition['code']}: {plain(condition['message'])}"))
+        output.line(Text(f"{condition['code']}: {condition['message']}"))
     for check in troubles_in(checks, state):
-        output.line(Text(f"{check['category']}/{check['name']}: {plain(check['message'])}"))
+        output.line(Text(f"{check['category']}/{check['name']}: {check['message']}"))
     if "vitals" in state:
         rows = fields_table(figures(state["vitals"], state["lag"]))
         rows.columns[0].style = ""

@@ -15,7 +15,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
-from api.cli.output import FAILED, Output, WrongCommand, one_line, plain
+from api.cli.output import FAILED, Output, WrongCommand, one_line
 from api.cli.rows import (
     AGENT_READS,
     ANY_PROJECT,
@@ -101,9 +101,9 @@ def show(
 
 def _show_confirmed(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
     for name in answer["confirmed"]:
-        output.line(Text(f"confirmed {plain(name)}"))
+        output.line(Text(f"confirmed {name}"))
     for name in answer["unknown"]:
-        output.note(f"there is no memory or lesson {plain(name)!r}")
+        output.note(f"there is no memory or lesson {name!r}")
     if not answer["confirmed"]:
         raise typer.Exit(FAILED)
 
@@ -127,7 +127,7 @@ CONFIRM = Do(
 def parts(document: Mapping[str, Any]) -> Iterator[RenderableType]:
     """A document for people: its headline, its fields, and its texts."""
     headline = headline_of(document)
-    yield Text(plain(headline), style="bold")
+    yield Text(headline, style="bold")
     others = [name for name in (*_FIRST, *document) if name not in _LEFT_OUT and name not in _BODY]
     fields = {_label(name): _field_text(name, document.get(name)) for name in others}
     yield fields_table({label: text for label, text in fields.items() if text != headline})
@@ -160,7 +160,7 @@ def history_table(versions: Sequence[Mapping[str, Any]], current: str = "") -> R
     rows = table("version", "when", "agent", "what")
     for memory in versions:
         style = "bold" if memory["id"] == current else ""
-        what = cell(memory["content"], style=style).append(f"\n{plain(memory['id'])}", style="not bold dim")
+        what = cell(memory["content"], style=style).append(f"\n{memory['id']}", style="not bold dim")
         version = f"{memory['version']}{' (newest)' if memory['is_latest'] else ''}"
         rows.add_row(version, when(memory["occurred_at"], "%Y-%m-%d %H:%M"), cell(memory["agent_id"], 24), what)
     return rows
@@ -189,7 +189,7 @@ def _block(name: str, value: Any) -> Iterator[RenderableType]:
         text = value
     else:
         text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    yield Padding(Text(plain(text)), (0, 0, 0, 2))
+    yield Padding(Text(text), (0, 0, 0, 2))
 
 
 def _session_cells(session: Mapping[str, Any]) -> Iterator[Text | str]:
@@ -199,7 +199,7 @@ def _session_cells(session: Mapping[str, Any]) -> Iterator[Text | str]:
     yield cell(session["project"] or "-", 32)
     yield cell(session["agent_id"] or "-", 16)
     headline = headline_of({"title": session["title"], "first_prompt": session["first_prompt"], "id": "-"})
-    yield cell(headline, 120).append(f"\n{plain(session['id'])}", style="dim")
+    yield cell(headline, 120).append(f"\n{session['id']}", style="dim")
 
 
 SESSIONS = Do(
@@ -228,17 +228,17 @@ def show_session(
     output.document({"session": session, "summary": summary, "turns": turns})
     output.show(*parts(session))
     if summary is not None:
-        output.show(Text("\nsummary", style="bold"), Text(plain(summary["narrative"])))
+        output.show(Text("\nsummary", style="bold"), Text(summary["narrative"]))
         for name, label in (("decisions", "decision"), ("remaining", "remaining")):
             for text in summary[name]:
-                output.show(Text(f"- {label}: ", style="dim").append(plain(text), style="not dim"))
+                output.show(Text(f"- {label}: ", style="dim").append(text, style="not dim"))
     rows = table("when", "kind", "what")
     for turn in turns["items"]:
-        what = cell(headline_of(turn)).append(f"  {plain(turn['id'])}", style="dim")
+        what = cell(headline_of(turn)).append(f"  {turn['id']}", style="dim")
         rows.add_row(when(turn["occurred_at"], "%H:%M:%S"), cell(turn["kind"], 16), what)
     output.show(Text("\nturns", style="bold"), rows)
     if note := turns.get("note"):
-        output.note(plain(note))
+        output.note(note)
     if turns["next"]:
         output.note(f"more: --cursor {turns['next']}")
 
@@ -299,7 +299,7 @@ def forget(
         answer = client.delete(f"/v1/sessions/{quote(names[0], safe='')}", subject)
         output.document(answer)
         counts = _counts(answer["documents"])
-        output.line(Text(plain(f"forgotten session {names[0]} ({counts}) at {answer['position']}")))
+        output.line(Text(f"forgotten session {names[0]} ({counts}) at {answer['position']}"))
         output.note("no receipt: receipts need an admin key")
         return
     deadline, path = time.monotonic() + wait, f"/v1/forget/{receipt['id']}"
@@ -332,7 +332,7 @@ def _forget_documents(output: Output, client: ApiClient, ids: list[str], reason:
     answers = [client.delete(path, {"reason": reason}) for path in paths]
     for path, answer in zip(paths, answers, strict=True):
         client.find(path, {"after": answer["position"]})  # returns when reads no longer find it
-        output.line(Text(f"forgotten {plain(answer['id'])} at {answer['position']}"))
+        output.line(Text(f"forgotten {answer['id']} at {answer['position']}"))
     output.document({"forgotten": answers})
 
 
@@ -352,4 +352,4 @@ def _show_receipt(output: Output, receipt: Mapping[str, Any]) -> None:
 
 
 def _counts(documents: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {plain(name).replace('_', ' ')}" for name, count in documents.items() if count)
+    return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in documents.items() if count)

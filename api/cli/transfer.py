@@ -19,6 +19,7 @@ from api.cli.rows import AsJson, Url, connect, on_server, table
 from api.dialects.registry import IMPORTERS
 from api.importing import room as importing
 from ingest.platform.clock import system_clock
+from ingest.platform.files import check_regular
 from ingest.platform.settings import from_environment
 from projections.operations.transfer import End, read_header
 
@@ -149,6 +150,7 @@ def _show_imported(output: Output, answer: Mapping[str, Any]) -> None:
 
 def _write_file(client: ApiClient, output: Output, project: str | None, file: Path) -> End | None:
     """Write beside the file, and rename it when it is complete."""
+    check_regular(file)
     part = file.with_name(f"{file.name}.part")
     try:
         part.unlink(missing_ok=True)  # so that a planted link is not followed

@@ -12,6 +12,7 @@ from ingest.commands.command import Confidence, Name
 from ingest.commands.decide import DeleteSlot, ReviseLesson, SetSlot, WriteAction
 from ingest.commands.handler import Accepted
 from ingest.events.slot import SlotScope
+from ingest.names import visible_data
 from ingest.platform.clock import system_clock
 from ingest.roles import READ, WRITE
 from projections.queries.lessons import LessonView
@@ -83,10 +84,11 @@ async def list_lessons(call: NativeCall, query: LessonsRequest) -> Page[LessonVi
 async def get_match(call: NativeCall, query: MatchRequest) -> Items[LessonView]:
     """The lessons to show before a tool is used.
 
-    The most severe first.
+    The most severe first; their texts without control characters.
     """
     lessons = call.queries.lessons
-    return views(await lessons.match(call.reader(), query.tool_name, query.preview, query.project, query.limit))
+    matching = await lessons.match(call.reader(), query.tool_name, query.preview, query.project, query.limit)
+    return Items(visible_data(list(map(view, matching))))
 
 
 @route("POST /v1/lessons/search", READ)

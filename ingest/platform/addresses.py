@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from ingest.errors import InvalidSetting
-from ingest.platform.files import write_whole
+from ingest.platform.files import check_regular, write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -163,6 +163,7 @@ def client_key(url: str, environ: Mapping[str, str]) -> str | None:
     if (path := key_file(url, environ)) is None:
         return None
     try:
+        check_regular(path)
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             key = file.read().decode().strip()

@@ -1,8 +1,10 @@
-"""File writes that survive a crash of the machine."""
+"""Reads and writes of regular files only; writes survive a crash of the machine."""
 
 import os
+import stat
 import tempfile
-from errno import EACCES
+from contextlib import suppress
+from errno import EACCES, EINVAL
 from pathlib import Path
 
 
@@ -24,8 +26,27 @@ def private_folder() -> Path:
     return folder
 
 
+def check_regular(path: Path, opened: int | None = None) -> None:
+    """Raise OSError if a path, or the file that was opened there, is a device, a FIFO, a socket or a folder: it could
+    block, or be replaced by a file."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG((path.stat() if opened is None else os.fstat(opened)).st_mode):
+            raise OSError(EINVAL, "not a regular file", str(path))
+
+
+def read_regular(path: Path) -> bytes:
+    """Return the content of a file. Blocks; raises OSError, also if the file is not regular."""
+    check_regular(path)  # before opening it, which does something to some devices
+    # without waiting for the writer of a FIFO
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
+        check_regular(path, file.fileno())  # another one can have replaced it in between
+        return file.read()
+
+
 def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Write a file, whole or not at all; only its owner can read it unless `mode` says so. Blocks; raises OSError."""
+    """Write a file, whole or not at all; only its owner can read it unless `mode` says so. Blocks; raises OSError, also
+    if something other than a regular file has the name."""
+    check_regular(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

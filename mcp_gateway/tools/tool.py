@@ -26,6 +26,7 @@ from ingest.errors import (
     ProjectionBehind,
 )
 from ingest.log.position import SharedPositions, Token
+from ingest.names import visible_data
 from ingest.platform.clock import system_clock
 from ingest.platform.tasks import JobState
 from ingest.roles import ANYWHERE, KeyScope, Needs
@@ -96,7 +97,7 @@ class ToolAnswer(NamedTuple):
 
 def json_answer(fields: dict[str, Any]) -> ToolAnswer:
     """Fields as JSON on one line."""
-    return ToolAnswer(json.dumps(fields, ensure_ascii=False))
+    return ToolAnswer(json.dumps(visible_data(fields), ensure_ascii=False))
 
 
 MAX_AGENTS = 10_000

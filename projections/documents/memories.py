@@ -41,7 +41,8 @@ from projections.search.similarity import (
 TITLE_CHARS = 80
 MOST_IMPORTANT = 10.0
 BY_WORDS = "agentmemory"
-"""The source of memories that supersede those with nearly the same words, too, as that system's clients expect."""
+"""The source of memories that also supersede those with the same words in another order. Its clients expect that of
+similar words, but a memory with one other word can be another fact."""
 
 FACT, PROCEDURE, CRYSTAL, CONSOLIDATED = "fact", "procedure", "crystal", "consolidated"
 SERVER_TAGS = frozenset((FACT, PROCEDURE, CRYSTAL, CONSOLIDATED))
@@ -269,16 +270,17 @@ def evolve(memory: Memory | None, recorded: Recorded, data: MemoryVisibilityChan
 
 
 def is_by_words(memory: Memory) -> bool:
-    """Whether a new memory supersedes what has nearly the same words."""
+    """Whether a new memory also supersedes one with the same words in another order."""
     return memory.source == BY_WORDS
 
 
 def predecessor(new: Memory, candidates: Iterable[Memory]) -> Memory | None:
     """The memory that `new` supersedes: one of its agent, or of none, that states the same; the newest.
 
-    By words also one whose Jaccard similarity is above 0.7, unless they differ in a number, name or negation; the most
-    similar, then the newest. Only memories about the same user, of the same visibility and owner, are compared: a
-    private note never replaces what others can read. Nor does what expires replace what lasts longer.
+    By words also one of the same words in another order, if their Jaccard similarity is above 0.7 and numbers, names
+    and negations keep their order; the most similar, then the newest. Only memories about the same user, of the same
+    visibility and owner, are compared: a private note never replaces what others can read. Nor does what expires
+    replace what lasts longer.
     """
     best_rank: tuple[float, Position] | None = None
     best_match: Memory | None = None
@@ -311,10 +313,12 @@ def _may_supersede(new: Memory, old: Memory) -> bool:
 def _alike(new: Memory, old: Memory) -> float:
     """How much two memories are alike, as far as one may supersede the other; 0 for not."""
     same = states_the_same(new.content, old.content)
-    if not is_by_words(new) or (not same and differ_in_facts(new.content, old.content)):
+    if not is_by_words(new):
         return float(same)
     likeness = jaccard(tokens_of(new.content), tokens_of(old.content))
-    return likeness if same or likeness > SUPERSEDE_ABOVE else 0.0
+    same_words = states_the_same(new.content, old.content, in_any_order=True)
+    reordered = same_words and likeness > SUPERSEDE_ABOVE and not differ_in_facts(new.content, old.content)
+    return likeness if same or reordered else 0.0
 
 
 def superseding(new: Memory, old: Memory) -> tuple[Memory, Memory]:

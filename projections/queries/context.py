@@ -17,7 +17,7 @@ from ingest.events.envelope import Trust
 from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
 from ingest.log.position import Token
-from ingest.names import DATA_NOT_INSTRUCTIONS, fenced, inert
+from ingest.names import DATA_NOT_INSTRUCTIONS, fenced, inert, visible
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.partial import made_of_parts
 from projections.compression.accounts import headline, prose
@@ -155,7 +155,7 @@ def compile_context(
     A sentence is shown once, where it is needed most; again outside of a fence if it stood only in one. Data is in
     fences that say where it is from. `count` gives the tokens of a text.
     """
-    header, footer = f"<mnemolog-context project={quoteattr(project)}>", "</mnemolog-context>"
+    header, footer = f"<mnemolog-context project={quoteattr(visible(project))}>", "</mnemolog-context>"
     if token_budget >= MORE_FROM:
         footer = f"\n{MORE}\n{footer}"
     offered = [candidate for candidate in parts if candidate is not None]

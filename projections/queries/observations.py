@@ -15,6 +15,7 @@ from ingest.commands.command import Name, Names
 from ingest.errors import MnemologError
 from ingest.ids import OBSERVATION, document_id
 from ingest.log.position import session_route
+from ingest.names import visible
 from ingest.platform.clock import system_clock, to_ms
 from projections.compression.accounts import headline
 from projections.documents.access import Reader
@@ -114,7 +115,7 @@ def _history_lines(file_history: Mapping[str, Sequence[Observation]]) -> Iterato
 
 def _quoted(text: str) -> str:
     # the text on one line, so that it cannot pass for a heading or an item of its own
-    return escape(" ".join(text.split()))
+    return escape(" ".join(visible(text).split()))
 
 
 SAME_MOMENT = 20

@@ -25,6 +25,7 @@ from ingest.errors import CommandRejected, MnemologError
 from ingest.events.envelope import Trust
 from ingest.ids import DocumentId
 from ingest.log.position import Token
+from ingest.names import visible
 from ingest.platform.clock import Clock, system_clock, time_zone, to_ms
 from ingest.platform.partial import left_out, left_out_message
 from ingest.platform.tracing import Attributes, span
@@ -520,7 +521,7 @@ def _result(result: Recalled, words: Sequence[str], *, explain: bool) -> RecallR
         id=hit.id,
         kind=hit.kind,
         score=hit.score,
-        title=_title(document),
+        title=visible(_title(document)),
         snippet=snippet(_text(document), hit.terms or words) if result.snippet is None else result.snippet,
         content=content or narrative or "",
         session_id=session_id or None,

@@ -108,13 +108,19 @@ class Word(NamedTuple):
         return self.text if self.named else self.stem
 
 
-def states_the_same(one: str, other: str) -> bool:
-    """Whether two texts differ in nothing but case, punctuation, spacing, plurals and function words."""
+def states_the_same(one: str, other: str, *, in_any_order: bool = False) -> bool:
+    """Whether two texts differ in nothing but case, punctuation, spacing, plurals and function words, or also order."""
     words, others = words_of(one), words_of(other)
+    if in_any_order:
+        words, others = sorted(words, key=_by_stem), sorted(others, key=_by_stem)
     return len(words) == len(others) and all(
         a.text == b.text or (a.stem == b.stem and not a.exact and not b.exact)
         for a, b in zip(words, others, strict=True)
     )
+
+
+def _by_stem(word: Word) -> tuple[str, str]:
+    return word.stem, word.text
 
 
 def statement_key(text: str) -> str:

@@ -14,6 +14,7 @@ from itertools import chain, islice
 import numpy as np
 import Stemmer
 
+from ingest.names import visible
 from projections.compression.words import MOST_KEPT, PerWord
 from projections.kernel.module import NATIVE, native
 
@@ -215,9 +216,9 @@ def snippet(text: str, query_terms: Sequence[str], limit: int = SNIPPET_CHARS) -
     It begins with a sentence if possible; an ellipsis marks what was cut before or after. A text that says none of the
     terms (stems) is cut at its end. `limit` is at least 2.
     """
-    text = " ".join(text[:SCANNED].split()) if len(text) <= limit else text[:SCANNED]
+    text = visible(text[:SCANNED])
     if len(text) <= limit:
-        return text
+        return " ".join(text.split())
     compiled = native.stretch(text, query_terms, limit) if NATIVE else None
     start, end = compiled or stretch_in_python(text, query_terms, limit)
     part = " ".join(text[start:end].split())

@@ -122,7 +122,7 @@ async def _memories(agent: Agent) -> None:
     near = await agent("memory_save", content="The shop is deployed on Tuesdays from a red pipeline mostly, since May")
     assert near["similarTo"]["id"] == memory["id"]
     assert 0.4 < near["similarTo"]["similarity"] <= 0.7
-    again = await agent("agent_remember", content=f"{said} today", project="shop", files=["ci.yml"], agentId="ada")
+    again = await agent("agent_remember", content=f"{said}!", project="shop", files=["ci.yml"], agentId="ada")
     assert (again["memory"]["version"], again["memory"]["supersedes"]) == (2, [memory["id"]])
     await agent.bad_argument("memory_save", "content", content=" ")
     await agent.bad_argument("agent_remember", "project", content="x")
@@ -130,7 +130,7 @@ async def _memories(agent: Agent) -> None:
     found = await agent("memory_recall", query="when is the shop deployed?", limit="5", unknown="x")
     assert found["format"] == "full"
     results = {one["obsId"]: one for one in found["results"]}
-    assert results[again["memory"]["id"]]["observation"]["narrative"] == f"{said} today"
+    assert results[again["memory"]["id"]]["observation"]["narrative"] == f"{said}!"
     assert results[again["memory"]["id"]]["type"] == "decision"
     assert memory["id"] not in [one["obsId"] for one in found["results"]]
     compact = await agent("memory_recall", query="green pipeline", format="compact", token_budget=1)

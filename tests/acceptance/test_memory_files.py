@@ -110,3 +110,25 @@ async def test_a_key_reaches_only_the_files_of_its_projects(server: Server, proj
         refusal = await mcp_client.call_tool("memory", create)
     assert refusal.is_error
     assert "memory-files" in text(refusal)
+
+
+async def test_tags_alone_make_no_file_and_break_none(server: Server, project: str):
+    tags = [f"file:{NOTES}", "file:/memories", "blank:notjson", 'blank:{"a": 1}']
+    with Mnemolog(server.url, SECRET, agent="ada") as client:
+        for title in ("", NOTES, "/memories"):
+            client.memories.create(f"No file {title}", project=project, title=title, tags=tags)
+        async with client_of(server, "files", agent="ada") as mcp_client:
+
+            async def answers(path: str) -> set[str]:
+                arguments = {"command": "view", "path": path, "project": project, "agent_id": "ada"}
+                over_mcp = text(await mcp_client.call_tool("memory", arguments))
+                return {over_mcp, answered(client, MemoryFiles(project), "view", path=path)}
+
+            (listing,) = await answers("/memories")
+            assert listing.count("\n") == 1
+            assert await answers(NOTES) == {f"The path {NOTES} does not exist. Please provide a valid path."}
+            answered(client, MemoryFiles(project, fields={"tags": ["x"]}), "create", path=NOTES, file_text="ours")
+            file = next(memory for memory in client.memories.list(project) if memory.keep_duplicates)
+            client.memories.revise(file.id, tags=tags)
+            (shown,) = await answers(NOTES)
+            assert shown.endswith("\tours")

@@ -1,6 +1,7 @@
 """`mnemolog mirror`: memories and lessons as files that a person edits, with a real server."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def sync(cli: Cli, folder: Path, client: Mnemolog, project: str) -> Sync:
 
     def sync(*options: str, code: int = 0) -> list[tuple[str, str]]:
         list(client.memories.list(project))
-        report = cli.json("mirror", str(folder), "-p", project, "-a", "ada", *options, code=code)
+        report = cli.json("mirror", str(folder), "-p", project, "-a", "ada", "--yes", *options, code=code)
         return [(step["step"], step["file"]) for step in report["steps"]]
 
     return sync
@@ -247,6 +248,9 @@ def test_a_folder_stays_with_its_project_agent_and_server(
     state.write_text("<<<<<<< HEAD")
     assert "is damaged" in cli("mirror", str(folder), "-a", "ada", code=2)
     state.unlink()
+    os.mkfifo(state)
+    assert "not a regular file" in cli("mirror", str(folder), "-a", "ada", code=1)
+    state.unlink()
     assert sync() == []
     assert "is not a folder" in cli("mirror", str(only(folder)), code=2)
 
@@ -351,3 +355,27 @@ def test_a_new_file_that_is_edited_during_the_run_becomes_one_memory(
     assert steps_of(mirror) == [("send", "tea.md")]
     (memory,) = client.memories.list(project, latest=True)
     assert memory.content == "Tea at four, coffee at three."
+
+
+def test_a_folder_with_other_files_becomes_a_mirror_only_with_yes(
+    cli: Cli, sync: Sync, folder: Path, client: Mnemolog, project: str
+):
+    client.memories.create("We deploy on Tuesdays.", project=project)
+    folder.mkdir()
+    (folder / "hosts").touch()
+    assert f"{folder} already has files, such as hosts" in cli("mirror", str(folder), "-p", project, code=2)
+    assert [path.name for path in folder.iterdir()] == ["hosts"]
+    assert [step for step, _ in sync()] == ["write"]
+    assert cli("mirror", str(folder), "-a", "ada", "-p", project)
+
+
+def test_files_have_no_control_characters_and_documents_keep_theirs(
+    sync: Sync, folder: Path, client: Mnemolog, project: str
+):
+    sent = "Tea \x1b[31mat\x1b[0m five\u202e."
+    memory = client.memories.create(sent, project=project, tags=["a\x1b[2Jb"])
+    assert [step for step, _ in sync()] == ["write"]
+    assert only(folder).read_text().endswith("---\nTea at five.\n")
+    assert "  - ab\n" in only(folder).read_text()
+    assert sync() == []
+    assert client.memories.get(memory.id).content == sent

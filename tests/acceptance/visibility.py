@@ -210,7 +210,7 @@ async def plant(clients: dict[str, httpx.AsyncClient], visibility: Visibility, *
         visibility=visibility,
         shared_with=[FRIEND],
         content=f"{mark} and {word} stand in the reeds, because the bug was in the pond.",
-        title=f"{mark} of the {word}",
+        title=f"/memories/{mark}.md",
         tags=["bug", "preference", f"{mark}-tag", f"file:/memories/{mark}.md"],
         concepts=["heron", f"{mark}-concept"],
         files=["src/heron.py", f"src/{mark}.py"],

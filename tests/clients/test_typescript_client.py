@@ -24,7 +24,6 @@ import httpx
 import pytest
 
 import mnemolog_client
-from mnemolog_client.fields import OfMemory
 from mnemolog_client.files import FileError, MemoryFiles, run
 from tests.acceptance.running import SECRET, Server
 from tests.clients.python.test_agreement import CALLS
@@ -361,10 +360,15 @@ def test_the_memory_tool_answers_and_stores_as_that_of_the_python_client(tests: 
     deleted: list[str] = []
     with mnemolog_client.Mnemolog(server.url, SECRET, agent="ada") as client:
         for name, text in product(("python", "typescript"), ("older", "newer")):  # two memories of one path
-            client.memories.create(text, project=f"{project}-{name[0]}", tags=["file:/memories/2/two", name])
+            tags = ["file:/memories/2/two", "blank:{", name]
+            for title in ("/memories/2/two", "no file"):
+                client.memories.create(
+                    text, project=f"{project}-{name[0]}", title=title, keep_duplicates=True, tags=tags
+                )
         assert all([*client.memories.list(f"{project}-{name}")] for name in "pt")  # waits for what the other reads
-        fields: OfMemory = {"tags": ["python"]}
-        files = MemoryFiles(f"{project}-p", fields=fields, on_deleted=lambda path, receipt: deleted.append(path))
+        files = MemoryFiles(
+            f"{project}-p", fields={"tags": ["python"]}, on_deleted=lambda path, receipt: deleted.append(path)
+        )
         expected = [answer_of(client, files, **command) for command in json.loads(commands)]
         assert NODE is not None
         printed = done([NODE, "files.js", f"{project}-t"], tests / "server", commands, **of(server))

@@ -1,7 +1,8 @@
 """Files on memories: the commands of Anthropic's memory tool, for any client, without sending.
 
-A file is a memory with the tag `file:` and its path. A change is a new version of the memory, and deleting forgets it.
-A directory exists while a file is in it. Answers and errors have the texts of Anthropic's documentation.
+A file is a memory with its path as the title and, after `file:`, as a tag, that supersedes nothing. No other memory is
+a file, whatever its tags are. A change is a new version of the memory, and deleting forgets it. A directory exists
+while a file is in it. Answers and errors have the texts of Anthropic's documentation.
 
 Each command is a generator: it yields calls of a client's `memories`, and is sent their answers. `run` and `run_async`
 do so.
@@ -26,8 +27,9 @@ OnDeleted = Callable[[str, Accepted], None]
 
 ROOT = "/memories"
 MARK = "file:"
-BLANK = "blank:"
-"""Of a file without any text: the rest of the tag is its whitespace as JSON. The server refuses blank content."""
+_BLANK_TEXT = r'(?m)^blank:("(?:[^\S\x00-\x1f]|\ufeff|\\[bfnrt]|\\u[0-3f][\da-f]{3})*")$'
+"""The tag of a file without any text has its whitespace as JSON, because the server refuses blank content. Other tags
+that begin so are ignored."""
 LONGEST_PATH = 500
 """A tag has at most 512 characters."""
 MOST_LINES = 999_999
@@ -191,9 +193,8 @@ class MemoryFiles:
         memories: list[Memory] = yield methodcaller("list", self._project, latest=True, page_size=1_000)
         files: Files = {}
         for memory in memories:
-            for tag in memory.tags:
-                if tag.startswith(MARK + ROOT):
-                    files.setdefault(tag.removeprefix(MARK), []).append(memory)
+            if memory.keep_duplicates and _is_in(memory.title, ROOT) and MARK + memory.title in memory.tags:
+                files.setdefault(memory.title, []).append(memory)
         return files
 
 
@@ -227,14 +228,14 @@ def _is_at(path: str, place: str) -> bool:
 
 def _fields(path: str, text: str, tags: Sequence[str]) -> dict[str, Any]:
     """What is stored of a file; `tags` are those that it has."""
-    blank = [] if text.strip() else [BLANK + json.dumps(text)]
-    others = [tag for tag in tags if not tag.startswith((MARK, BLANK))]
+    blank = [] if text.strip() else ["blank:" + json.dumps(text)]
+    others = [tag for tag in tags if not tag.startswith((MARK, "blank:"))]
     return {"content": "(empty file)" if blank else text, "title": path, "tags": [MARK + path, *blank, *others]}
 
 
 def _text(memory: Memory) -> str:
-    blank = (json.loads(tag.removeprefix(BLANK)) for tag in memory.tags if tag.startswith(BLANK))
-    return next(blank, memory.content)
+    blank = re.search(_BLANK_TEXT, "\n".join(memory.tags))
+    return json.loads(blank[1]) if blank else memory.content
 
 
 def _lines_of(path: str, text: str, view_range: Sequence[int] | None) -> str:

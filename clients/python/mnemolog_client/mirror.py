@@ -67,12 +67,20 @@ class File(NamedTuple):
 class Mirror:
     """A folder as a mirror of a project. Without a `project`, it is the folder's, or the project without a name.
 
-    The client's `on_degraded` should be `refuse_incomplete`. Raises WrongFolder if the folder is a mirror of another
-    project, or as another agent.
+    `visible` returns a text of the server as a file is to have it. The client's `on_degraded` should be
+    `refuse_incomplete`. Raises WrongFolder if the folder is a mirror of another project, or as another agent.
     """
 
-    def __init__(self, client: Mnemolog, folder: Path, write: Write, project: str | None = None) -> None:
+    def __init__(
+        self,
+        client: Mnemolog,
+        folder: Path,
+        write: Write,
+        project: str | None = None,
+        visible: Callable[[str], str] = str,
+    ) -> None:
         self._client, self._folder, self._write_whole = client, folder, write
+        self._note_of = partial(note_of, visible=visible)
         self._newest: dict[str, str] = {}
         self._state = state = self._saved() or State(project or "", client.agent, new_event_id())
         if (state.project, state.agent) != (state.project if project is None else project, client.agent):
@@ -86,7 +94,7 @@ class Mirror:
         self._newest = {}
         memories = self._client.memories.list(self._state.project, latest=True, page_size=PAGE)
         lessons = self._client.lessons.list(self._state.project, page_size=PAGE)
-        server = {document.id: note_of(document) for listing in (memories, lessons) for document in listing}
+        server = {document.id: self._note_of(document) for listing in (memories, lessons) for document in listing}
         base = {self._current(name, server): entry for name, entry in self._state.files.items()}
         if base and not base.keys() & server.keys():
             message = "is it the right server? If all were deleted, delete the files and"
@@ -209,7 +217,7 @@ class Mirror:
 
     def _refresh(self, answer: Accepted, file: File) -> Accepted:
         """Write what the server stored to the file: with its id, and without secrets."""
-        note = note_of(self._noun(answer.id).get(answer.id))
+        note = self._note_of(self._noun(answer.id).get(answer.id))
         if not self._write(note, file, file.path):  # it was edited during the run: only add the id
             edited = _file(file.path)
             self._write(replace(edited.note, id=note.id, version=note.version, created=note.created), edited, file.path)
@@ -244,7 +252,7 @@ class Mirror:
             document = self._noun(name).get((self._versions(name) or [name])[-1])
         except NotFound:
             return None
-        return None if getattr(document, "retired_at", None) else note_of(document)
+        return None if getattr(document, "retired_at", None) else self._note_of(document)
 
     def _noun(self, name: str) -> Any:
         return self._client.memories if name.startswith("mem_") else self._client.lessons

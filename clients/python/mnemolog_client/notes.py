@@ -5,7 +5,7 @@ Nothing here reads or writes a file or connects to a server; `mirror.py` does.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 from enum import StrEnum
 from hashlib import blake2b
@@ -54,16 +54,16 @@ class Note(Struct, frozen=True, kw_only=True):
         return blake2b(json.dumps([self.title, self.tags, self.content]).encode(), digest_size=16).hexdigest()
 
 
-def note_of(document: Memory | Lesson) -> Note:
-    """The note of a memory or a lesson."""
+def note_of(document: Memory | Lesson, visible: Callable[[str], str] = str) -> Note:
+    """The note of a memory or a lesson, with its texts as `visible` returns them."""
     return Note(
         id=document.id,
         kind=KINDS[document.id.partition("_")[0]],
         version=document.version if isinstance(document, Memory) else 0,
-        title=_title(document.title),
-        tags=[normalize("NFC", tag) for tag in document.tags],
+        title=_title(visible(document.title)),
+        tags=[normalize("NFC", visible(tag)) for tag in document.tags],
         created=f"{document.occurred_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        content=_content(document.content),
+        content=_content(visible(document.content)),
     )
 
 

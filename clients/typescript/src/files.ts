@@ -1,9 +1,10 @@
 /**
  * Files on memories: the commands of Anthropic's memory tool, for any agent.
  *
- * A file is a memory with the tag `file:` and its path. A change is a new version of the memory, and deleting forgets it.
- * A directory exists while a file is in it. Answers and errors have the texts of Anthropic's documentation; the Python
- * client's module has the same rules.
+ * A file is a memory with its path as the title and, after `file:`, as a tag, that supersedes nothing. No other memory is
+ * a file, whatever its tags are. A change is a new version of the memory, and deleting forgets it. A directory exists
+ * while a file is in it. Answers and errors have the texts of Anthropic's documentation; the Python client's module has
+ * the same rules.
  */
 
 import type { Accepted, Memory } from "./answers.ts";
@@ -12,8 +13,8 @@ import type { Memories } from "./nouns.ts";
 
 const ROOT = "/memories";
 const MARK = "file:";
-/** Of a file without any text: the rest of the tag is its whitespace as JSON. The server refuses blank content. */
-const BLANK = "blank:";
+/** The tag of a file without any text has its whitespace as JSON, because the server refuses blank content. */
+const BLANK_TEXT = /^blank:("(?:[^\S\x00-\x1f]|\\[bfnrt]|\\u[0-3f][\da-f]{3})*")$/m;
 /** A tag has at most 512 characters. */
 const LONGEST_PATH = 500;
 const MOST_LINES = 999_999;
@@ -157,8 +158,8 @@ export class MemoryFiles {
   async #files(): Promise<Stored> {
     const files: Stored = new Map();
     for await (const memory of this.#memories.list({ project: this.#project, latest: true, pageSize: 1_000 })) {
-      for (const tag of memory.tags.filter((one) => one.startsWith(MARK + ROOT))) {
-        const path = tag.slice(MARK.length);
+      const path = memory.title;
+      if (memory.keep_duplicates && isIn(path, ROOT) && memory.tags.includes(MARK + path)) {
         files.set(path, [...(files.get(path) ?? []), memory]);
       }
     }
@@ -195,14 +196,14 @@ function isAt(path: string, place: string): boolean {
 
 /** What is stored of a file; `tags` are those that it has. */
 function fieldsOf(path: string, text: string, tags: readonly string[]) {
-  const blank = text.trim() ? [] : [BLANK + JSON.stringify(text)];
-  const others = tags.filter((tag) => !tag.startsWith(MARK) && !tag.startsWith(BLANK));
+  const blank = text.trim() ? [] : ["blank:" + JSON.stringify(text)];
+  const others = tags.filter((tag) => !/^(file|blank):/.test(tag));
   return { content: blank.length > 0 ? "(empty file)" : text, title: path, tags: [MARK + path, ...blank, ...others] };
 }
 
 function textOf({ content, tags }: Memory): string {
-  const blank = tags.find((tag) => tag.startsWith(BLANK));
-  return blank === undefined ? content : String(JSON.parse(blank.slice(BLANK.length)));
+  const [, blank] = BLANK_TEXT.exec(tags.join("\n")) ?? [];
+  return blank ? JSON.parse(blank) : content;
 }
 
 function linesOf(path: string, text: string, range: readonly number[] | null | undefined): string {

@@ -199,7 +199,8 @@ def test_every_change_is_a_version(do: Do, client: Mnemolog, project: str):
 
 def test_a_directory_is_renamed_as_a_whole_or_not_at_all(do: Do, client: Mnemolog, project: str):
     for text in ("older", "newer"):
-        client.memories.create(text, project=project, tags=["file:/memories/a/two.md"])
+        path = "/memories/a/two.md"
+        client.memories.create(text, project=project, title=path, keep_duplicates=True, tags=[f"file:{path}"])
     do("create", path=f"/memories/a/{'x' * 200}", file_text="x")
     do("create", path="/memories/a/one.md", file_text="x")
     assert "at most 500" in do("rename", old_path="/memories/a", new_path=f"/memories/{'b' * 400}")

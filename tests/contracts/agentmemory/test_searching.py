@@ -170,7 +170,7 @@ def test_a_memory_among_results_looks_like_a_decision(api: Api, name: str):
 @pytest.mark.covers("POST /agentmemory/search")
 def test_a_superseded_memory_is_not_found(api: Api, name: str):
     old = api.remember(f"{name} stands by the calm green pond every single morning", project=name)
-    new = api.remember(f"{name} stands by the calm green pond every single evening", project=name)
+    new = api.remember(f"{name} stands every single morning by the calm green pond", project=name)
     results = ids(api.search(name, project=name))
     assert new["id"] in results
     assert old["id"] not in results

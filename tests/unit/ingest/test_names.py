@@ -14,7 +14,7 @@ from ingest.commands.forgetting import ForgetSubject
 from ingest.commands.parse import parse_batch, parse_json, parse_object
 from ingest.errors import CommandRejected
 from ingest.ids import EventId
-from ingest.names import DATA_NOT_INSTRUCTIONS, header_name, inert, marked, nfc, with_nfc
+from ingest.names import DATA_NOT_INSTRUCTIONS, header_name, inert, marked, nfc, visible, visible_data, with_nfc
 from ingest.patterns import AT_ONCE, MAX_PATTERN_CHARS, compiled, found_in, which_match, which_occur
 from mcp_gateway import lenient
 from projections.queries.recall import RecallRequest
@@ -22,6 +22,29 @@ from projections.search.question import Filter, facet
 
 NFD, NFC = "Zoe\u0308", "Zo\u00eb"
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\x1b]0;pwned\x07\x1b[2J\x1b[1;31mred\x1b[0m", "ared"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\ \x1bPq#0\x1b\\", "link "),
+        ("\x9b2Ja\x9d0;b\x9cc\x1b(B\x1b7\x1bcd", "acd"),
+        ("a\x1b]0;no end\nb\x1b[31", "ano end\nb"),
+        ("a\x00b\x7fc\x85d\u202ee\u2066f\r\r\n\tg", "abcdef\r\n\tg"),
+        ("tea, 茶\u3000👩\u200d👧 \u200f[2J", "tea, 茶\u3000👩\u200d👧 \u200f[2J"),
+    ],
+)
+def test_shown_text_has_no_control_characters_and_no_rests_of_sequences(text: str, expected: str):
+    assert visible(text) == expected
+    assert visible_data({"a": [text, 1], "b": {"c": text}}) == {"a": [expected, 1], "b": {"c": expected}}
+
+
+@pytest.mark.parametrize("repeated", ["\x1b]", "\x9d", "\x1b[0;", "\x1b]aaa\n", "\x1b" + 50 * "["])
+def test_time_to_clean_a_text_grows_with_its_length_alone(repeated: str):
+    began = time.process_time()
+    visible(repeated * 100_000)
+    assert time.process_time() - began < 5
 
 
 def test_a_name_of_ascii_or_in_nfc_is_the_same_object():

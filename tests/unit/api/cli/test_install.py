@@ -1,6 +1,7 @@
 """`mnemolog install` and `uninstall`: what they show, ask, write and answer."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 import typer
+from irregular import KINDS, put
 from typer.testing import CliRunner, Result
 
 from api.agents.files import Host
@@ -83,6 +85,40 @@ def test_a_file_that_cannot_be_read_is_told_with_the_place_and_holds_up_no_other
     assert "line 2, column" in done.stderr.replace("\n", " ")
     assert (home / ".claude.json").read_text() == '{\n  "a": 1,,\n}'
     assert "hooks" in json.loads((home / ".claude/settings.json").read_text())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_only_regular_files_are_written(run: Run, home: Path, kind: str, linked: bool, command: str):
+    settings = home / ".claude/settings.json"
+    thing = put(kind, home / "thing" if linked else settings)
+    if linked:
+        settings.parent.mkdir()
+        settings.symlink_to(thing)
+    mode = thing.lstat().st_mode
+    done = run(command, "claude-code", "--yes")
+    assert (done.exit_code, done.stderr.replace("\n", "").count("not a regular file")) == (1, 1)
+    assert thing.lstat().st_mode == mode
+    assert [path.name for path in settings.parent.iterdir() if path.suffix != ""] == ["settings.json"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to another user")
+@pytest.mark.parametrize("linked", ["file", "folder", "new file"])
+def test_a_link_to_a_file_of_another_user_is_not_followed(run: Run, home: Path, tmp_path: Path, linked: str):
+    others = tmp_path / "others"
+    others.mkdir()
+    os.chown(others, 12345, 12345)
+    (home / ".claude").mkdir() if linked != "folder" else (home / ".claude").symlink_to(others)
+    if linked != "folder":
+        (home / ".claude/settings.json").symlink_to(others / "settings.json")
+    if linked == "file":
+        (others / "settings.json").write_text("{}")
+        os.chown(others / "settings.json", 12345, 12345)
+    before = {path: path.read_bytes() for path in others.iterdir()}
+    done = run("install", "claude-code", "--yes")
+    assert (done.exit_code, "belongs to another user" in done.stderr.replace("\n", "")) == (1, True)
+    assert {path: path.read_bytes() for path in others.iterdir()} == before
 
 
 PROJECT_FILES = {

@@ -12,12 +12,13 @@ import pytest
 import typer
 from msgspec import Meta, Struct
 from rich.console import Console
+from rich.text import Text
 from typer.testing import CliRunner, Result
 
 from api.cli import demo, nouns, output
 from api.cli import server as server_commands
 from api.cli.demo import EVENT_KEY
-from api.cli.output import one_line, plain, waiting, worded
+from api.cli.output import one_line, waiting, worded
 from ingest.commands.parse import parse_object
 from ingest.errors import CommandRejected
 from tests.support.fake_api import EVENT, RESULT, FakeServer
@@ -146,7 +147,7 @@ def test_tail_prints_one_line_an_event_without_control_characters(server: FakeSe
     result = run("tail", "--no-follow")
     assert result.exit_code == 0
     assert re.fullmatch(
-        r"03-1\d \d\d:\d\d:\d\d  observation.recorded  shop +  ada +  tests are red �\[31magain\n", result.stdout
+        r"03-1\d \d\d:\d\d:\d\d  observation.recorded  shop +  ada +  tests are red again\n", result.stdout
     )
     assert json.loads(run("tail", "--no-follow", "--json").stdout) == EVENT
 
@@ -270,8 +271,8 @@ def test_every_command_has_help_with_an_example():
 
 
 def test_text_for_the_terminal_has_no_control_characters():
-    assert plain("a\x1b[2Jb\tc\nd\x9b") == "a�[2Jb\tc\nd�"
-    assert one_line("one\ntwo  three", 9) == "one two …"
+    assert Text("a\x1b[2Jb\tc\n").append("d\x9b").plain == "ab\tc\nd"
+    assert one_line("one\ntwo\x1b[0m  three", 9) == "one two …"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 import typer
+from irregular import KINDS, put
 from typer.testing import CliRunner, Result
 
 from api.cli import nouns, rows, transfer
@@ -106,6 +107,14 @@ def test_a_file_that_cannot_be_written_is_a_wrong_command_line(run: Run, tmp_pat
     result = run("export", "--output", str(tmp_path / "no such folder" / "all.ndjson"))
     assert result.exit_code == 2
     assert "cannot be written" in result.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_export_replaces_only_a_regular_file(run: Run, tmp_path: Path, kind: str):
+    file = put(kind, tmp_path / "all.ndjson")
+    result = run("export", "--output", str(file))
+    assert (result.exit_code, "not a regular file" in str(result.exception)) == (1, True)
+    assert ([*tmp_path.iterdir()], file.is_file()) == ([file], False)
 
 
 def test_an_import_sends_the_file_as_it_is(run: Run, server: FakeServer, tmp_path: Path):
