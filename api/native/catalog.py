@@ -7,6 +7,7 @@ the name of the request or response type, or by the path; a test validates each 
 
 import inspect
 import json
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast, get_args, get_origin
@@ -28,87 +29,10 @@ MODULES = (writes, memories, work, sessions, documents, log, forgetting, admin, 
 _EXAMPLES: dict[str, Any] = json.loads(Path(__file__).with_name("examples.json").read_text("utf-8"))
 SENT: dict[str, Any] = _EXAMPLES["sent"]
 ANSWERED: dict[str, Any] = _EXAMPLES["answered"]
-TAGS = {
-    "recall": "Search, context and profiles.",
-    "observations": "Observations: what agents saw or did, by session or by time.",
-    "memories": "Long-term memories: versions and visibility.",
-    "lessons": "Lessons learned; confidence grows with each confirmation, and decays.",
-    "sessions": "Sessions with their observations, summaries and commits.",
-    "slots": "Short named texts; pinned ones are part of every context.",
-    "actions": "Shared work items, and those that can be done now.",
-    "relations": "Relations between documents, and the graph.",
-    "commits": "Version-control commits and the sessions they were made in.",
-    "condensing": "Condensing many documents into a few.",
-    "forgetting": "Deletion requests and their receipts.",
-    "names": "Projects and agents.",
-    "events": "The log: batch writes, the audit log, and live events.",
-    "transfer": "Export and import of the log.",
-    "rebuilds": "Rebuilds of documents and vectors from the log.",
-    "operations": "Progress of projections, dead letters, and reconciliation.",
-    "keys": "API keys.",
-    "health": "Health checks and metrics.",
-    "mcp": "The MCP endpoint.",
-    "viewer": "The viewer's page and its files.",
-    "description": "This document.",
-}
-_TAG_OF = {
-    "recall": "recall", "context": "recall", "confirm": "recall", "profile": "recall", "enrich": "recall",
-    "observations": "observations", "timeline": "observations", "around": "observations",
-    "frontier": "actions", "related": "relations", "graph": "relations", "summaries": "sessions",
-    "crystals": "condensing", "consolidate": "condensing", "reflect": "condensing", "jobs": "condensing",
-    "forget": "forgetting", "purge": "forgetting", "quarantine": "forgetting", "projects": "names", "agents": "names",
-    "audit": "events", "live": "events", "export": "transfer", "import": "transfer",
-    "projections": "operations", "snapshots": "operations", "dead-letters": "operations", "reconcile": "operations",
-    "livez": "health", "readyz": "health", "metrics": "health", "diagnose": "health",
-    "openapi.json": "description", "docs": "description",
-}  # fmt: skip
-"""Tags by the first path segment after `/v1` and `/admin`; other segments are their own tag."""
-PARAMETERS: Mapping[str, Parameter] = {
-    "after": Parameter("The `position` of a write. The read waits up to a second until that write is visible."),
-    "agent_id": Parameter("Only documents by this agent."),
-    "anchor": Parameter("A date or time, the id of an observation, or words from its text.", "checkout"),
-    "before": Parameter("The number of observations before the anchor."),
-    "behind": Parameter("The number of observations after the anchor."),
-    "categories": Parameter("Which checks to run, separated by commas; default: all."),
-    "code": Parameter("Only dead letters with this error code."),
-    "cursor": Parameter("The `next` of the previous page."),
-    "depth": Parameter("The maximum number of steps from `start`."),
-    "event_id": Parameter("An idempotency key for the write: sending it again changes nothing."),
-    "label": Parameter("The slot's label.", "project_context"),
-    "latest": Parameter("Only the current version of each memory."),
-    "limit": Parameter("The maximum number of results."),
-    "max_hops": Parameter("The maximum number of relations to follow."),
-    "min_confidence": Parameter("Only results with at least this confidence."),
-    "name": Parameter("The file's name.", "main.js"),
-    "open": Parameter("Only open work items."),
-    "operation": Parameter("Only events of this type; `*` for all types, including observations."),
-    "origin": Parameter("Only lessons of this origin: `manual`, `crystal`, `reflection`, `suggestion`."),
-    "partition": Parameter("Only this partition of the log."),
-    "position": Parameter("A log position: `<partition>:<ms>-<seq>`.", "3:1769860800000-0"),
-    "preview": Parameter("The beginning of the tool's input."),
-    "profile": Parameter("The tool profile."),
-    "project": Parameter("Only this project; an empty value selects the nameless project.", "shop"),
-    "reason": Parameter("The reason for the deletion."),
-    "recorded_since": Parameter("Only documents recorded at or after this time."),
-    "recorded_until": Parameter("Only documents recorded before this time."),
-    "refresh": Parameter("Recompute it."),
-    "retired": Parameter("Include retired lessons."),
-    "scope": Parameter("`project` for a slot of the project, `global` for a global slot."),
-    "session_id": Parameter("Only this session."),
-    "since": Parameter("Only documents whose event time is at or after this time."),
-    "start": Parameter("The node to start from, such as `concept:deploy`; default: the newest memories."),
-    "state": Parameter("Waiting or discarded dead letters."),
-    "tool_name": Parameter("The tool about to be used.", "Bash"),
-    "type": Parameter("Only events of this type."),
-    "until": Parameter("Only documents whose event time is before this time."),
-    "user_id": Parameter("The user whose preferences to include."),
-    "/v1/events after": Parameter("Continue after this position, without waiting for it."),
-    "/v1/live after": Parameter("Start after this position instead of now."),
-    "/v1/live limit": Parameter("End the stream after this many events; 0 for no limit."),
-    "/v1/graph limit": Parameter("The maximum number of nodes."),
-    "/v1/frontier agent_id": Parameter("Omit work items that other agents are working on."),
-    "/v1/forget cursor": Parameter("A receipt id; older receipts follow."),
-}
+_TEXTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("descriptions.toml").read_text("utf-8"))
+TAGS: dict[str, str] = _TEXTS["tags"]
+_TAG_OF: dict[str, str] = _TEXTS["tag_of"]
+PARAMETERS = {name: Parameter(*texts) for name, texts in _TEXTS["parameters"].items()}
 """By name, or by path and name if an endpoint overrides it."""
 
 

@@ -229,6 +229,11 @@ def server_of(client: Client, key: str) -> str:
     return cast(ClusterClient, client).server_of(key) if is_cluster else ""
 
 
+async def down_nodes(client: Client) -> str:
+    """Return which nodes of a cluster are down, and how many primaries have no replica; empty for a single server."""
+    return await client.down_nodes() if isinstance(client, ClusterClient) else ""
+
+
 async def info_of_nodes(client: Client, *sections: str, of_any: bool = False) -> list[dict[str, Any]]:
     """These sections of INFO from the server, or from every primary of a cluster, with `of_any` only from those that
     answer. Raises ResponseError if the server refuses (managed services may)."""

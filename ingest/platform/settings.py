@@ -6,6 +6,7 @@ The variables of the imitated systems' servers are here too: which set one of ou
 
 import re
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -69,101 +70,11 @@ MOST_WORKERS = 4
 SCOPES = ("mnemolog:read=read", "mnemolog:write=write", "mnemolog:admin=admin")
 """The default roles of access token scopes."""
 
-VARIABLES: dict[str, str] = {
-    "REDIS_URL": "Redis >= 7 or Valkey >= 8 to use, one server or a cluster; unset: an embedded Valkey is started",
-    "MNEMOLOG_JOBS_REDIS_URL": "one server for the job queue; default REDIS_URL, needed when that is a cluster",
-    "MNEMOLOG_DATA_DIR": "where the embedded Valkey and index snapshots live; default XDG_DATA_HOME/mnemolog",
-    "MNEMOLOG_CACHE_DIR": "files that can be deleted; default XDG_CACHE_HOME/mnemolog",
-    "MNEMOLOG_HOST": "address to listen on; default 127.0.0.1",
-    "MNEMOLOG_PORT": "main port; default 3111",
-    "MNEMOLOG_API_PROCESSES": "API processes on the same ports, each with its own index; default 1",
-    "MNEMOLOG_SECRET": "the operator's bearer secret, besides API keys; with neither, open to this machine only",
-    "MNEMOLOG_HOSTS": "allowed Host header values besides localhost, by comma; `*`: any",
-    "MNEMOLOG_ALLOWED_ORIGINS": "origins of web pages that can call the server besides its own, by comma; default none",
-    "MNEMOLOG_CONNECTIONS": "connections of one client address to one API process; default 1000, 0: any number",
-    "MNEMOLOG_HEAD_SECONDS": "seconds for the headers of a request, after which the connection is closed; default 10",
-    "MNEMOLOG_BODY_SECONDS": "seconds for the body of a request, besides a second per KiB received; default 30",
-    "MNEMOLOG_TENANT": "tenant of this server's callers; default `default`",
-    "MNEMOLOG_OAUTH_ISSUER": "issuer (URL) whose access tokens are accepted besides keys; unset: no tokens",
-    "MNEMOLOG_OAUTH_RESOURCE": "URL of /mcp that MCP clients use; required with an issuer",
-    "MNEMOLOG_OAUTH_AUDIENCE": "accepted values of `aud`, by comma; default the resource",
-    "MNEMOLOG_OAUTH_JWKS": "URL of the issuer's keys; default from the issuer's metadata",
-    "MNEMOLOG_OAUTH_SCOPES": f"roles of each scope, SCOPE=ROLE+ROLE, by comma; default {','.join(SCOPES)}",
-    "MNEMOLOG_OAUTH_TENANT_CLAIM": "claim with a token's tenant; unset: MNEMOLOG_TENANT",
-    "MNEMOLOG_OAUTH_PROJECTS_CLAIM": "claim with the projects a token can access; unset: all",
-    "MNEMOLOG_OAUTH_AGENTS_CLAIM": "claim with the agents a token can act as; unset: any",
-    "MNEMOLOG_OAUTH_READS": "reads a minute for each token subject; default 0, no limit",
-    "MNEMOLOG_OAUTH_WRITES": "writes a minute for each token subject; default 0, no limit",
-    "MNEMOLOG_PARTITIONS": "partitions of a new log, fixed at creation; default 16",
-    "MNEMOLOG_WORKERS": "worker processes that `mnemolog up` starts; default one for two cores, at most 4",
-    "MNEMOLOG_DEDUP_WINDOW": "seconds that a partition remembers event ids; default 3600",
-    "MNEMOLOG_DEDUP_IDS": "the most event ids that a partition remembers; default 250000",
-    "MNEMOLOG_DURABILITY": "default durability of writes: memory, fsync, replicated; default: no guarantee",
-    "MNEMOLOG_EMBEDDER": f"{', '.join(EMBEDDERS[:-1])} or {EMBEDDERS[-1]}",
-    "MNEMOLOG_EMBEDDERS": "embedders that a rebuild can switch to besides MNEMOLOG_EMBEDDER, by comma; default none",
-    "MNEMOLOG_LATE_INTERACTION": "on: also rank by token vectors of the default embedder; default off",
-    "MNEMOLOG_EMBEDDING_QUEUE": "the most texts that wait for a vector; others are queued later; default 20000",
-    "MNEMOLOG_EMBEDDING_CACHE_DAYS": "days (can be fractional) that a text's vector is cached; default 30",
-    "MNEMOLOG_EMBEDDER_KEY": "API key for the openai: embedders in these two settings",
-    "MNEMOLOG_INDEX": "embedded, redis-search (a search engine: REDIS_URL's server) or redis-search://HOST:PORT/DB",
-    "MNEMOLOG_SNAPSHOT_EVERY": "entries of the change feed after which a new index snapshot is written; default 5000",
-    "MNEMOLOG_SESSION_IDLE_MINUTES": "idle minutes before a session is closed; default 30",
-    "MNEMOLOG_RETAIN_SESSIONS": "days (can be fractional) that an idle session's observations stay searchable; unset: "
-    "forever",
-    "MNEMOLOG_CONDENSE_THRESHOLD": "episodic memories of an agent and user that are not condensed; default 100, 0: all",
-    "MNEMOLOG_CONDENSE_BATCH": "episodic memories that are condensed into one; default 50",
-    "MNEMOLOG_CONDENSE_EVERY": "seconds between checks for too many episodic memories; default 300",
-    "MNEMOLOG_PURGE_EVERY": "seconds within which deleted documents are removed from index files; default 60",
-    "MNEMOLOG_ARCHIVE": "where old log entries are archived: a directory or an fsspec URL; unset: the log stays in "
-    "Redis",
-    "MNEMOLOG_ARCHIVE_AFTER": "seconds after which a log entry can be archived; default 3600",
-    "MNEMOLOG_REBUILD_KEEP": "seconds during which a rebuild can be rolled back; default 3600",
-    "MNEMOLOG_BACKUP": "where backups are stored: a directory, an fsspec URL or hf://datasets/OWNER/REPO; unset: none",
-    "MNEMOLOG_BACKUP_EVERY": "seconds between backups while the log changes; default 3600",
-    "MNEMOLOG_BACKUP_KEEP": "number of backups to keep; default 7",
-    "MNEMOLOG_RESTORE": "auto: `mnemolog up` restores the newest backup into an empty log; or never; default auto",
-    "AGENTMEMORY_DATASET_REPO": "OWNER/REPO: the same as MNEMOLOG_BACKUP=hf://datasets/OWNER/REPO",
-    "HF_TOKEN": "token for backups to a Hugging Face Hub",
-    "MNEMOLOG_LLM": "an OpenAI-compatible chat endpoint, URL|MODEL, for compression and summaries; unset: rules only",
-    "MNEMOLOG_LLM_KEY": "API key for MNEMOLOG_LLM",
-    "MNEMOLOG_LLM_DAILY_TOKENS": "tokens that a tenant can use per day (UTC), or `unlimited`; default 1000000",
-    "MNEMOLOG_MCP_PROFILE": "MCP tools: native, files, agentmemory, memex, agent-memory, or several; default native",
-    "MAX_OBS_PER_SESSION": "the most observations of a session; default 0, no limit",
-    "MNEMOLOG_READ_WAIT": "seconds that a read waits for the write in `after` before it gets 503; default 1",
-    "MNEMOLOG_MEMORY_CEILING": "Redis memory above which writes get 429: a percentage or a size; default 85%",
-    "MNEMOLOG_LAG_CEILING": "pending events above which writes get 429; default 1000000, 0: no limit",
-    "MNEMOLOG_DISK_FLOOR": "free disk below which writes get 429; default 256MiB for the embedded server, else 0: off",
-    "AGENT_ID": "the agent that reads and writes when a request names none",
-    "AGENTMEMORY_AGENT_SCOPE": "shared, or isolated: an agent sees only what it wrote; default shared",
-    "AGENTMEMORY_TOOLS": "all: GET /agentmemory/mcp/tools also lists the four tools of agentmemory's plugin",
-    "TOKEN_BUDGET": "context tokens if an agentmemory request has no budget; default 2000",
-    "MNEMOLOG_DROP_IN": f"compatibility APIs to serve: {', '.join(DROP_INS)}, by comma, or all; default none",
-    "MNEMOLOG_AGENTD_PORT": "ports of the agentd-memory API, by comma; default 17008",
-    "MNEMOLOG_AGENT_MEMORY_PORT": "ports of the agent-memory API; default 3377",
-    "MNEMOLOG_MEMEX_PORT": "ports of the memex API; default 8000",
-    "MNEMOLOG_MEMEX_MCP_PORT": "ports of the memex MCP server; default 8001",
-    "MNEMOLOG_MEMEX_MCP_HOSTS": "Host header values of memex's MCP server besides localhost, by comma; `*`: any",
-    "MNEMOLOG_AGENTD_STRICT": "on: the agentd-memory API shows and deletes only what `as_actor` can read; default off",
-    "AGENT_MEMORY_SPOOL": "where agent-memory's hooks store events that they could not send; default "
-    "TMP/agent-memory-spool",
-    "RATE_LIMIT_WRITES_PER_MINUTE": "creates per agent and minute in the memex API; default 60",
-    "RATE_LIMIT_SEARCHES_PER_MINUTE": "searches per agent and minute in the memex API; default 120",
-    "RECENCY_DECAY_DAYS": "recency half-life in the memex API, in days; default 30",
-    "MNEMOLOG_IMPORT_FOLDERS": "folders that `replay/import-jsonl` can read, by comma; default ~/.claude/projects",
-    "MNEMOLOG_SPOOL": "where hooks store events that they could not send; default XDG_STATE_HOME/mnemolog/spool/PORT",
-    "MNEMOLOG_LOG_LEVEL": "debug, info, warning or error; default info",
-    "MNEMOLOG_LOG_FORMAT": "text, or json: one object per line; default text",
-    "MNEMOLOG_URL": "server that the command line and the stdio bridge connect to; default http://127.0.0.1:3111",
-}
+_VARIABLES = tomllib.loads(Path(__file__).with_name("variables.toml").read_text("utf-8"))
+VARIABLES: dict[str, str] = _VARIABLES["server"]
 """Every variable with its description; the documentation and compose.yaml are checked against it."""
 
-CLIENT_VARIABLES: dict[str, str] = {
-    "MNEMOLOG_KEY": "key that commands, hooks, bridges and clients send; default MNEMOLOG_SECRET, else the stored key",
-    "MNEMOLOG_PROJECT": "project for hooks; default OWNER/NAME of the git remote, else the folder",
-    "MNEMOLOG_HOOK_CONTEXT": "0: no context when a session starts",
-    "MNEMOLOG_HOOK_LESSONS": "0: no lessons before a tool is used",
-    "MNEMOLOG_HOOK_PROMPTS": "1: recall on every prompt; 0: never, whatever is installed",
-}
+CLIENT_VARIABLES: dict[str, str] = _VARIABLES["clients"]
 """Read by clients: the first by all of them, the others by `api/agents/recording.py`. Servers ignore them."""
 
 

@@ -20,7 +20,7 @@ from ingest.log.keys import LEASE_TTL, REPLICAS, WORKERS, PartitionKeys
 from ingest.log.lag import entries_behind
 from ingest.log.position import START, Position
 from ingest.platform.clock import Clock, system_clock, to_ms
-from ingest.platform.connections import Client, info_of_nodes
+from ingest.platform.connections import Client, down_nodes, info_of_nodes
 from ingest.platform.partial import PATIENCE_S, UNREACHABLE, leave_out, partial_reads
 from projections.folds.fold import rebuild_due
 from projections.search.replica import FeedPosition
@@ -41,8 +41,9 @@ class HealthSample(Struct, frozen=True, kw_only=True):
     they are queued; `oldest_to_embed_s` is how long the oldest queued text has waited. `outdated_s` is for how long the
     index has followed a generation that is no longer live, `rebuild_due` why documents need a rebuild, `lost_writes`
     which acknowledged events the log's server came back without. `away` are the partitions on cluster nodes that do not
-    answer: no figure counts them. `jobs_trouble` is why the job queue's own server cannot be reached; empty where it
-    can, or where it is the log's.
+    answer: no figure counts them; `nodes_down` names the nodes, also replicas. `log_folder_gone`: the folder that the
+    log's server writes to was deleted. `jobs_trouble` is why the job queue's own server cannot be reached; empty where
+    it can, or where it is the log's.
     """
 
     oldest_pending_s: float = 0.0
@@ -68,6 +69,8 @@ class HealthSample(Struct, frozen=True, kw_only=True):
     rebuild_due: str = ""
     lost_writes: str = ""
     away: list[int] = []
+    nodes_down: str = ""
+    log_folder_gone: bool = False
     jobs_trouble: str = ""
 
 
@@ -119,6 +122,7 @@ class HealthSampler:
         self._redis, self.partitions, self._index, self._clock = redis, partitions, index, clock
         self._ping_jobs = ping_jobs
         self._log_folder, self._snapshots, self._dimensions = log_folder, snapshots, dimensions
+        self._log_inode = _inode(log_folder)
         self._generations = [1] * partitions
         """The live generations as of the last sample: a guess that is right but for the moment after a switch."""
         self._outdated_since: dict[int, float] = {}
@@ -137,13 +141,14 @@ class HealthSampler:
 
     async def _sample(self, away: Set[int]) -> Sample:
         now_ms = to_ms(self._clock())
-        lag, (partitions, workers, replicas), local, jobs_trouble = await asyncio.gather(
+        lag, (partitions, workers, replicas), local, jobs_trouble, nodes_down = await asyncio.gather(
             entries_behind(self._redis, self.partitions),
             self._partitions_and_workers(now_ms),
             asyncio.to_thread(_local, self._log_folder, self._snapshots),
             self._jobs_trouble(),
+            down_nodes(self._redis),
         )
-        disk_free, snapshot_age_s, lost_writes = local
+        disk_free, snapshot_age_s, lost_writes, inode = local
         # INFO comes after the rest: what is applied in between counts twice rather than not at all
         try:
             infos = await info_of_nodes(self._redis, "memory", "persistence", of_any=True)
@@ -185,6 +190,9 @@ class HealthSampler:
             outdated_s=max((now - since for since in self._outdated_since.values()), default=0.0),
             rebuild_due=next(filter(None, (partition.rebuild_due for partition in figures)), ""),
             lost_writes=lost_writes,
+            nodes_down=nodes_down,
+            # the server goes on writing to files that have no name any more
+            log_folder_gone=self._log_inode not in (None, inode),
             away=sorted(away),
             jobs_trouble=jobs_trouble,
         )
@@ -319,8 +327,17 @@ def _or(answer: int | Exception, previous: int) -> int:
     return answer
 
 
-def _local(log_folder: Path | None, snapshots: Path | None) -> tuple[int | None, float | None, str]:
-    """Free bytes of the log's disk, the age of the newest index snapshot, and which writes the log is known to lack."""
+def _inode(folder: Path | None) -> int | None:
+    """Return what tells a folder from another one at the same place; None if there is none."""
+    try:
+        return None if folder is None else folder.stat().st_ino
+    except OSError:
+        return None
+
+
+def _local(log_folder: Path | None, snapshots: Path | None) -> tuple[int | None, float | None, str, int | None]:
+    """Free bytes of the log's disk, the age of the newest index snapshot, which writes the log is known to lack, and
+    the inode of the log's folder."""
     free: int | None = None
     with suppress(OSError):
         free = None if log_folder is None else shutil.disk_usage(log_folder).free
@@ -329,4 +346,4 @@ def _local(log_folder: Path | None, snapshots: Path | None) -> tuple[int | None,
         with suppress(FileNotFoundError):  # it was just pruned
             written.append(path.stat().st_mtime)
     age_s = max(0.0, time.time() - max(written)) if written else None
-    return free, age_s, "" if log_folder is None else trouble(log_folder)
+    return free, age_s, "" if log_folder is None else trouble(log_folder), _inode(log_folder)

@@ -324,6 +324,11 @@ def _stops(sample: Sample, stalled: bool) -> Iterator[_Condition]:
     if sample.log_file_ok is False:
         message = "Redis cannot write its append-only file: check its log and its disk"
         yield "log_file", message, "stops", "log", "log-file", "fail"
+    elif sample.log_folder_gone:
+        message = (
+            "the log's folder was deleted: what is written now is lost at a restart. Stop writing, and make a backup"
+        )
+        yield "log_file", message, "stops", "log", "log-file", "fail"
     if not sample.index_ready and not sample.index_partly:
         yield "index", sample.index_trouble or "the index is loading", "stops", "index", "index-ready", "fail"
     elif sample.outdated_s >= OUTDATED_S:
@@ -341,6 +346,8 @@ def _limits(sample: Sample, pressure: Pressure | None, stalled: bool) -> Iterato
         names = ", ".join(map(str, sample.away))
         message = f"a cluster node is unreachable: partitions {names} accept no writes, and reads omit them"
         yield "store_partial", message, "limits", "log", "cluster", "fail"
+    elif sample.nodes_down:
+        yield "nodes_down", sample.nodes_down, "notes", "log", "cluster", "warn"
     if sample.jobs_trouble:
         message = "the job queue's server is unreachable, so nothing is embedded, summarized or purged: "
         yield "jobs", message + sample.jobs_trouble, "limits", "log", "jobs", "fail"

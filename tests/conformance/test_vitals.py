@@ -170,6 +170,17 @@ async def test_disk_and_snapshots_are_looked_at_where_they_are(client: Client, t
     assert 300 <= age < 900
 
 
+async def test_a_deleted_log_folder_is_noticed_even_if_another_one_takes_its_place(client: Client, tmp_path: Path):
+    folder = tmp_path / "log"
+    folder.mkdir()
+    sampler = HealthSampler(client, 2, cast(Any, Loaded()), log_folder=folder)
+    assert not (await sampler.sample()).log_folder_gone
+    folder.rename(tmp_path / "moved")
+    assert (await sampler.sample()).log_folder_gone
+    folder.mkdir()
+    assert (await sampler.sample()).log_folder_gone
+
+
 async def test_the_job_queues_own_server_is_asked_whether_it_is_there(client: Client):
     async def refuse() -> None:
         raise ConnectionRefusedError("connection refused")

@@ -37,7 +37,7 @@ from ingest.platform.cluster.routing import (
     slot_of,
     slot_of_all,
 )
-from ingest.platform.cluster.topology import Address, ClusterChanged, NodeClient, NodePlace, Topology
+from ingest.platform.cluster.topology import Address, ClusterChanged, NodeClient, NodePlace, Topology, down_nodes
 from ingest.platform.redis_client import PROTOCOL, Expected, RedisServer, packed_by_hiredis
 
 if TYPE_CHECKING:  # redis-py's commands as methods that call execute_command; the stubs are of another version
@@ -293,6 +293,11 @@ class ClusterClient(AsyncCoreCommands):
             if isinstance(answer, (RedisError, OSError)):
                 raise answer
         return list(answers)
+
+    async def down_nodes(self) -> str:
+        """Return which nodes are down, as the nodes that answer know it; empty if none is, or if they do not say."""
+        answers = await self._router.run_everywhere(("CLUSTER", "NODES"), {}, of_any=True)
+        return next((down_nodes(answer.decode()) for answer in answers if isinstance(answer, bytes)), "")
 
     def pipeline(self, transaction: bool = True) -> SlotTransaction | SpreadPipeline:
         """A transaction in one slot, or commands spread over the nodes."""

@@ -222,6 +222,23 @@ class Topology:
         return self._clients[address]
 
 
+def down_nodes(answer: str) -> str:
+    """Return which nodes are down, and how many primaries have no replica left; empty if none is down.
+
+    `answer` is that of CLUSTER NODES: a line per node with its id, address, flags, primary and, from the ninth word on,
+    its slots.
+    """
+    nodes = [line.split() for line in answer.splitlines()]
+    down = sorted(node[1].partition("@")[0] for node in nodes if "fail" in node[2].split(","))
+    running = [node for node in nodes if "fail" not in node[2].split(",")]
+    replicated = {node[3] for node in running}
+    alone = [node for node in running if len(node) > 8 and node[0] not in replicated]
+    if not down:
+        return ""
+    names, primaries = ", ".join(down), len(alone)
+    return f"{len(down)} of {len(nodes)} cluster nodes are down ({names}); {primaries} primaries have no replica"
+
+
 class _View(NamedTuple):
     """What one node says of the cluster."""
 

@@ -58,6 +58,8 @@ def test_a_clean_memory_passes_one_check_in_every_category():
         ({"away": [3]}, "cluster", "fail", "critical"),
         ({"jobs_trouble": "refused"}, "jobs", "fail", "critical"),
         ({"lost_writes": "some"}, "lost-writes", "fail", "critical"),
+        ({"log_folder_gone": True}, "log-file", "fail", "critical"),
+        ({"nodes_down": "2 of 6"}, "cluster", "warn", "degraded"),
         ({"to_embed": 5000, "dimensions": 384}, "backlog", "warn", "degraded"),
         ({"memory_used": 900 * 2**20}, "memory", "warn", "degraded"),
         ({"memory_used": 2**30}, "memory", "fail", "critical"),

@@ -30,6 +30,7 @@ def test_in_good_health_there_is_nothing_to_tell():
     ("sample", "code", "message"),
     [
         (well(log_file_ok=False), "log_file", "append-only file"),
+        (well(log_folder_gone=True), "log_file", "folder was deleted"),
         (well(index_ready=False), "index", "the index is loading"),
         (well(index_ready=False, index_trouble="Redis is away"), "index", "Redis is away"),
         (well(outdated_s=10.0), "index", "no longer live for 10 s"),
@@ -52,6 +53,8 @@ def test_what_stops_reads_or_writes_is_named(sample: Sample, code: str, message:
     [
         (well(oldest_pending_s=10.0, lag={0: 3}), "late"),
         (well(dead_letters=1), "dead_letters"),
+        (well(nodes_down="2 of 6 cluster nodes are down"), "nodes_down"),
+        (well(rebuild_due="rebuild due"), "rebuild"),
         (well(to_embed=1_001, dimensions=384), "embedding"),
         (well(index_trouble="behind"), "index_trouble"),
         (well(memory_used=85, memory_limit=100), "memory"),
