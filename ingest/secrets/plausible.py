@@ -30,7 +30,7 @@ _CAMEL = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _VOWEL = re.compile(r"[aeiouyAEIOUY]")
 _TECHNICAL = re.compile(
     r"(?i)^(?:base(?:16|32|58|62|64)|sha-?\d+|md[45]|utf-?(?:8|16|32)|oauth-?[12](?:\.[01a])?|pbkdf2|argon2(?:id?)?|rsa-?\d+|aes-?\d+|[hrpe]s(?:256|384|512)"
-    r"|ed25519|ecdsa|x509|http[s2]?|http/[\d.]+|ipv[46]|ec2|s3|k8s|i18n|l10n|a11y|v\d+|p(?:12|256|384)|ascii85|des3|crypt\d?|level\d|python[23]|web3|log4j|utf8mb\d|int(?:8|16|32|64)|uint\d+|float\d+)$"
+    r"|ed25519|ecdsa|x509|http[s2]?|http/[\d.]+|wpa\d|ipv[46]|ec2|s3|k8s|i18n|l10n|a11y|v\d+|p(?:12|256|384)|ascii85|des3|crypt\d?|level\d|python[23]|web3|log4j|utf8mb\d|int(?:8|16|32|64)|uint\d+|float\d+)$"
 )
 _ISO = re.compile(r"^\d{4}-\d\d-\d\d|^v?\d+(?:\.\d+)+|^\d{1,3}(?:[,.]\d+)+$|^0x[0-9a-fA-F]{1,8}$")
 _PROSE = re.compile(
@@ -70,6 +70,11 @@ def is_secret(value: str, *, quoted: bool) -> bool:
 def is_chosen(value: str) -> bool:
     """Whether a word in quotes, given to a name that says password, is one: also one that is only letters."""
     return len(value) >= 4 and not _no_literal(value) and not any(map(str.isspace, value)) and value.isalnum()
+
+
+def is_phrase(value: str) -> bool:
+    """Whether `value` in quotes is a pass phrase: some words in a row that make no sentence."""
+    return value.count(" ") >= 3 and is_secret(value, quoted=True)
 
 
 def is_random(value: str, *, least: int = 8) -> bool:

@@ -1,37 +1,26 @@
-"""Rules as data: those of gitleaks (gitleaks.toml, see NOTICE) and our own (rules.toml), run by RE2 in linear time.
+"""Rules as data, run by RE2 in linear time: shapes that providers and programs give (rules.toml, and gitleaks.toml, see
+NOTICE). What a value in them must look like is in `plausible`.
 
 One RE2 set says in one pass over a text which rules match at all. Only those are run again, for the places.
 """
 
 import re
-import tomllib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ingest.patterns import SecretPattern
 from ingest.secrets import plausible
+from ingest.secrets.reading import load
 
 Span = tuple[int, int]
 Finder = Callable[[bytes, str], Iterator[Span]]
 """The places of secrets in a text, given as ASCII bytes and as text with equal offsets."""
 
-_JUDGED = 80
+JUDGED = 80
 """How much of a value is looked at: enough to tell, and not so much that many long ones cost more than their length."""
 _ALPHANUMERIC = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _WHOLE_RUN = ("none", "named", "no-words")
 _QUOTES = ('"', "'", "`")
-_FOLDER = Path(__file__).parent
-_LEFT_OUT = {
-    "curl-auth-header": "rules.toml has a shape for any header",
-    "curl-auth-user": "rules.toml has a shape for -u",
-    "generic-api-key": "assignments.py",
-    "hashicorp-tf-password": "assignments.py",
-    "jwt-base64": "as good as never, and 1,000 states",
-    "kubernetes-secret-yaml": "assignments.py",
-    "private-key": "blocks.py",
-    "sourcegraph-access-token": "takes every git commit",
-}
 _CONTEXT = r"[\w.-]{0,50}?"
 """What gitleaks allows before a provider's name; a search that is not anchored needs none of it."""
 _RUN = re.compile(r"[A-Za-z0-9_-]*+")
@@ -49,20 +38,22 @@ class SecretRule(NamedTuple):
     check: str = "none"
     unless: str = ""
     """What must not stand in the match before the secret."""
+    whole: bool = False
+    """Whether the rest of the match goes, too."""
 
 
 def rules() -> list[SecretRule]:
-    """Our own rules but for tokens, then those of gitleaks."""
-    own = _load("rules.toml")
+    """Return our own rules but for tokens, then those of gitleaks."""
+    own = load("rules.toml")
     own_rules = [
-        SecretRule(rule["id"], rule["regex"], rule.get("check", "none"), rule.get("unless", ""))
+        SecretRule(rule["id"], rule["regex"], rule.get("check", "none"), rule.get("unless", ""), "whole" in rule)
         for rule in own["rules"]
     ]
-    theirs = _load("gitleaks.toml")["rules"]
+    theirs = load("gitleaks.toml")["rules"]
     return own_rules + [
         SecretRule(rule["id"], rule["regex"].replace(_CONTEXT, ""), "named")
         for rule in theirs
-        if "regex" in rule and "path" not in rule and rule["id"] not in _LEFT_OUT
+        if "regex" in rule and "path" not in rule and rule["id"] not in own["left_out"]
     ]
 
 
@@ -70,7 +61,7 @@ def tokens() -> tuple[str, Finder]:
     """A pattern that says whether a text holds a token of a provider, and what finds them. Looking for so many
     alternatives of a counted length backwards, as a search for places does, takes RE2 milliseconds a token. So their
     beginnings are looked for, and each alternative is matched forwards from there."""
-    alternatives: list[str] = _load("rules.toml")["tokens"]
+    alternatives: list[str] = load("rules.toml")["tokens"]
     beginnings = SecretPattern(
         _BEFORE + f"(?:{'|'.join(_COUNTED.sub('', alternative) for alternative in alternatives)})"
     )
@@ -95,7 +86,7 @@ def tokens() -> tuple[str, Finder]:
 def finder(rule: SecretRule) -> Finder:
     """What finds the secrets of one rule."""
     pattern = SecretPattern(rule.regex)
-    check = _CHECKS[rule.check]
+    check = CHECKS[rule.check]
     unless = re.compile(rule.unless or r"(?!)").search
     whole_run = rule.check in _WHOLE_RUN
 
@@ -104,7 +95,7 @@ def finder(rule: SecretRule) -> Finder:
         for begin, stop in pattern.spans(raw):
             if begin < consumed:
                 continue
-            start, end = _secret(pattern.groups(raw, begin, stop))
+            start, end = secret_in(pattern.groups(raw, begin, stop))
             if start == begin and start and raw[start - 1] in _ALPHANUMERIC and raw[start] in _ALPHANUMERIC:
                 continue  # in the middle of a word: another word
             if unless(text, begin, start):
@@ -112,33 +103,31 @@ def finder(rule: SecretRule) -> Finder:
             quoted = text[start - 1 : start] in _QUOTES and text[end : end + 1] in _QUOTES
             if not whole_run and not quoted:
                 end = start + len(text[start:end].rstrip(".,;:)]}"))
-            if check(text[start : min(end, start + _JUDGED)], quoted):
+            if check(text[start : min(end, start + JUDGED)], quoted):
                 consumed = _RUN.match(text, end).end() if whole_run else end  # pyright: ignore[reportOptionalMemberAccess]
-                yield start, consumed
+                yield (begin, consumed + quoted) if rule.whole else (start, consumed)
 
     return find
 
 
-def _secret(match: Any) -> Span:
+def secret_in(match: Any) -> Span:
+    """Return the place of the first group that took part in a match, else of the match."""
     for group in range(1, match.re.groups + 1):
         if (start := match.start(group)) >= 0:
             return start, match.end(group)
     return match.span()
 
 
-def _load(name: str) -> dict[str, Any]:
-    return tomllib.loads((_FOLDER / name).read_text("utf-8"))
-
-
 def _is_argument(value: str) -> bool:
     return plausible.is_literal(value) and not plausible.is_code(value)
 
 
-_CHECKS: dict[str, Callable[[str, bool], bool]] = {
+CHECKS: dict[str, Callable[[str, bool], bool]] = {
     "none": lambda value, quoted: not value.startswith(plausible.REDACTED) and not plausible.is_documented(value),
     # a provider's name with a value behind it: words are none, hashes of commits in prose would be
     "named": lambda value, quoted: plausible.is_random(value.strip("\"'")),
     "literal": lambda value, quoted: plausible.is_literal(value),
+    "assigned": lambda value, quoted: plausible.is_secret(value, quoted=quoted),
     "quoted": lambda value, quoted: plausible.is_secret(value, quoted=True),
     "random": lambda value, quoted: plausible.is_random(value),
     "prose": lambda value, quoted: plausible.is_prose_secret(value),
@@ -146,7 +135,10 @@ _CHECKS: dict[str, Callable[[str, bool], bool]] = {
     "no-words": lambda value, quoted: (
         value.count("-") < 2 or not all(part.isalpha() and len(part) <= 14 for part in value.lower().split("-")[1:])
     ),
-    "prose-password": lambda value, quoted: plausible.is_prose_secret(value) or (quoted and plausible.is_chosen(value)),
+    "strong": lambda value, quoted: plausible.is_prose_secret(value) and not value.isdigit(),
+    "prose-password": lambda value, quoted: (
+        plausible.is_prose_secret(value) or (quoted and (plausible.is_chosen(value) or plausible.is_phrase(value)))
+    ),
     "argument": lambda value, quoted: _is_argument(value),
     "header": lambda value, quoted: (
         plausible.is_literal(value) and (plausible.is_basic(value) or plausible.is_secret(value, quoted=False))

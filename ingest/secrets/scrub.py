@@ -19,7 +19,6 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from ingest.patterns import which_match
 from ingest.secrets import plausible
 from ingest.secrets.finders import (
-    ASSIGNMENT_TRIGGER,
     BASE64_TRIGGER,
     COOKIE_TRIGGER,
     KUBERNETES_TRIGGER,
@@ -27,19 +26,16 @@ from ingest.secrets.finders import (
     PHRASE_TRIGGER,
     PRIVATE_TRIGGER,
     TABLE_TRIGGER,
-    find_assignments,
     find_base64,
     find_cookies,
-    find_foreign,
     find_in_tables,
     find_kubernetes,
     find_pem,
     find_phrases,
     find_private,
-    is_secret,
-    kind_of,
-    mentions_password,
 )
+from ingest.secrets.grammar import check_of, find_labelled, is_secret
+from ingest.secrets.reading import read
 from ingest.secrets.rules import Finder, finder, rules, tokens
 
 Trigger: TypeAlias = Callable[[bytes], list[int]]
@@ -68,7 +64,6 @@ class KeyIsNoText(ValueError):
 _SHORTEST = 6
 _SHORTEST_VALUE = 4
 _LONGEST_NAME = 128
-_JUDGED = 80
 _PRIVATE_KEY, _KUBERNETES = ("d", "p", "q", "dp", "dq", "qi", "k"), ("data", "stringData")
 """The secret fields of a JSON web key, and of a Kubernetes Secret."""
 _ALL = "*"
@@ -97,7 +92,6 @@ def _families() -> tuple[list[_Family], Trigger]:
         _Family("private-span", PRIVATE_TRIGGER, find_private, PRIVATE),
         _Family("private-key", PEM_TRIGGER, find_pem),
         _Family("cookie", COOKIE_TRIGGER, find_cookies),
-        _Family("assignment", ASSIGNMENT_TRIGGER, find_assignments),
         _Family("provider-token", *tokens()),
         _Family("kubernetes-secret", KUBERNETES_TRIGGER, find_kubernetes),
         _Family("table", TABLE_TRIGGER, find_in_tables),
@@ -105,28 +99,18 @@ def _families() -> tuple[list[_Family], Trigger]:
         _Family("phrase", PHRASE_TRIGGER, find_phrases),
         *(_Family(rule.name, rule.regex, finder(rule)) for rule in rules()),
     ]
-    match = which_match([family.trigger for family in families], _USUAL)
-    families.append(_Family("foreign-password", "", find_foreign))
-    return families, match
-
-
-def _matching(text: str, raw: bytes) -> list[int]:
-    """The families that may find something. `raw` is the text in ASCII, one byte a character: places are equal."""
-    families, match = _families()
-    matching = match(raw)
-    return matching if text.isascii() or not mentions_password(text) else [*matching, len(families) - 1]
+    return families, which_match([family.trigger for family in families], _USUAL)
 
 
 def scrub_text(text: str) -> str:
     """Returns `text` without private blocks and secrets; the same object when it holds none."""
     if len(text) < _SHORTEST:
         return text
-    families, _ = _families()
+    families, match = _families()
     for _ in range(_PASSES):
-        raw = text.encode("ascii", "replace")
-        if not (indices := _matching(text, raw)):
-            break
-        spans = [(*span, families[index].marker) for index in indices for span in families[index].find(raw, text)]
+        raw = read(text)
+        spans = [(*span, families[index].marker) for index in match(raw) for span in families[index].find(raw, text)]
+        spans += [(*span, SECRET) for span in find_labelled(raw, text)]
         if not spans:
             break
         text = _without(text, spans)
@@ -147,15 +131,17 @@ def beginning(text: str, limit: int) -> str:
 
 def families_of(text: str) -> list[tuple[str, tuple[int, int]]]:
     """The rules that find something in a text, and where; for finding false alarms."""
-    raw = text.encode("ascii", "replace")
-    chosen = [_families()[0][index] for index in _matching(text, raw)]
-    return [(family.name, span) for family in chosen for span in family.find(raw, text)]
+    raw = read(text)
+    families, match = _families()
+    found = [(families[index].name, span) for index in match(raw) for span in families[index].find(raw, text)]
+    return found + [("labelled", span) for span in find_labelled(raw, text)]
 
 
 def is_clean(texts: list[str]) -> bool:
     """Whether scrubbing changes none of the texts: one question about all of them together."""
     joined = "\n\0".join(texts)  # NUL tells where one begins
-    return not _matching(joined, joined.encode("ascii", "replace")) and repair_text(joined) is joined
+    raw = read(joined)
+    return not _families()[1](raw) and not any(find_labelled(raw, joined)) and repair_text(joined) is joined
 
 
 def scrub(value: Any) -> Any:
@@ -201,7 +187,7 @@ def gather(value: Any, texts: list[str], depth: int = 0) -> bool:
         if depth == MAX_DEPTH:
             return False
         for key, item in cast(dict[Any, Any], value).items():
-            if not isinstance(key, str) or key in ("value", "kty") or kind_of(key) is not None:
+            if not isinstance(key, str) or key in ("value", "kty") or check_of(key) is not None:
                 return False
             texts.append(key)
             if key == "kind" and item == "Secret":
@@ -281,10 +267,7 @@ def _scrub_named(text: str, name: str) -> str:
         prefix = f"{name}: "
         cleaned = scrub_text(prefix + text)
         return cleaned.removeprefix(prefix) if cleaned.startswith(prefix) else SECRET
-    kind = kind_of(name)
-    if kind is None or not is_secret(text.strip()[:_JUDGED], name, password=kind, quoted=True):
-        return text
-    return SECRET
+    return SECRET if is_secret(text.strip(), name) else text
 
 
 def _without(text: str, spans: list[tuple[int, int, str]]) -> str:
