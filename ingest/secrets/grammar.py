@@ -13,12 +13,13 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from ingest.patterns import SecretPattern
-from ingest.secrets import plausible
+from ingest.secrets.plausible import check as checked
+from ingest.secrets.plausible import identifies, is_words
 from ingest.secrets.reading import is_label, load, read, spelled
-from ingest.secrets.rules import CHECKS, JUDGED, Span, secret_in
+from ingest.secrets.rules import JUDGED, Span, secret_in
 
 _TAIL = r"(?:[_.\-]?{{tail}}){0,2}"
-_CHOSEN = ("password", "secret", "code", "abroad", "foreign")
+_CHOSEN = ("password", "terse", "secret", "code", "abroad", "foreign")
 _KINDS = (*_CHOSEN, "token", "named")
 _NAME = re.compile(
     spelled("(?i)(?:" + "|".join(f"(?P<{kind}>{{{{{kind}}}}})" for kind in _KINDS) + rf"){_TAIL}\Z")
@@ -26,13 +27,6 @@ _NAME = re.compile(
 _LONGEST_NAME = 128
 _AROUND = 160
 """Characters before and after a label that are looked at."""
-_ROW_KEY = re.compile(
-    r"(?i)(?:idempotency|partition|primary|foreign|cache|sort|dedup\w{0,12}|row|object|group|lookup|unique|composite|range|hash"
-    r"|map)[_.\- ]?key\W*\Z"
-)
-_SESSION = re.compile(r"(?i)session[_.\- ]?id\W*\Z")
-_UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""What names a row, a request or a session of an agent opens nothing. The session of a web server is no UUID."""
 _OPENING = re.compile(r"""\\*["'`]\Z""")
 _RUN = re.compile(r"""(?:[^\s"'`<>\\]++|\\\r?\n[ \t]*+|\\(?![nrt"'`]))++""")
 _OTHER_SCRIPT = re.compile(rb"[\x13-\x1f\x7f]")
@@ -48,69 +42,41 @@ _TRAILING = ".,;:)]}"
 class _Form(NamedTuple):
     """What stands before and after a label, and what its value must look like, by the kind of the label."""
 
-    before: SecretPattern | None
-    after: SecretPattern | None
+    before: SecretPattern
+    after: SecretPattern
     checks: Mapping[str, str]
-    unless: re.Pattern[str]
 
     def value(self, raw: bytes, begin: int, stop: int) -> Span | None:
-        """Return where the value of a label begins, and where the text that assigns it does."""
-        if self.after is not None:
-            end = self.after.end(raw, stop, stop + _AROUND)
-            if not end or (self.before is not None and not _last(self.before, raw, begin)):
-                return None
-            return secret_in(self.after.groups(raw, stop, end))
+        """Return the place of a label's value, of which the end may be unknown."""
         at = max(0, begin - _AROUND)
-        window = raw[at:begin]
-        if self.before is None or (match := _last(self.before, raw, begin)) is None:
+        end = self.after.end(raw, stop, stop + _AROUND)
+        before = next(self.before.spans(raw[at:begin]), None) if end else None
+        if before is None:
             return None
-        start, end = secret_in(self.before.groups(window, *match))
+        if "after" in self.checks:
+            return secret_in(self.after.groups(raw, stop, end))
+        start, end = secret_in(self.before.groups(raw[at:begin], *before))
         return at + start, at + end
 
 
-def _last(pattern: SecretPattern, raw: bytes, end: int) -> Span | None:
-    """Return the place of a match that ends at `end`, in the characters before it."""
-    return next(pattern.spans(raw[max(0, end - _AROUND) : end]), None)
-
-
-class _Forms(NamedTuple):
-    """The forms of a kind of label: those of which only what follows the label matters, and others."""
-
-    free: list[_Form]
-    bound: list[_Form]
-    after: SecretPattern
-    before: SecretPattern
-
-
 @cache
-def _forms(kind: str) -> _Forms:
+def _forms(kind: str) -> tuple[list[_Form], SecretPattern, SecretPattern]:
+    """Return the forms of a kind of label, and two patterns, of which one matches where any of them does."""
     listed = [form for form in load("grammar.toml")["forms"] if _check(form, kind)]
-    free = [form for form in listed if "before" not in form]
-    bound = [form for form in listed if "before" in form]
-    return _Forms(
-        list(map(_form, free)),
-        list(map(_form, bound)),
-        _any(form["after"] for form in free),
-        _any((form["before"] for form in bound), "$"),
-    )
+    forms = [
+        _Form(_any([form.get("before", "")], "$"), _any([form.get("after", "")]), form) for form in listed
+    ]
+    after = _any(form["after"] for form in listed if "before" not in form)
+    return forms, after, _any((form["before"] for form in listed if "before" in form), "$")
 
 
 def _any(patterns: Iterable[str], end: str = "") -> SecretPattern:
     return SecretPattern(spelled(f"(?i)(?:{'|'.join(patterns)}){end}"))
 
 
-def _form(form: Mapping[str, str]) -> _Form:
-    return _Form(
-        _any([form["before"]], "$") if "before" in form else None,
-        _any([form["after"]]) if "after" in form else None,
-        form,
-        re.compile(form.get("unless", r"(?!)")),
-    )
-
-
-def _check(form: Mapping[str, str], kind: str) -> str | None:
+def _check(form: Mapping[str, str], kind: str) -> str:
     """Return what the value of such a label must look like in a form; nothing where the form does not apply to it."""
-    return form.get(kind, form.get("password") if kind in _CHOSEN else None)
+    return form.get(kind, form.get("password", "") if kind in _CHOSEN else "")
 
 
 def find_labelled(raw: bytes, text: str) -> Iterator[Span]:
@@ -120,32 +86,33 @@ def find_labelled(raw: bytes, text: str) -> Iterator[Span]:
         if begin < consumed or not is_label(text[begin:stop]):
             continue
         kind = _kind(raw[begin:stop])
-        forms = _forms(kind)
-        tried = forms.free if forms.after.end(raw, stop, stop + _AROUND) else []
-        if _last(forms.before, raw, begin):
-            tried = [*tried, *forms.bound]
-        for form in tried:
-            if (value := form.value(raw, begin, stop)) and (
-                span := _secret_of(raw, text, (begin, stop), value, form, kind)
-            ):
+        forms, after, before = _forms(kind)
+        if not after.end(raw, stop, stop + _AROUND) and not before.is_in(raw[max(0, begin - _AROUND) : begin]):
+            forms = []
+        for form in forms:
+            value = form.value(raw, begin, stop)
+            if value and (span := _secret_of(raw, text, (begin, stop), value, _check(form.checks, kind))):
                 consumed = span[1]
                 yield span
                 break
+        else:
+            if kind == "foreign":
+                consumed = stop + 1  # words of one another are one word
+            elif is_words(run := text[stop : stop + JUDGED]) and " " not in run and len(run) == JUDGED:
+                consumed = stop + JUDGED // 2  # the rest of a long run of words would be read for each label in it
 
 
-def _secret_of(raw: bytes, text: str, label: Span, value: Span, form: _Form, kind: str) -> Span | None:
+def _secret_of(raw: bytes, text: str, label: Span, value: Span, check: str) -> Span | None:
     """Return the place of a value, if it is a secret."""
     begin, stop = label
     start = value[0]
-    if form.unless.search(text, stop, start):
-        return None
     opening = _OPENING.search(text, max(0, start - 8), start)
     quote = "" if opening is None else opening[0]
     end = _end(text, start, quote) if start >= stop else value[1]
     if not quote and (other := _OTHER_SCRIPT.search(raw, start, end)):
         end = other.start()
     judged = _CONTINUED.sub("", text[start : min(end, start + JUDGED)])
-    if not _is_secret(judged, text[max(0, begin - _LONGEST_PREFIX) : stop], _check(form.checks, kind) or "", quoted=bool(quote)):
+    if not _is_secret(judged, text[max(0, begin - _LONGEST_PREFIX) : stop], check, quoted=bool(quote)):
         return None
     if end - start >= JUDGED and (rest := _RUN.match(text, end)):
         end = rest.end()
@@ -168,8 +135,7 @@ def _end(text: str, start: int, quote: str) -> int:
     if not quote:
         cut = _NEXT.search(text, start + 1, min(end, start + JUDGED) + _LONGEST_SETTING)
         end = min(end, cut.start()) if cut else end
-        while end > start and text[end - 1] in _TRAILING:
-            end -= 1
+        end = start + len(text[start:end].rstrip(_TRAILING))
     return end
 
 
@@ -200,7 +166,4 @@ def is_secret(value: str, name: str) -> bool:
 
 
 def _is_secret(value: str, name: str, check: str, *, quoted: bool) -> bool:
-    identifies = check == "random" and (
-        _ROW_KEY.search(name) or (_SESSION.search(name) and _UUID.fullmatch(value) is not None)
-    )
-    return not identifies and CHECKS[check](value, quoted)
+    return not identifies(name, value) and checked(check)(value, quoted)

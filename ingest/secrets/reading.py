@@ -8,7 +8,6 @@ script, and now and then another word with it: `is_label` tells. Signs of other 
 import codecs
 import re
 import tomllib
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,6 @@ _LATIN = "\x01\x02\x03\x04\x05\x06\x07\x08\x0e\x0f\x10\x11\x12"
 _OTHER = "\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f"
 _NO_LETTER = "\x7f"
 """What a letter becomes that no word has."""
-_SIGNS = dict.fromkeys("«»„“”‟「」『』‹›《》", '"') | dict.fromkeys("‘’‚", "'") | dict.fromkeys("–—−", "-")
-_SIGNS |= {"。": ".", "、": ",", "→": "=", "⇒": "=", "\u3000": " "}
-_WITHOUT_ACCENTS = str.maketrans("łøđıð", "lodid")
 _MACRO = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -38,8 +34,11 @@ _FOLDS = _Folds()
 
 
 def _fold(character: str) -> str:
-    if character.isascii() or character in _SIGNS:
-        return _SIGNS.get(character, character)
+    if character.isascii():
+        return character
+    for sign, others in load("words.toml")["signs"].items():
+        if character in others:
+            return sign
     plain = normalize("NFKD", character.lower())
     if len(plain) == 1 and "!" <= plain <= "~":
         return plain  # full width
@@ -61,7 +60,7 @@ codecs.register_error("mnemolog.fold", _folded)
 
 def read(text: str) -> bytes:
     """Return the text as patterns read it; without its letters where it has no label."""
-    labelled = not text.isascii() and _spoken().is_in(text.encode(errors="replace"))
+    labelled = not text.isascii() and _is_spoken(text)
     return text.encode("ascii", "mnemolog.fold" if labelled else "replace")
 
 
@@ -73,7 +72,11 @@ def spelled(pattern: str) -> str:
 
 def is_label(text: str) -> bool:
     """Return whether a label in another script is one, and no other word that patterns read alike."""
-    return text.isascii() or _labels().search(text) is not None
+    return text.isascii() or _is_spoken(text)
+
+
+def _is_spoken(text: str) -> bool:
+    return _spoken().is_in(text.encode(errors="replace"))
 
 
 @cache
@@ -92,8 +95,9 @@ def _words() -> dict[str, list[str]]:
 
 def _forms(word: str) -> list[str]:
     """Return a word as patterns read it, with its accents and without."""
-    bare = "".join(mark for mark in normalize("NFKD", word.translate(_WITHOUT_ACCENTS)) if category(mark) != "Mn")
-    return sorted({_joined(form).translate(_FOLDS) for form in (word, bare if bare.isascii() else word)})
+    bare = normalize("NFKD", word.replace("ł", "l").replace("ı", "i")).encode("ascii", "ignore").decode()
+    words = (word, bare) if len(bare) == len(word) else (word,)
+    return [_joined(form).translate(_FOLDS) for form in words]
 
 
 def _joined(word: str) -> str:
@@ -101,24 +105,10 @@ def _joined(word: str) -> str:
 
 
 @cache
-def _labels() -> re.Pattern[str]:
-    return re.compile("(?i)" + _any(load("words.toml")["labels"].values()))
-
-
-@cache
 def _spoken() -> SecretPattern:
-    """Return a pattern of what RE2 would not find without folding: words, and a sign of another script after a label."""
-    words = load("words.toml")
-    labels, joins = words["labels"].values(), words["joins"].values()
-    beyond = [[word for word in items if not word.isascii()] for items in (*labels, *joins)]
-    ascii_ones = [[word for word in words["labels"][kind] if word.isascii()] for kind in ("password", "code", "token")]
-    return SecretPattern(
-        rf"(?i){_any(beyond[: len(labels)])}|\s(?:{_any(beyond[len(labels) :])})\s|(?:{_any(ascii_ones)})\s?[^\x00-\x7f]"
-    )
-
-
-def _any(lists: Iterable[list[str]]) -> str:
-    return "|".join(_joined(word) for items in lists for word in items)
+    """Return a pattern of all labels, as they are written."""
+    labels = load("words.toml")["labels"]
+    return SecretPattern("(?i)" + "|".join(_joined(word) for words in labels.values() for word in words))
 
 
 @cache

@@ -19,7 +19,7 @@ Finder = Callable[[bytes, str], Iterator[Span]]
 JUDGED = 80
 """How much of a value is looked at: enough to tell, and not so much that many long ones cost more than their length."""
 _ALPHANUMERIC = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
-_WHOLE_RUN = ("none", "named", "no-words")
+_WHOLE_RUN = ("none", "no-words")
 _QUOTES = ('"', "'", "`")
 _CONTEXT = r"[\w.-]{0,50}?"
 """What gitleaks allows before a provider's name; a search that is not anchored needs none of it."""
@@ -36,8 +36,6 @@ class SecretRule(NamedTuple):
     name: str
     regex: str
     check: str = "none"
-    unless: str = ""
-    """What must not stand in the match before the secret."""
     whole: bool = False
     """Whether the rest of the match goes, too."""
 
@@ -46,12 +44,12 @@ def rules() -> list[SecretRule]:
     """Return our own rules but for tokens, then those of gitleaks."""
     own = load("rules.toml")
     own_rules = [
-        SecretRule(rule["id"], rule["regex"], rule.get("check", "none"), rule.get("unless", ""), "whole" in rule)
+        SecretRule(rule["id"], rule["regex"], rule.get("check", "none"), "whole" in rule)
         for rule in own["rules"]
     ]
     theirs = load("gitleaks.toml")["rules"]
     return own_rules + [
-        SecretRule(rule["id"], rule["regex"].replace(_CONTEXT, ""), "named")
+        SecretRule(rule["id"], rule["regex"].replace(_CONTEXT, ""), "random")
         for rule in theirs
         if "regex" in rule and "path" not in rule and rule["id"] not in own["left_out"]
     ]
@@ -77,7 +75,7 @@ def tokens() -> tuple[str, Finder]:
             end = whole.end(raw, start)
             token = text[start:end]
             mixed = (not token.isupper() and not token.islower()) or any(map(str.isdigit, token))
-            if end and mixed and not plausible.is_documented(token):
+            if end and mixed and plausible.none(token):
                 yield start, end
 
     return _BEFORE + shape, find
@@ -86,8 +84,7 @@ def tokens() -> tuple[str, Finder]:
 def finder(rule: SecretRule) -> Finder:
     """What finds the secrets of one rule."""
     pattern = SecretPattern(rule.regex)
-    check = CHECKS[rule.check]
-    unless = re.compile(rule.unless or r"(?!)").search
+    check = plausible.check(rule.check)
     whole_run = rule.check in _WHOLE_RUN
 
     def find(raw: bytes, text: str) -> Iterator[Span]:
@@ -98,8 +95,6 @@ def finder(rule: SecretRule) -> Finder:
             start, end = secret_in(pattern.groups(raw, begin, stop))
             if start == begin and start and raw[start - 1] in _ALPHANUMERIC and raw[start] in _ALPHANUMERIC:
                 continue  # in the middle of a word: another word
-            if unless(text, begin, start):
-                continue
             quoted = text[start - 1 : start] in _QUOTES and text[end : end + 1] in _QUOTES
             if not whole_run and not quoted:
                 end = start + len(text[start:end].rstrip(".,;:)]}"))
@@ -116,35 +111,3 @@ def secret_in(match: Any) -> Span:
         if (start := match.start(group)) >= 0:
             return start, match.end(group)
     return match.span()
-
-
-def _is_argument(value: str) -> bool:
-    return plausible.is_literal(value) and not plausible.is_code(value)
-
-
-CHECKS: dict[str, Callable[[str, bool], bool]] = {
-    "none": lambda value, quoted: not value.startswith(plausible.REDACTED) and not plausible.is_documented(value),
-    # a provider's name with a value behind it: words are none, hashes of commits in prose would be
-    "named": lambda value, quoted: plausible.is_random(value.strip("\"'")),
-    "literal": lambda value, quoted: plausible.is_literal(value),
-    "assigned": lambda value, quoted: plausible.is_secret(value, quoted=quoted),
-    "quoted": lambda value, quoted: plausible.is_secret(value, quoted=True),
-    "random": lambda value, quoted: plausible.is_random(value),
-    "prose": lambda value, quoted: plausible.is_prose_secret(value),
-    "salt": lambda value, quoted: plausible.is_literal(value) and not value.replace(" ", "").isalpha(),
-    "no-words": lambda value, quoted: (
-        value.count("-") < 2 or not all(part.isalpha() and len(part) <= 14 for part in value.lower().split("-")[1:])
-    ),
-    "strong": lambda value, quoted: plausible.is_prose_secret(value) and not value.isdigit(),
-    "prose-password": lambda value, quoted: (
-        plausible.is_prose_secret(value) or (quoted and (plausible.is_chosen(value) or plausible.is_phrase(value)))
-    ),
-    "argument": lambda value, quoted: _is_argument(value),
-    "header": lambda value, quoted: (
-        plausible.is_literal(value) and (plausible.is_basic(value) or plausible.is_secret(value, quoted=False))
-    ),
-    "userpass": lambda value, quoted: not value.isdigit() and _is_argument(value),
-    "basic": lambda value, quoted: plausible.is_basic(value),
-    "basic-or-random": lambda value, quoted: plausible.is_basic(value) or plausible.is_random(value, least=16),
-}
-"""By the name that a rule gives: whether a value, which stands between quotes or not, is a secret."""

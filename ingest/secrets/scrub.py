@@ -11,29 +11,14 @@ what another one read.
 """
 
 from collections import Counter
-from collections.abc import Callable
-from functools import cache, partial
+from collections.abc import Callable, Iterator
+from functools import cache
 from operator import is_
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from ingest.patterns import which_match
 from ingest.secrets import plausible
-from ingest.secrets.finders import (
-    BASE64_TRIGGER,
-    COOKIE_TRIGGER,
-    KUBERNETES_TRIGGER,
-    PEM_TRIGGER,
-    PHRASE_TRIGGER,
-    PRIVATE_TRIGGER,
-    TABLE_TRIGGER,
-    find_base64,
-    find_cookies,
-    find_in_tables,
-    find_kubernetes,
-    find_pem,
-    find_phrases,
-    find_private,
-)
+from ingest.secrets.finders import finders
 from ingest.secrets.grammar import check_of, find_labelled, is_secret
 from ingest.secrets.reading import read
 from ingest.secrets.rules import Finder, finder, rules, tokens
@@ -88,17 +73,10 @@ _USUAL = b"user set export pat machine key= code: token login --f pass pin passw
 
 @cache
 def _families() -> tuple[list[_Family], Trigger]:
-    families = [
-        _Family("private-span", PRIVATE_TRIGGER, find_private, PRIVATE),
-        _Family("private-key", PEM_TRIGGER, find_pem),
-        _Family("cookie", COOKIE_TRIGGER, find_cookies),
-        _Family("provider-token", *tokens()),
-        _Family("kubernetes-secret", KUBERNETES_TRIGGER, find_kubernetes),
-        _Family("table", TABLE_TRIGGER, find_in_tables),
-        _Family("base64", BASE64_TRIGGER, partial(find_base64, altered=lambda text: scrub_text(text) is not text)),
-        _Family("phrase", PHRASE_TRIGGER, find_phrases),
-        *(_Family(rule.name, rule.regex, finder(rule)) for rule in rules()),
-    ]
+    families = [_Family(*found) for found in finders(lambda text: scrub_text(text) is not text)]
+    families += [_Family("provider-token", *tokens())]
+    families += [_Family(rule.name, rule.regex, finder(rule)) for rule in rules()]
+    families[0] = families[0]._replace(marker=PRIVATE)
     return families, which_match([family.trigger for family in families], _USUAL)
 
 
@@ -106,15 +84,20 @@ def scrub_text(text: str) -> str:
     """Returns `text` without private blocks and secrets; the same object when it holds none."""
     if len(text) < _SHORTEST:
         return text
-    families, match = _families()
     for _ in range(_PASSES):
-        raw = read(text)
-        spans = [(*span, families[index].marker) for index in match(raw) for span in families[index].find(raw, text)]
-        spans += [(*span, SECRET) for span in find_labelled(raw, text)]
-        if not spans:
+        if not (spans := [(*span, marker) for _, marker, span in _found(text)]):
             break
         text = _without(text, spans)
     return text
+
+
+def _found(text: str) -> Iterator[tuple[str, str, tuple[int, int]]]:
+    """Return what finds something in a text, the mark for it, and where."""
+    raw = read(text)
+    families, match = _families()
+    for family in [families[index] for index in match(raw)]:
+        yield from ((family.name, family.marker, span) for span in family.find(raw, text))
+    yield from (("labelled", SECRET, span) for span in find_labelled(raw, text))
 
 
 def is_only_marks(text: str) -> bool:
@@ -131,10 +114,7 @@ def beginning(text: str, limit: int) -> str:
 
 def families_of(text: str) -> list[tuple[str, tuple[int, int]]]:
     """The rules that find something in a text, and where; for finding false alarms."""
-    raw = read(text)
-    families, match = _families()
-    found = [(families[index].name, span) for index in match(raw) for span in families[index].find(raw, text)]
-    return found + [("labelled", span) for span in find_labelled(raw, text)]
+    return [(name, span) for name, _, span in _found(text)]
 
 
 def is_clean(texts: list[str]) -> bool:
@@ -262,7 +242,7 @@ def _name_before(items: list[Any] | tuple[Any, ...], at: int) -> str:
 def _scrub_named(text: str, name: str) -> str:
     """The text without what the name before it makes a secret."""
     if name == _ALL:
-        return SECRET if plausible.is_literal(text) else text
+        return SECRET if plausible.literal(text) else text
     if name.lower() in _HEADERS:
         prefix = f"{name}: "
         cleaned = scrub_text(prefix + text)
