@@ -18,12 +18,9 @@ from ingest.secrets.plausible import identifies, is_words
 from ingest.secrets.reading import is_label, load, read, spelled
 from ingest.secrets.rules import JUDGED, Span, secret_in
 
-_TAIL = r"(?:[_.\-]?{{tail}}){0,2}"
 _CHOSEN = ("password", "terse", "secret", "code", "abroad", "foreign")
 _KINDS = (*_CHOSEN, "token", "named")
-_NAME = re.compile(
-    spelled("(?i)(?:" + "|".join(f"(?P<{kind}>{{{{{kind}}}}})" for kind in _KINDS) + rf"){_TAIL}\Z")
-)
+_NAME = re.compile(spelled("(?i)(?:" + "|".join(f"(?P<{kind}>{{{{{kind}}}}})" for kind in _KINDS) + r"){{tails}}\Z"))
 _LONGEST_NAME = 128
 _AROUND = 160
 """Characters before and after a label that are looked at."""
@@ -50,8 +47,9 @@ class _Form(NamedTuple):
         """Return the place of a label's value, of which the end may be unknown."""
         at = max(0, begin - _AROUND)
         end = self.after.end(raw, stop, stop + _AROUND)
-        before = next(self.before.spans(raw[at:begin]), None) if end else None
-        if before is None:
+        free = "before" not in self.checks
+        before = (0, 0) if free or not end else next(self.before.spans(raw[at:begin]), None)
+        if before is None or not end:
             return None
         if "after" in self.checks:
             return secret_in(self.after.groups(raw, stop, end))
@@ -63,9 +61,7 @@ class _Form(NamedTuple):
 def _forms(kind: str) -> tuple[list[_Form], SecretPattern, SecretPattern]:
     """Return the forms of a kind of label, and two patterns, of which one matches where any of them does."""
     listed = [form for form in load("grammar.toml")["forms"] if _check(form, kind)]
-    forms = [
-        _Form(_any([form.get("before", "")], "$"), _any([form.get("after", "")]), form) for form in listed
-    ]
+    forms = [_Form(_any([form.get("before", "")], "$"), _any([form.get("after", "")]), form) for form in listed]
     after = _any(form["after"] for form in listed if "before" not in form)
     return forms, after, _any((form["before"] for form in listed if "before" in form), "$")
 
@@ -87,10 +83,9 @@ def find_labelled(raw: bytes, text: str) -> Iterator[Span]:
             continue
         kind = _kind(raw[begin:stop])
         forms, after, before = _forms(kind)
-        if not after.end(raw, stop, stop + _AROUND) and not before.is_in(raw[max(0, begin - _AROUND) : begin]):
-            forms = []
+        places = (after.end(raw, stop, stop + _AROUND), before.is_in(raw[max(0, begin - _AROUND) : begin]))
         for form in forms:
-            value = form.value(raw, begin, stop)
+            value = form.value(raw, begin, stop) if places["before" in form.checks] else None
             if value and (span := _secret_of(raw, text, (begin, stop), value, _check(form.checks, kind))):
                 consumed = span[1]
                 yield span
@@ -139,9 +134,7 @@ def _end(text: str, start: int, quote: str) -> int:
     return end
 
 
-_LABELS = SecretPattern(
-    spelled(r"(?i)(?:{{label}})(?:[_.\-]?{{tail}}){0,2}|{{named}}(?:[_.\-]?{{tail}}){0,2}\b"), longest=True
-)
+_LABELS = SecretPattern(spelled(r"(?i){{whole_label}}{{tails}}\b|{{label}}{{tails}}"), longest=True)
 
 
 @lru_cache(4096)

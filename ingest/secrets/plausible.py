@@ -37,8 +37,10 @@ def assigned(value: str, quoted: bool) -> bool:
     """Return whether the value of a label is what a person may have chosen."""
     if len(value) < 4 or _is_no_literal(value):
         return False
+    if _is_phrase(value):
+        return True
     if any(map(str.isspace, value)):
-        return quoted and (_is_phrase(value) or any(prose(word) for word in value.split()))
+        return quoted and any(map(prose, value.split()))
     if not quoted and _RE["no_password"].search(value):
         return False
     return value.isdigit() or not _is_identifier(value, digits=0)
@@ -57,7 +59,7 @@ def random(value: str, least: int = 8) -> bool:
 
 def long_random(value: str) -> bool:
     """Return the same for labels that name other things, too."""
-    return random(value, least=16)
+    return random(value, least=12)
 
 
 def prose(value: str) -> bool:
@@ -77,12 +79,12 @@ def strong(value: str) -> bool:
 def prose_password(value: str, quoted: bool) -> bool:
     """Return the same after "the password is": what stands in quotes may be a word, or some."""
     chosen = len(value) >= 4 and value.isalnum() and not _is_no_literal(value)
-    return prose(value) or (quoted and (chosen or _is_phrase(value)))
+    return prose(value) or _is_phrase(value) or (quoted and chosen)
 
 
 def argument(value: str) -> bool:
     """Return whether the value of an option is a secret."""
-    name = not value.isalnum() and _is_identifier(value, digits=1)
+    name = not value.isalnum() and _is_identifier(value, digits=1) and not _is_phrase(value)
     return literal(value) and not (name or _RE["code"].match(value) or (value.isdigit() and len(value) < 6))
 
 
@@ -103,16 +105,23 @@ def basic(value: str) -> bool:
 
 def _is_placeholder(value: str) -> bool:
     short = len(value) <= _LONGEST_PLACEHOLDER or value[0] in "<[{$%@*.xX"
-    return (short and _RE["placeholder"].fullmatch(value) is not None) or _RE["placeholder_part"].search(value) is not None
+    return (short and _RE["placeholder"].fullmatch(value) is not None) or _RE["placeholder_part"].search(
+        value
+    ) is not None
 
 
 def _is_no_literal(value: str) -> bool:
-    return bool(value.startswith(REDACTED) or _is_placeholder(value) or _RE["code"].match(value) or len(set(value)) <= 2)
+    return bool(
+        value.startswith(REDACTED) or _is_placeholder(value) or _RE["code"].match(value) or len(set(value)) <= 2
+    )
 
 
 def _is_phrase(value: str) -> bool:
-    """Return whether words are a pass phrase: four or more that make no sentence."""
-    return value.count(" ") >= 3 and value.replace(" ", "").islower() and value.isascii() and not _RE["prose"].search(value)
+    """Return whether words are a pass phrase: four or more that make neither a sentence nor a name, or a common one."""
+    words = re.split(r"[ -]", value)
+    meaning = _RE["prose"].search(value) or _RE["name_word"].search(value)
+    phrase = len(words) > 3 and all(word.isalpha() and word.islower() and word.isascii() for word in words)
+    return (phrase and not meaning) or _RE["common"].fullmatch(value) is not None
 
 
 def _is_identifier(value: str, *, digits: int) -> bool:
@@ -135,9 +144,11 @@ def _is_word(part: str, digits: int) -> bool:
     words = [part] if part.islower() or part.istitle() else _RE["camel"].findall(part)
     if len(part) < 2.5 * len(words):
         return False
-    return all(
-        len(item) < 4 or (len(item) <= _LONGEST_WORD and len(_RE["vowel"].findall(item)) * 6 >= len(item)) for item in words
-    )
+    return all(len(item) < 4 or (len(item) <= _LONGEST_WORD and _vowels(item) * 6 >= len(item)) for item in words)
+
+
+def _vowels(word: str) -> int:
+    return len(_RE["vowel"].findall(word))
 
 
 def identifies(name: str, value: str) -> bool:

@@ -19,6 +19,8 @@ _LATIN = "\x01\x02\x03\x04\x05\x06\x07\x08\x0e\x0f\x10\x11\x12"
 _OTHER = "\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f"
 _NO_LETTER = "\x7f"
 """What a letter becomes that no word has."""
+_FEW = 64
+"""Bytes of other scripts that are folded faster than looked for."""
 _MACRO = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -59,9 +61,12 @@ codecs.register_error("mnemolog.fold", _folded)
 
 
 def read(text: str) -> bytes:
-    """Return the text as patterns read it; without its letters where it has no label."""
-    labelled = not text.isascii() and _is_spoken(text)
-    return text.encode("ascii", "mnemolog.fold" if labelled else "replace")
+    """Return the text as patterns read it; without the letters of other scripts where it has no label."""
+    if text.isascii():
+        return text.encode()
+    encoded = text.encode(errors="replace")
+    folding = len(encoded) - len(text) < _FEW or _spoken().is_in(encoded)
+    return text.encode("ascii", "mnemolog.fold" if folding else "replace")
 
 
 def spelled(pattern: str) -> str:
@@ -72,11 +77,7 @@ def spelled(pattern: str) -> str:
 
 def is_label(text: str) -> bool:
     """Return whether a label in another script is one, and no other word that patterns read alike."""
-    return text.isascii() or _is_spoken(text)
-
-
-def _is_spoken(text: str) -> bool:
-    return _spoken().is_in(text.encode(errors="replace"))
+    return text.isascii() or _spoken().is_in(text.encode(errors="replace"))
 
 
 @cache
@@ -106,9 +107,11 @@ def _joined(word: str) -> str:
 
 @cache
 def _spoken() -> SecretPattern:
-    """Return a pattern of all labels, as they are written."""
+    """Return a pattern of labels that ASCII cannot spell, and of labels beside what it cannot."""
     labels = load("words.toml")["labels"]
-    return SecretPattern("(?i)" + "|".join(_joined(word) for words in labels.values() for word in words))
+    words = [_joined(word) for kind in labels if kind != "named" for word in labels[kind]]
+    beyond = "|".join(word for word in words if not word.isascii())
+    return SecretPattern(rf"(?i){beyond}|(?:{'|'.join(words)})\s?[^\x00-\x7f]")
 
 
 @cache

@@ -44,8 +44,7 @@ def rules() -> list[SecretRule]:
     """Return our own rules but for tokens, then those of gitleaks."""
     own = load("rules.toml")
     own_rules = [
-        SecretRule(rule["id"], rule["regex"], rule.get("check", "none"), "whole" in rule)
-        for rule in own["rules"]
+        SecretRule(rule["id"], rule["regex"], rule.get("check", "none"), "whole" in rule) for rule in own["rules"]
     ]
     theirs = load("gitleaks.toml")["rules"]
     return own_rules + [

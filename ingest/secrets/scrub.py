@@ -100,11 +100,14 @@ def _found(text: str) -> Iterator[tuple[str, str, tuple[int, int]]]:
     yield from (("labelled", SECRET, span) for span in find_labelled(raw, text))
 
 
+def without_marks(text: str) -> str:
+    """Return a text without the marks of what was removed: they are neither words nor concepts."""
+    return text.replace(SECRET, " ").replace(PRIVATE, " ") if PRIVATE[:-1] in text else text
+
+
 def is_only_marks(text: str) -> bool:
     """Whether a text consists of nothing but the marks of what was removed: it is no title, and states nothing."""
-    if PRIVATE[:-1] not in text:
-        return False
-    return not any(map(str.isalnum, text.replace(SECRET, "").replace(PRIVATE, "")))
+    return PRIVATE[:-1] in text and not any(map(str.isalnum, without_marks(text)))
 
 
 def beginning(text: str, limit: int) -> str:
