@@ -93,7 +93,7 @@ def find_labelled(raw: bytes, text: str) -> Iterator[Span]:
         else:
             if kind == "foreign":
                 consumed = stop + 1  # words of one another are one word
-            elif is_words(run := text[stop : stop + JUDGED]) and " " not in run and len(run) == JUDGED:
+            elif is_words(run := text[stop + 1 : stop + 1 + JUDGED]) and " " not in run and len(run) == JUDGED:
                 consumed = stop + JUDGED // 2  # the rest of a long run of words would be read for each label in it
 
 

@@ -10,11 +10,13 @@ from binascii import Error
 from collections.abc import Callable
 from functools import cache
 
+from ingest.patterns import SecretPattern
 from ingest.secrets.reading import load
 
 REDACTED = "[REDACTED"
 Check = Callable[[str, bool], bool]
 _RE = {kind: re.compile(f"(?i){'|'.join(parts)}") for kind, parts in load("values.toml").items()}
+_PLACEHOLDER_PART = SecretPattern(_RE["placeholder_part"].pattern)
 _LONG = 20
 """Characters from which on letters alone can be a token."""
 _LONGEST_WORD = 24
@@ -25,7 +27,7 @@ _MOST_WORDS = 8
 
 def none(value: str) -> bool:
     """Return whether a value that has the shape of a secret is one, and not an example of it."""
-    return not value.startswith(REDACTED) and _RE["placeholder_part"].search(value) is None
+    return not value.startswith(REDACTED) and not _PLACEHOLDER_PART.is_in(value.encode(errors="replace"))
 
 
 def literal(value: str) -> bool:
@@ -52,9 +54,7 @@ def random(value: str, least: int = 8) -> bool:
         return False
     if not _RE["digit"].search(value) and len(value) < _LONG:
         return False
-    return none(value) and not (
-        _is_no_literal(value) or _RE["measure"].fullmatch(value) or _is_identifier(value, digits=2)
-    )
+    return not (_is_no_literal(value) or _RE["measure"].fullmatch(value) or _is_identifier(value, digits=2))
 
 
 def long_random(value: str) -> bool:
@@ -105,15 +105,11 @@ def basic(value: str) -> bool:
 
 def _is_placeholder(value: str) -> bool:
     short = len(value) <= _LONGEST_PLACEHOLDER or value[0] in "<[{$%@*.xX"
-    return (short and _RE["placeholder"].fullmatch(value) is not None) or _RE["placeholder_part"].search(
-        value
-    ) is not None
+    return (short and _RE["placeholder"].fullmatch(value) is not None) or not none(value)
 
 
 def _is_no_literal(value: str) -> bool:
-    return bool(
-        value.startswith(REDACTED) or _is_placeholder(value) or _RE["code"].match(value) or len(set(value)) <= 2
-    )
+    return bool(_is_placeholder(value) or _RE["code"].match(value) or len(set(value)) <= 2)
 
 
 def _is_phrase(value: str) -> bool:
