@@ -5,8 +5,8 @@ The shapes are in `secret_texts/*.json`: `shapes` and `forms` were listed while 
 
 A shape is a text with `{...}` for what a generator makes, and the secret between « and ». Generators: `an36` letters
 and digits, `h40` hex, `A16` capitals and digits, `l32` small letters and digits, `d10` digits, `u43` also - and _,
-`b64` base64 without padding, `B32` the alphabet of base32, `pw` what a person chooses, `uuid`. `env64`, `json64` and `pem64`
-are the base64 of such a file, `seed12` and `seed24` phrases of BIP-39, `wif` a private key as wallets export it.
+`b64` base64 without padding, `B32` the alphabet of base32, `pw` what a person chooses, `uuid`. `env64`, `json64` and
+`pem64` are the base64 of such a file, `seed12` and `seed24` phrases of BIP-39, `wif` a private key as wallets write it.
 """
 
 import base64
