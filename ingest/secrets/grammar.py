@@ -13,10 +13,10 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from ingest.patterns import SecretPattern
+from ingest.secrets.finders import JUDGED, Span, secret_in
 from ingest.secrets.plausible import check as checked
 from ingest.secrets.plausible import identifies, is_words
 from ingest.secrets.reading import is_label, load, read, spelled
-from ingest.secrets.rules import JUDGED, Span, secret_in
 
 _CHOSEN = ("password", "terse", "secret", "code", "abroad", "foreign")
 _KINDS = (*_CHOSEN, "token", "named")

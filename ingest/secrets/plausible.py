@@ -140,11 +140,10 @@ def _is_word(part: str, digits: int) -> bool:
     words = [part] if part.islower() or part.istitle() else _RE["camel"].findall(part)
     if len(part) < 2.5 * len(words):
         return False
-    return all(len(item) < 4 or (len(item) <= _LONGEST_WORD and _vowels(item) * 6 >= len(item)) for item in words)
-
-
-def _vowels(word: str) -> int:
-    return len(_RE["vowel"].findall(word))
+    return all(
+        len(item) < 4 or (len(item) <= _LONGEST_WORD and 6 * sum(map(item.lower().count, "aeiouy")) >= len(item))
+        for item in words
+    )
 
 
 def identifies(name: str, value: str) -> bool:

@@ -89,12 +89,12 @@ def load(file: str) -> dict[str, Any]:
 @cache
 def _words() -> dict[str, list[str]]:
     words = load("words.toml")
-    labels = {key: [form for word in items for form in _forms(word)] for key, items in words["labels"].items()}
+    labels = {key: [form for word in items for form in spellings(word)] for key, items in words["labels"].items()}
     joins = {key: [_joined(word).translate(_FOLDS) for word in items] for key, items in words["joins"].items()}
     return labels | joins | load("grammar.toml")["parts"]
 
 
-def _forms(word: str) -> list[str]:
+def spellings(word: str) -> list[str]:
     """Return a word as patterns read it, with its accents and without."""
     bare = normalize("NFKD", word.replace("ł", "l").replace("ı", "i")).encode("ascii", "ignore").decode()
     words = (word, bare) if len(bare) == len(word) else (word,)

@@ -18,10 +18,9 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from ingest.patterns import which_match
 from ingest.secrets import plausible
-from ingest.secrets.finders import finders
+from ingest.secrets.finders import Finder, finder, finders, rules, tokens
 from ingest.secrets.grammar import check_of, find_labelled, is_secret
 from ingest.secrets.reading import read
-from ingest.secrets.rules import Finder, finder, rules, tokens
 
 Trigger: TypeAlias = Callable[[bytes], list[int]]
 PRIVATE = "[REDACTED]"
@@ -73,7 +72,7 @@ _USUAL = b"user set export pat machine key= code: token login --f pass pin passw
 
 @cache
 def _families() -> tuple[list[_Family], Trigger]:
-    families = [_Family(*found) for found in finders(lambda text: scrub_text(text) is not text)]
+    families = [_Family(*block) for block in finders(lambda text: scrub_text(text) is not text)]
     families += [_Family("provider-token", *tokens())]
     families += [_Family(rule.name, rule.regex, finder(rule)) for rule in rules()]
     families[0] = families[0]._replace(marker=PRIVATE)
