@@ -103,7 +103,7 @@ def _secret_of(raw: bytes, text: str, label: Span, value: Span, check: str) -> S
     start = value[0]
     opening = _OPENING.search(text, max(0, start - 8), start)
     quote = "" if opening is None else opening[0]
-    end = _end(text, start, quote) if start >= stop else value[1]
+    end = end_of(text, start, quote) if start >= stop else value[1]
     if not quote and (other := _OTHER_SCRIPT.search(raw, start, end)):
         end = other.start()
     judged = _CONTINUED.sub("", text[start : min(end, start + JUDGED)])
@@ -116,7 +116,7 @@ def _secret_of(raw: bytes, text: str, label: Span, value: Span, check: str) -> S
     return start, end
 
 
-def _end(text: str, start: int, quote: str) -> int:
+def end_of(text: str, start: int, quote: str) -> int:
     """Where a value ends: at its closing quote, else where its run of characters does."""
     if quote:
         limit = min(len(text), start + _LONGEST_LITERAL)

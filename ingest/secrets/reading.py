@@ -48,7 +48,7 @@ def _fold(character: str) -> str:
         return "?"
     if plain[0].isascii() or name(character, "").startswith("LATIN"):
         return _LATIN[ord(plain[0]) % len(_LATIN)]
-    return _OTHER[ord(plain[0]) % len(_OTHER)] if character.lower() in _letters() else _NO_LETTER
+    return _OTHER[ord(plain[0]) % len(_OTHER)] if character.lower() in letters() else _NO_LETTER
 
 
 def _folded(error: UnicodeError) -> tuple[str | bytes, int]:
@@ -115,6 +115,6 @@ def _spoken() -> SecretPattern:
 
 
 @cache
-def _letters() -> set[str]:
+def letters() -> set[str]:
     words = load("words.toml")
     return set("".join((*words["labels"]["foreign"], *words["joins"]["foreign_is"])))
