@@ -9,8 +9,7 @@ from pathlib import Path
 
 from benchmarks.figures import Figures, Row, benchmark
 from ingest.secrets.scrub import families_of, scrub_text
-from tests.support.secret_held_out import HELD_OUT
-from tests.support.secret_shapes import SHAPES, samples
+from tests.support.secret_samples import listed, samples
 
 CHUNK = 1_500
 SEEDS = 5
@@ -76,7 +75,7 @@ def secrets(megabytes: float = 20, hostile_kib: int = 1024, folder: str = "") ->
     bound. Times are processor time.
     """
     figures: Figures = {}
-    for name, shapes in (("own", SHAPES), ("held_out", HELD_OUT)):
+    for name, shapes in (("own", listed("shapes")), ("held_out", listed("held_out"))):
         tried = (sample for seed in range(SEEDS) for sample in samples(shapes, seed))
         leaked = sorted({sample.name for sample in tried if sample.leaks(scrub_text(sample.text))})
         figures |= {f"{name}_removed": round(100 * (1 - len(leaked) / len(shapes)), 2), f"{name}_not_removed": leaked}

@@ -89,27 +89,34 @@ class SecretPattern:
     """One pattern of ours, compiled when first needed. Finds places without groups, which RE2 does several hundred
     times faster, and groups in those places alone."""
 
-    def __init__(self, regex: str) -> None:
+    def __init__(self, regex: str, *, longest: bool = False) -> None:
         self._regex = regex.encode()
+        self._longest = longest
 
     def spans(self, raw: bytes) -> Iterator[tuple[int, int]]:
         """The places of all matches, from left to right; none overlaps another."""
         for match in self._places.finditer(raw):
             yield match.span()
 
+    def is_in(self, raw: bytes) -> bool:
+        """Whether it matches anywhere."""
+        return self._places.search(raw) is not None
+
     def groups(self, raw: bytes, start: int, end: int) -> Any:
         """The match in one of those places, with its groups."""
         match = self._groups.match(raw, start, end)
         return self._groups.match(raw, start) if match is None else match
 
-    def end(self, raw: bytes, start: int) -> int:
-        """Where a match that begins at `start` ends; 0 for none."""
-        match = self._places.match(raw, start)
+    def end(self, raw: bytes, start: int, limit: int | None = None) -> int:
+        """Where a match that begins at `start` ends, before `limit`; 0 for none."""
+        match = self._places.match(raw, start, limit)
         return 0 if match is None else match.end()
 
     @cached_property
     def _places(self) -> Any:
-        return re2.compile(self._regex, _options(SHAPE_MEMORY, groups=False))
+        options = _options(SHAPE_MEMORY, groups=False)
+        options.longest_match = self._longest
+        return re2.compile(self._regex, options)
 
     @cached_property
     def _groups(self) -> Any:

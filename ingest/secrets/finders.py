@@ -1,79 +1,55 @@
-"""Finders of secrets that a regular expression alone cannot find: blocks, tables, assignments, encoded forms.
+"""Finders of secrets by their own shape: what providers and programs give, blocks, tables, encoded forms.
 
 - Secrets of many lines or parts: private keys in PEM, private spans, cookies, Kubernetes Secrets, tables.
-- Passwords that a sentence in a non-Latin script names. RE2 sees no letter of it: the text it gets is ASCII.
-  (Languages in Latin letters are in rules.toml, with `?` for a letter that ASCII lacks.)
-- Values assigned to a name that says secret, in code, settings, JSON and shell. Names that say password or secret,
-  whose value a person may have chosen, are judged differently from names that say token or key, whose value a machine
-  made. What is not a literal (a variable, a call, a path, a placeholder) stays.
 - Secrets in an encoded form: files in base64, the words of a wallet's key (BIP-39).
+- Rules as data, run by RE2 in linear time: our own (rules.toml) and those of gitleaks (gitleaks.toml, see NOTICE).
+  What a value in them must look like is in `plausible`.
 """
 
 import re
 from base64 import b64decode
 from binascii import Error
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from functools import cache, partial
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from ingest.patterns import SecretPattern
 from ingest.secrets import plausible
+from ingest.secrets.reading import load
 
 Span = tuple[int, int]
+Finder = Callable[[bytes, str], Iterator[Span]]
+"""The places of secrets in a text, given as ASCII bytes and as text with equal offsets."""
 
-PRIVATE = "[REDACTED]"
+JUDGED = 80
+"""How much of a value is looked at: enough to tell, and not so much that many long ones cost more than their length."""
+_ALPHANUMERIC = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+_WHOLE_RUN = ("none", "no-words")
+_QUOTES = ('"', "'", "`")
+_CONTEXT = r"[\w.-]{0,50}?"
+"""What gitleaks allows before a provider's name; a search that is not anchored needs none of it."""
+_RUN = re.compile(r"[A-Za-z0-9_-]*+")
+"""The rest after a secret of a fixed length, which is removed with it."""
+_BEFORE = "(?:^|[^A-Za-z0-9])"
+_COUNTED = re.compile(r"\{\d+,?\d*\}.*")
+_REST = r"[A-Za-z0-9_\-]*(?:[.+/=~][A-Za-z0-9_\-+/=~]+)*=*"
 
-PEM_TRIGGER = r"(?i)-{3,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{3,5}"
-_BEGIN = re.compile(PEM_TRIGGER)
-_END = re.compile(r"(?i)-{3,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{3,5}")
-_BODY = re.compile(
-    r"""(?:[\s"'+,>|#*/]|\\+[nrt"']|(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash):[^\n\\]{0,200}+|[A-Za-z0-9+/=]{16,}+)*+"""
-    r"""(?:[A-Za-z+/]{0,15}+[0-9+/=][A-Za-z0-9+/=]*+)?+"""
-)
-"""What a key may hold, as far as it goes, where its end is missing: whole lines, then the beginning of one."""
-_HAS_KEY = re.compile(r"[A-Za-z0-9+/=]{16}")
+_BLOCKS = load("blocks.toml")
+_RE = {part: re.compile(pattern) for block in _BLOCKS.values() for part, pattern in block.items() if part != "trigger"}
 
-PRIVATE_TRIGGER = r"(?i)(?:<|&lt;|\\u003c|%3c)\s*private\b"
-_TAG = re.compile(
-    r"(?i)(?:<|&lt;|\\u003c|%3c)\s*+(/\s*+)?private(?![\w.-])([^<>\n]{0,200}?)(?:>|&gt;|\\u003e|%3e)|(?:<|&lt;|\\u003c)\s*+private(?=\s[^<>]{0,200}$)"
-)
 
-COOKIE_TRIGGER = (
-    r"(?i)\b(?:set-)?cookie\d?\\*[\"']?\]?\s*(?:=>|[:=,])\s*\\*[\"']?[^\s=;,\"']+=(?:[^\r\n\"']*[=])?[^\s;\"']{8}"
-    r"|(?:\s-b|--cookie)(?:\s+|=)[\"']?[^\s=;\"']+=(?:[^\r\n\"']*[=])?[^\s;\"']{8}"
-)
-_COOKIE = re.compile(
-    r"(?i)(?:\b(?:set-)?cookie\d?\\*+[\"']?\]?\s*+(?:=>|[:=,])\s*+\\*+[\"']?+|(?:\s-b|--cookie)(?:\s+|=)[\"']?+)"
-    r"(?P<pairs>[^\s=;,\"'\\]{1,200}+=[^;\r\n\"'\\]*+(?:;\s*+[^\r\n\"'\\;]*+)*+)"
-)
-_SHORTEST = 8
 _NO_VALUE = ("[REDACTED", "$", "<", "{")
-KUBERNETES_TRIGGER = r"""kind\\*["']?\s*:\s*\\*["']?Secret\b"""
-_KUBERNETES = re.compile(KUBERNETES_TRIGGER)
-_DOCUMENT = re.compile(r"(?m)^---|\\n---")
-_DATA = re.compile(
-    r"""\b(?:data|stringData)\\*["']?[ \t]*+:(?P<entries>[ \t]*+\{[^{}]*+\}|(?:(?:\r?\n|\\n)[ \t]+[^\n\\]*+)++)"""
-)
-_ENTRY = re.compile(
-    r"""[\w./-]++\\*["']?[ \t]*+:[ \t]*+(?:[|>][-+]?(?:\r?\n|\\n)[ \t]*+)?\\*["']?"""
-    r"""(?P<value>[^\s"'\\,{}][^\n"'\\]{3,})"""
-)
-
-TABLE_TRIGGER = r"""(?i)(?:^|[|\t;,\n_])[ "'*]*(?:passwor[dt]|passwd|pwd|secret|token|api[_ -]?key)[ "'*]*[|\t;,\r\n]"""
-_HEADING = re.compile(
-    r"""(?i)[ "'*]*(?:[\w ]{0,24}[_ ])?(?:passwor[dt]|passwd|pwd|secret|token|api[_ -]?key)[ "'*\r]*"""
-)
-_LINE = re.compile(r"[^\n]+")
 
 _ATTRIBUTES = frozenset(("expires", "max-age", "path", "domain", "samesite", "version", "priority"))
 
 
 def find_pem(raw: bytes, text: str) -> Iterator[Span]:
     """The private keys in PEM, also on one line, with escaped line ends, and those whose end is missing."""
-    begins = list(_BEGIN.finditer(text))
-    ends = [match.end() for match in _END.finditer(text)]
+    begins = list(_RE["begin"].finditer(text))
+    ends = [match.end() for match in _RE["end"].finditer(text)]
     after = 0
     for index, begin in enumerate(begins):
         until = begins[index + 1].start() if index + 1 < len(begins) else len(text)
@@ -82,16 +58,16 @@ def find_pem(raw: bytes, text: str) -> Iterator[Span]:
         if after < len(ends) and ends[after] <= until:
             stop = ends[after]
         else:
-            body = _BODY.match(text, begin.end(), until)
+            body = _RE["body"].match(text, begin.end(), until)
             stop = body.end() if body else begin.end()
-        if _HAS_KEY.search(text, begin.end(), stop):
+        if _RE["key"].search(text, begin.end(), stop):
             yield begin.start(), stop
 
 
 def find_private(raw: bytes, text: str) -> Iterator[Span]:
     """The private spans, outermost ones; one that is not closed goes to the end. A tag in backticks is a mention."""
     depth = start = 0
-    for tag in _TAG.finditer(text):
+    for tag in _RE["tag"].finditer(text):
         if tag[1]:
             if depth == 1:
                 yield start, tag.end()
@@ -109,12 +85,12 @@ def find_private(raw: bytes, text: str) -> Iterator[Span]:
 
 def find_cookies(raw: bytes, text: str) -> Iterator[Span]:
     """The values of cookies that are long enough to open something."""
-    for cookies in _COOKIE.finditer(text):
+    for cookies in _RE["cookie"].finditer(text):
         start = cookies.start("pairs")
         for pair in cookies["pairs"].split(";"):
             name, _, value = pair.partition("=")
             bare = value.strip()
-            if name.strip().lower() not in _ATTRIBUTES and len(bare) >= _SHORTEST and not bare.startswith(_NO_VALUE):
+            if name.strip().lower() not in _ATTRIBUTES and plausible.random(bare):
                 at = start + len(name) + 1 + value.index(bare)
                 yield at, at + len(bare)
             start += len(pair) + 1
@@ -122,12 +98,12 @@ def find_cookies(raw: bytes, text: str) -> Iterator[Span]:
 
 def find_kubernetes(raw: bytes, text: str) -> Iterator[Span]:
     """The values under `data` and `stringData` of Kubernetes Secrets, in YAML and JSON."""
-    bounds = [0, *(match.end() for match in _DOCUMENT.finditer(text)), len(text)]
+    bounds = [0, *(match.end() for match in _RE["document"].finditer(text)), len(text)]
     for start, end in pairwise(bounds):
-        if not _KUBERNETES.search(text, start, end):
+        if not _RE["kind"].search(text, start, end):
             continue
-        for block in _DATA.finditer(text, start, end):
-            for value in _ENTRY.finditer(text, *block.span("entries")):
+        for block in _RE["data"].finditer(text, start, end):
+            for value in _RE["entry"].finditer(text, *block.span("entries")):
                 if not value["value"].startswith(_NO_VALUE):
                     yield value.span("value")
 
@@ -135,197 +111,19 @@ def find_kubernetes(raw: bytes, text: str) -> Iterator[Span]:
 def find_in_tables(raw: bytes, text: str) -> Iterator[Span]:
     """The cells below a heading that says password or token, in Markdown and in lines of values between separators."""
     head: list[int] = []
-    for line in _LINE.finditer(text):
+    for line in _RE["line"].finditer(text):
         sign = next((item for item in "|\t;," if item in line[0]), "")
         cells = list(re.finditer(rf"[^{re.escape(sign)}]+", line[0])) if sign else []
-        named = [at for at, cell in enumerate(cells) if _HEADING.fullmatch(cell[0])]
+        named = [at for at, cell in enumerate(cells) if _RE["heading"].fullmatch(cell[0])]
         if named or not cells:
             head = named
         for at in head if not named else ():
             value = cells[at][0].strip(" \"'`*") if at < len(cells) else ""
-            if plausible.is_prose_secret(value) or (len(value) >= 8 and plausible.is_random(value)):
+            if plausible.prose(value) or plausible.random(value):
                 start = line.start() + cells[at].start() + cells[at][0].index(value)
                 yield start, start + len(value)
 
 
-FOREIGN_WORDS = (
-    "парол[ьяюе]м?|Парол[ьяюе]м?|密[码碼]|口令|暗号|パスワード|パスフレーズ|暗証番号|비밀번호|패스워드|암호|κωδικός|סיסמ[הא]"
-    "|كلمة (?:المرور|السر)|पासवर्ड|รหัสผ่าน"
-)
-_FOREIGN_WORD = re.compile(FOREIGN_WORDS)
-_BEFORE = re.compile(
-    rf"""([!-~]{{4,64}}?)["'`»」』”]*\s*(?:[—–-]\s*(?:это\s+)?|это\s+|是|が|は|이|가)[^\n!-~]{{0,12}}?(?:{FOREIGN_WORDS})"""
-)
-_AFTER = re.compile(
-    r"""[^\n:：=!-~]{0,40}?(?:\s*[:：=—–-]{1,2}|是|为|為|は|が|는|은|이|设[为成]|είναι|היא|هي|है|คือ|\s)\s*[«"'`“„「『（(*]*\s*([!-~]{4,64})"""
-)
-
-
-def mentions_password(text: str) -> bool:
-    """Whether a text has a word for password in a script that is not Latin."""
-    return _FOREIGN_WORD.search(text) is not None
-
-
-def find_foreign(raw: bytes, text: str) -> Iterator[tuple[int, int]]:
-    """The values after and before such a word."""
-    after = [_AFTER.match(text, word.end()) for word in _FOREIGN_WORD.finditer(text)]
-    for match in filter(None, (*after, *_BEFORE.finditer(text))):
-        value = match[1].rstrip(".,;:)]}\"'`")
-        if plausible.is_prose_secret(value):
-            yield match.start(1), match.start(1) + len(value)
-
-
-_ABROAD = (
-    r"contrase[nñ?]as?|clave|mot[ _-]de[ _-]passe|senha|palavra-passe|parola(?: d'ordine)?|has[lł?]o|[sş?]ifre\w{0,4}"
-    r"|wachtwoord|l[oö?]senord|adgangskode|passord|salasana|jelsz[oó?]|heslo|" + FOREIGN_WORDS
-)
-"""The word for password in other languages; `?` is a letter that RE2 is not shown."""
-_PASSWORD = (
-    r"passwords?|passwd|passwort|passphrase|passcode|pwd|[_.\-]pass|\bpass|[_.\-]pw|\bpw|secrets?"
-    r"|secret[_.\- ]?(?:access[_.\-]?)?key(?:[_.\-]?base)?|requirepass|masterauth|storepass|keypass|kennwort|pepper|"
-    + _ABROAD
-)
-_TOKEN = (
-    r"token|api[_.\- ]?key|(?:access|account|private|signing|encryption|master|license|shared|shared[_.\-]?access|auth"
-    r"|session|hmac|jwt|deploy|storage|admin|service|app|consumer|webhook|write|read|ingest|instrumentation|data"
-    r"|subscription|user|stream|integration|routing)[_.\- ]?key|sharedaccess(?:key|signature)"
-    r"|[_\-]key|credentials?|creds?|auth|[_.\-]sid|session[_.\-]?id|sessid|cookie|jwt|bearer|dsn|webhook|signature|seed|salt"
-    r"|pat|otp|dockerconfigjson"
-)
-_ROW_KEY = re.compile(
-    r"(?i)(?:idempotency|partition|primary|foreign|cache|sort|dedup\w{0,12}|row|object|group|lookup|unique|composite|range|hash"
-    r"|map)[_.\- ]?key\W*\Z"
-)
-_SESSION = re.compile(r"(?i)session[_.\- ]?id\W*\Z")
-_UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""What names a row, a request or a session of an agent opens nothing. The session of a web server is no UUID."""
-_SUFFIX = (
-    r"(?:[_.\-]?(?:value|b64|base64|raw|plain|plaintext|text|string|prod|production|dev|staging|test|live|primary"
-    r"|secondary|old|new|default|env|\d{1,2}))?"
-)
-_QUOTE = r"""\\*["'`]"""
-_SEPARATOR = (
-    rf"""(?:{_QUOTE})?[\])]?[\s\\]*(?:=>|:=|\?=|==|!=|:|=|->)[\s\\]*(?:[A-Za-z_][\w.\[\]|]{{0,40}}\s*=\s*)?"""
-    rf"""(?:[>|][\-+]?\s*\n\s*)?|{_QUOTE}\s*,\s*"""
-)
-_BARE = r"[A-Za-z0-9_\-/.+]{20}|[A-Za-z_\-./+]{0,64}[0-9!@#^%&*~?=$]|[A-Za-z]{5,32}\s*(?:\n|$)"
-ASSIGNMENT_TRIGGER = (
-    rf"(?i)(?:(?P<password>{_PASSWORD})|{_TOKEN}){_SUFFIX}(?:{_SEPARATOR})"
-    rf"(?:[brf@]{{0,2}}(?P<quote>{_QUOTE})[^\"'`\r\n]{{4}}|(?P<bare>{_BARE}))"
-)
-_PATTERN = SecretPattern(ASSIGNMENT_TRIGGER)
-_SAYS_PASSWORD, _OPENS, _IS_BARE = 1, 2, 3
-"""Groups: the name says password; the opening quote; where a value without quotes begins."""
-
-_LONGEST_NAME = 128
-_NAME = re.compile(rf"(?i)(?:(?P<password>{_PASSWORD})|{_TOKEN}){_SUFFIX}\Z")
-
-_RUN = re.compile(r"""(?:[^\s"'`<>\\]++|\\\r?\n[ \t]*+|\\(?![nrt"'`]))++""")
-_CONTINUED = re.compile(r"\\\r?\n[ \t]*+")
-_WRAPPED = re.compile(r"(?:(?:\\?\r?\n|\\n)[ \t]*+[A-Za-z0-9+/]{16,}+={0,2}(?=[\s\"'\\]|$))++")
-_NEXT = re.compile(r"""(?=[&;,\\%])(?:[&;,](?=\s*[A-Za-z_][\w .\-]{0,40}=|\s|$)|\\u00|%26|&amp;)""")
-_WHOLE = re.compile(
-    r"""(?i)(?:api_key|api-key|apikey|secret|token|password|credential|auth)\s*+[=:]\s*+(?:\\*+["'])?+\Z"""
-)
-"""What agentmemory removes together with its name, where the value has 20 characters of a key."""
-_KEY_RUN = re.compile(r"[A-Za-z0-9_\-/.+]{20}")
-_JUDGED = 80
-"""How much of a value is looked at: enough to tell, and not so much that many long ones cost more than their length."""
-_LONGEST_LITERAL = 1024
-_LONGEST_PREFIX = 16
-_TRAILING = ".,;:)]}"
-
-
-def find_assignments(raw: bytes, text: str) -> Iterator[tuple[int, int]]:
-    """The assigned values that are secrets."""
-    consumed = words_until = 0
-    for begin, stop in _PATTERN.spans(raw):
-        if begin < consumed or stop <= words_until:
-            continue
-        match = _PATTERN.groups(raw, begin, stop)
-        password = match.start(_SAYS_PASSWORD) >= 0
-        quote = text[slice(*match.span(_OPENS))] if match.start(_OPENS) >= 0 else ""
-        start = match.end(_OPENS) if quote else match.start(_IS_BARE)
-        end = _end(text, start, quote)
-        judged = _CONTINUED.sub("", text[start : min(end, start + _JUDGED)])
-        name = text[max(0, begin - _LONGEST_PREFIX) : start]
-        if not is_secret(judged, name, password=password, quoted=bool(quote)):
-            if len(judged) == _JUDGED and not quote and plausible.is_words(judged):
-                words_until = start + _JUDGED // 2
-            continue
-        if end - start >= _JUDGED and (rest := _RUN.match(text, end)):
-            end = rest.end()
-        if wrapped := _WRAPPED.match(text, end) if end - start >= 40 else None:
-            end = wrapped.end()
-        consumed = end
-        whole = _WHOLE.search(text, match.start(), start)
-        if whole and _KEY_RUN.match(text, start):
-            if quote and text.startswith(quote, end):
-                end += len(quote)
-            start = whole.start()
-        yield start, end
-
-
-def _end(text: str, start: int, quote: str) -> int:
-    """Where a value ends: at its closing quote, else where its run of characters does."""
-    if quote:
-        limit = min(len(text), start + _LONGEST_LITERAL)
-        end = text.find(quote, start, limit)
-        while end > start and not quote.startswith("\\") and text[end - 1] == "\\":
-            end = text.find(quote, end + 1, limit)
-        if end >= 0 and "\n" not in text[start:end]:
-            return end
-    run = _RUN.match(text, start, start + _JUDGED)
-    end = run.end() if run else start
-    if not quote:
-        cut = _NEXT.search(text, start + 1, min(end, start + _JUDGED))
-        end = cut.start() if cut else end
-        while end > start and text[end - 1] in _TRAILING:
-            end -= 1
-    return end
-
-
-@lru_cache(4096)
-def kind_of(name: str) -> bool | None:
-    """Whether a name says password (True) or token (False); None for any other."""
-    match = _NAME.search(name[-_LONGEST_NAME:])
-    return None if match is None else match.start("password") >= 0
-
-
-def is_secret(value: str, name: str, *, password: bool, quoted: bool) -> bool:
-    """Whether the value of `name`, which says password, or else token, is a secret."""
-    if password:
-        return plausible.is_secret(value, quoted=quoted)
-    identifies = _ROW_KEY.search(name) or (_SESSION.search(name) and _UUID.fullmatch(value))
-    return not identifies and plausible.is_random(value)
-
-
-_BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-
-
-def _digits(allowed: Callable[[int], bool]) -> str:
-    return "[" + "".join(digit for value, digit in enumerate(_BASE64) if allowed(value)) + "]"
-
-
-_PRINTABLE = (
-    _digits(lambda value: value == 2 or 8 <= value < 32)
-    + _digits(lambda value: value % 16 == 0 or 2 <= value % 16 < 8)
-    + _digits(lambda value: value % 4 < 2)
-    + r"[A-Za-z0-9+/\-_]"
-)
-"""Four digits that encode three printable ASCII characters or line ends. One group of a random text in 12 is like that,
-so five in a row tell an encoded text from a hash or a picture before anything is decoded."""
-BASE64_TRIGGER = rf"(?:^|[^A-Za-z0-9+/=])(?:{_PRINTABLE}){{5}}"
-_ENCODED = re.compile(rf"(?<![A-Za-z0-9+/=])(?:{_PRINTABLE}){{5}}(?:[A-Za-z0-9+/\-_]|\\?\r?\n[ \t]*+(?=\S{{16}}))*+=*+")
-
-PHRASE_TRIGGER = (
-    r"(?:^|\x00)[\"'`]?(?:[a-z]{3,8} ){11}[a-z]{3}"
-    r"|(?i:\b(?:(?:seed|recovery|backup|wallet|secret|mnemonic)[ _-]?(?:phrase|words)|mnemonic|bip-?39)\b)"
-)
-"""A phrase at the beginning of a text, or a word for it. Counting words wherever they begin would multiply RE2's
-states, and make the scan of any text half as long again."""
-_WORD = re.compile(r"([A-Za-z]+)(?:[\s,]{1,3}(?:\d{1,2}[.)]\s?)?(?=[A-Za-z])|(\b|.))", re.DOTALL)
-_NAMED = re.compile(r"(?i)\b(?:seed|mnemonic|recovery|backup|wallet)\b[^\n]{0,40}\Z")
 _LENGTHS = (12, 15, 18, 21, 24)
 _LONGEST_RUN = 26
 """Words in a row, two of which may belong to the sentence around a phrase. A longer run is a text of common words: one
@@ -336,7 +134,7 @@ _DISTINCT = 0.75
 
 def find_base64(raw: bytes, text: str, altered: Callable[[str], bool]) -> Iterator[Span]:
     """The texts in base64 of which `altered` says that they hold a secret."""
-    for match in _ENCODED.finditer(text):
+    for match in _RE["encoded"].finditer(text):
         digits = re.sub(r"[\s\\=]", "", match[0]).replace("-", "+").replace("_", "/")
         try:
             plain = b64decode(digits + "=" * (-len(digits) % 4)).decode()
@@ -349,13 +147,13 @@ def find_base64(raw: bytes, text: str, altered: Callable[[str], bool]) -> Iterat
 def find_phrases(raw: bytes, text: str) -> Iterator[Span]:
     """The runs of words of BIP-39 with a valid checksum in them; any twelve where a word before says seed or wallet."""
     run: list[re.Match[str]] = []
-    for word in _WORD.finditer(text):
+    for word in _RE["word"].finditer(text):
         if word[1].lower() in _words():
             run.append(word)
             if word[2] is None:
                 continue
         if _LENGTHS[0] <= len(run) <= _LONGEST_RUN and len({item[1].lower() for item in run}) >= _DISTINCT * len(run):
-            named = _NAMED.search(text, max(0, run[0].start() - 80), run[0].start())
+            named = _RE["named"].search(text, max(0, run[0].start() - 80), run[0].start())
             numbers = [_words()[item[1].lower()] for item in run]
             parts = (numbers[at : at + size] for size in _LENGTHS for at in range(len(numbers) - size + 1))
             if named or any(map(_has_checksum, parts)):
@@ -374,3 +172,100 @@ def _has_checksum(numbers: list[int]) -> bool:
 @cache
 def _words() -> dict[str, int]:
     return {word: at for at, word in enumerate(Path(__file__).with_name("bip39.txt").read_text().split())}
+
+
+def finders(altered: Callable[[str], bool]) -> Iterator[tuple[str, str, Callable[[bytes, str], Iterator[Span]]]]:
+    """Return the names of blocks, what tells that a text may hold one, and what finds them. `altered` says whether a
+    decoded text holds a secret."""
+    for name, find in {
+        "private-span": find_private,
+        "private-key": find_pem,
+        "cookie": find_cookies,
+        "kubernetes-secret": find_kubernetes,
+        "table": find_in_tables,
+        "base64": partial(find_base64, altered=altered),
+        "phrase": find_phrases,
+    }.items():
+        yield name, _BLOCKS[name]["trigger"], find
+
+
+class SecretRule(NamedTuple):
+    """A shape, and what the secret in it must be besides."""
+
+    name: str
+    regex: str
+    check: str = "none"
+    whole: bool = False
+    """Whether the rest of the match goes, too."""
+
+
+def rules() -> list[SecretRule]:
+    """Return our own rules but for tokens, then those of gitleaks."""
+    own = load("rules.toml")
+    own_rules = [
+        SecretRule(rule["id"], rule["regex"], rule.get("check", "none"), "whole" in rule) for rule in own["rules"]
+    ]
+    theirs = load("gitleaks.toml")["rules"]
+    return own_rules + [
+        SecretRule(rule["id"], rule["regex"].replace(_CONTEXT, ""), "random")
+        for rule in theirs
+        if "regex" in rule and "path" not in rule and rule["id"] not in own["left_out"]
+    ]
+
+
+def tokens() -> tuple[str, Finder]:
+    """A pattern that says whether a text holds a token of a provider, and what finds them. Looking for so many
+    alternatives of a counted length backwards, as a search for places does, takes RE2 milliseconds a token. So their
+    beginnings are looked for, and each alternative is matched forwards from there."""
+    alternatives: list[str] = load("rules.toml")["tokens"]
+    beginnings = SecretPattern(
+        _BEFORE + f"(?:{'|'.join(_COUNTED.sub('', alternative) for alternative in alternatives)})"
+    )
+    shape = f"(?:{'|'.join(alternatives)}){_REST}"
+    whole = SecretPattern(shape)
+
+    def find(raw: bytes, text: str) -> Iterator[Span]:
+        end = 0
+        for start, _ in beginnings.spans(raw):
+            if start < end:
+                continue
+            start += raw[start] not in _ALPHANUMERIC
+            end = whole.end(raw, start)
+            token = text[start:end]
+            mixed = (not token.isupper() and not token.islower()) or any(map(str.isdigit, token))
+            if end and mixed and plausible.none(token):
+                yield start, end
+
+    return _BEFORE + shape, find
+
+
+def finder(rule: SecretRule) -> Finder:
+    """What finds the secrets of one rule."""
+    pattern = SecretPattern(rule.regex)
+    check = plausible.check(rule.check)
+    whole_run = rule.check in _WHOLE_RUN
+
+    def find(raw: bytes, text: str) -> Iterator[Span]:
+        consumed = 0
+        for begin, stop in pattern.spans(raw):
+            if begin < consumed:
+                continue
+            start, end = secret_in(pattern.groups(raw, begin, stop))
+            if start == begin and start and raw[start - 1] in _ALPHANUMERIC and raw[start] in _ALPHANUMERIC:
+                continue  # in the middle of a word: another word
+            quoted = text[start - 1 : start] in _QUOTES and text[end : end + 1] in _QUOTES
+            if not whole_run and not quoted:
+                end = start + len(text[start:end].rstrip(".,;:)]}"))
+            if check(text[start : min(end, start + JUDGED)], quoted):
+                consumed = _RUN.match(text, end).end() if whole_run else end  # pyright: ignore[reportOptionalMemberAccess]
+                yield (begin, consumed + quoted) if rule.whole else (start, consumed)
+
+    return find
+
+
+def secret_in(match: Any) -> Span:
+    """Return the place of the first group that took part in a match, else of the match."""
+    for group in range(1, match.re.groups + 1):
+        if (start := match.start(group)) >= 0:
+            return start, match.end(group)
+    return match.span()

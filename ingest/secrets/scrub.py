@@ -11,36 +11,16 @@ what another one read.
 """
 
 from collections import Counter
-from collections.abc import Callable
-from functools import cache, partial
+from collections.abc import Callable, Iterator
+from functools import cache
 from operator import is_
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from ingest.patterns import which_match
 from ingest.secrets import plausible
-from ingest.secrets.finders import (
-    ASSIGNMENT_TRIGGER,
-    BASE64_TRIGGER,
-    COOKIE_TRIGGER,
-    KUBERNETES_TRIGGER,
-    PEM_TRIGGER,
-    PHRASE_TRIGGER,
-    PRIVATE_TRIGGER,
-    TABLE_TRIGGER,
-    find_assignments,
-    find_base64,
-    find_cookies,
-    find_foreign,
-    find_in_tables,
-    find_kubernetes,
-    find_pem,
-    find_phrases,
-    find_private,
-    is_secret,
-    kind_of,
-    mentions_password,
-)
-from ingest.secrets.rules import Finder, finder, rules, tokens
+from ingest.secrets.finders import Finder, finder, finders, rules, tokens
+from ingest.secrets.grammar import check_of, find_labelled, is_secret
+from ingest.secrets.reading import read
 
 Trigger: TypeAlias = Callable[[bytes], list[int]]
 PRIVATE = "[REDACTED]"
@@ -68,7 +48,6 @@ class KeyIsNoText(ValueError):
 _SHORTEST = 6
 _SHORTEST_VALUE = 4
 _LONGEST_NAME = 128
-_JUDGED = 80
 _PRIVATE_KEY, _KUBERNETES = ("d", "p", "q", "dp", "dq", "qi", "k"), ("data", "stringData")
 """The secret fields of a JSON web key, and of a Kubernetes Secret."""
 _ALL = "*"
@@ -93,51 +72,41 @@ _USUAL = b"user set export pat machine key= code: token login --f pass pin passw
 
 @cache
 def _families() -> tuple[list[_Family], Trigger]:
-    families = [
-        _Family("private-span", PRIVATE_TRIGGER, find_private, PRIVATE),
-        _Family("private-key", PEM_TRIGGER, find_pem),
-        _Family("cookie", COOKIE_TRIGGER, find_cookies),
-        _Family("assignment", ASSIGNMENT_TRIGGER, find_assignments),
-        _Family("provider-token", *tokens()),
-        _Family("kubernetes-secret", KUBERNETES_TRIGGER, find_kubernetes),
-        _Family("table", TABLE_TRIGGER, find_in_tables),
-        _Family("base64", BASE64_TRIGGER, partial(find_base64, altered=lambda text: scrub_text(text) is not text)),
-        _Family("phrase", PHRASE_TRIGGER, find_phrases),
-        *(_Family(rule.name, rule.regex, finder(rule)) for rule in rules()),
-    ]
-    match = which_match([family.trigger for family in families], _USUAL)
-    families.append(_Family("foreign-password", "", find_foreign))
-    return families, match
-
-
-def _matching(text: str, raw: bytes) -> list[int]:
-    """The families that may find something. `raw` is the text in ASCII, one byte a character: places are equal."""
-    families, match = _families()
-    matching = match(raw)
-    return matching if text.isascii() or not mentions_password(text) else [*matching, len(families) - 1]
+    families = [_Family(*block) for block in finders(lambda text: scrub_text(text) is not text)]
+    families += [_Family("provider-token", *tokens())]
+    families += [_Family(rule.name, rule.regex, finder(rule)) for rule in rules()]
+    families[0] = families[0]._replace(marker=PRIVATE)
+    return families, which_match([family.trigger for family in families], _USUAL)
 
 
 def scrub_text(text: str) -> str:
     """Returns `text` without private blocks and secrets; the same object when it holds none."""
     if len(text) < _SHORTEST:
         return text
-    families, _ = _families()
     for _ in range(_PASSES):
-        raw = text.encode("ascii", "replace")
-        if not (indices := _matching(text, raw)):
-            break
-        spans = [(*span, families[index].marker) for index in indices for span in families[index].find(raw, text)]
-        if not spans:
+        if not (spans := [(*span, marker) for _, marker, span in _found(text)]):
             break
         text = _without(text, spans)
     return text
 
 
+def _found(text: str) -> Iterator[tuple[str, str, tuple[int, int]]]:
+    """Return what finds something in a text, the mark for it, and where."""
+    raw = read(text)
+    families, match = _families()
+    for family in [families[index] for index in match(raw)]:
+        yield from ((family.name, family.marker, span) for span in family.find(raw, text))
+    yield from (("labelled", SECRET, span) for span in find_labelled(raw, text))
+
+
+def without_marks(text: str) -> str:
+    """Return a text without the marks of what was removed: they are neither words nor concepts."""
+    return text.replace(SECRET, " ").replace(PRIVATE, " ") if PRIVATE[:-1] in text else text
+
+
 def is_only_marks(text: str) -> bool:
     """Whether a text consists of nothing but the marks of what was removed: it is no title, and states nothing."""
-    if PRIVATE[:-1] not in text:
-        return False
-    return not any(map(str.isalnum, text.replace(SECRET, "").replace(PRIVATE, "")))
+    return PRIVATE[:-1] in text and not any(map(str.isalnum, without_marks(text)))
 
 
 def beginning(text: str, limit: int) -> str:
@@ -147,15 +116,14 @@ def beginning(text: str, limit: int) -> str:
 
 def families_of(text: str) -> list[tuple[str, tuple[int, int]]]:
     """The rules that find something in a text, and where; for finding false alarms."""
-    raw = text.encode("ascii", "replace")
-    chosen = [_families()[0][index] for index in _matching(text, raw)]
-    return [(family.name, span) for family in chosen for span in family.find(raw, text)]
+    return [(name, span) for name, _, span in _found(text)]
 
 
 def is_clean(texts: list[str]) -> bool:
     """Whether scrubbing changes none of the texts: one question about all of them together."""
     joined = "\n\0".join(texts)  # NUL tells where one begins
-    return not _matching(joined, joined.encode("ascii", "replace")) and repair_text(joined) is joined
+    raw = read(joined)
+    return not _families()[1](raw) and not any(find_labelled(raw, joined)) and repair_text(joined) is joined
 
 
 def scrub(value: Any) -> Any:
@@ -201,7 +169,7 @@ def gather(value: Any, texts: list[str], depth: int = 0) -> bool:
         if depth == MAX_DEPTH:
             return False
         for key, item in cast(dict[Any, Any], value).items():
-            if not isinstance(key, str) or key in ("value", "kty") or kind_of(key) is not None:
+            if not isinstance(key, str) or key in ("value", "kty") or check_of(key) is not None:
                 return False
             texts.append(key)
             if key == "kind" and item == "Secret":
@@ -276,15 +244,12 @@ def _name_before(items: list[Any] | tuple[Any, ...], at: int) -> str:
 def _scrub_named(text: str, name: str) -> str:
     """The text without what the name before it makes a secret."""
     if name == _ALL:
-        return SECRET if plausible.is_literal(text) else text
+        return SECRET if plausible.literal(text) else text
     if name.lower() in _HEADERS:
         prefix = f"{name}: "
         cleaned = scrub_text(prefix + text)
         return cleaned.removeprefix(prefix) if cleaned.startswith(prefix) else SECRET
-    kind = kind_of(name)
-    if kind is None or not is_secret(text.strip()[:_JUDGED], name, password=kind, quoted=True):
-        return text
-    return SECRET
+    return SECRET if is_secret(text.strip(), name) else text
 
 
 def _without(text: str, spans: list[tuple[int, int, str]]) -> str:

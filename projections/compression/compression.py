@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ingest.secrets.scrub import is_only_marks
+from ingest.secrets.scrub import is_only_marks, without_marks
 from projections.compression.payloads import Reading, as_text, named
 from projections.compression.words import TOOLS, concepts_in, facts_in, files_in, input_files, is_weighty, words
 
@@ -148,7 +148,7 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
         files=input_files(input_, unsaid, SCAN_CHARS)
         if input_ is not None
         else files_in((text, beside if content else ""), unsaid),
-        concepts=concepts_in(text, unsaid),
+        concepts=concepts_in(without_marks(text), unsaid),
         facts=facts_in(text, unsaid),
         narrative=narrative,
         importance=importance,

@@ -7,6 +7,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from ingest.platform.clock import to_ms
+from ingest.secrets.scrub import without_marks
 from projections.compression.payloads import named
 from projections.kernel.module import native
 from projections.search.cues import ASKS, FIRST_PERSON, NUMBER, NUMBERS, SELF, TELLS_TIME, TIME_STEMS, traits
@@ -79,6 +80,7 @@ def index_terms(text: str, when: datetime, *, stated: bool = False, also: Sequen
 
     What is `stated`, as a memory is, answers questions in the first person however it is worded.
     """
+    text = without_marks(text)
     compiled = compiled_index.read(text, not also) if compiled_index else None
     joined, features, times = compiled or read_in_python(text, not also)
     if stated and FIRST_PERSON not in features:

@@ -170,7 +170,7 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
             importance=confirmed_importance(float(self.importance), self.confirmations),
             audience=self.audience,
             types=[self.memory_type, self.purpose],
-            concepts=self.concepts,
+            concepts=[concept for concept in self.concepts if not is_only_marks(concept)],
             visibility=self.visibility,
         )
 

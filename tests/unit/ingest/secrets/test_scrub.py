@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from secret_innocents import INNOCENTS
-from secret_shapes import samples
-from secret_spellings import LATER, SPELLINGS, held_out
+from secret_samples import listed, samples
 
 import ingest.secrets.scrub
 from ingest.secrets.scrub import MAX_DEPTH, NestedTooDeep, repair_text, scrub, scrub_text
@@ -205,22 +203,15 @@ REMOVED = 0.97
 ALTERED = 0.005
 
 
-PARTS = {
-    "seen": {name: shape for name, shape in SPELLINGS.items() if not held_out(name)},
-    "held out": {name: shape for name, shape in SPELLINGS.items() if held_out(name)},
-    "later": LATER,
-}
-
-
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", ["spellings", "later", "forms"])
 def test_spellings_of_secrets_are_removed(part: str):
-    shapes = PARTS[part]
+    shapes = listed(part)
     leaks = {sample.name for seed in SEEDS for sample in samples(shapes, seed) if sample.leaks(scrub_text(sample.text))}
     assert len(leaks) <= (1 - REMOVED) * len(shapes), sorted(leaks)
 
 
 def test_texts_without_a_secret_stay_as_they_are():
-    innocents = {shape: f"{shape}«»" for shape in INNOCENTS}
+    innocents = {shape: f"{shape}«»" for shape in listed("innocents")}
     assert len(innocents) >= 200
     altered = {
         sample.name for seed in SEEDS for sample in samples(innocents, seed) if scrub_text(sample.text) != sample.text

@@ -13,6 +13,7 @@ from projections.compression.accounts import headline
 from projections.compression.compression import compress
 from projections.compression.sentences import stated, statements
 from projections.condensing.summaries import digest
+from projections.documents.index_entry import index_terms
 from projections.documents.memories import memory
 
 MARKS = (SECRET, PRIVATE, f"{SECRET}.", f"- {SECRET}; {PRIVATE}.")
@@ -39,6 +40,16 @@ def test_a_session_that_says_nothing_else_is_titled_by_none_of_it(mark: str):
     assert told is not None
     assert told.title == "session"
     assert compress("note", mark).title == "note"
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_mark_is_neither_a_concept_nor_a_word(mark: str):
+    text = f"The bounded_queue uses {mark} now."
+    assert compress("note", text).concepts == ("bounded_queue",)
+    assert not {"redact", "secret", "redacted_secret"}.intersection(index_terms(text, NOW).split())
+    recorded = remembered(0, text, concepts=[mark, "queue"])
+    assert isinstance(recorded.data, MemoryRecorded)
+    assert memory(recorded, recorded.data).index_entry().concepts == ["queue"]
 
 
 @pytest.mark.parametrize("mark", MARKS)
