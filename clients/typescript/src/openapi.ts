@@ -336,7 +336,7 @@ export interface paths {
         };
         /**
          * The lessons to show before a tool is used.
-         * @description The most severe first.
+         * @description The most severe first; their texts without control characters.
          *
          *     The tool about to be used, and the beginning of its input.
          */
@@ -1097,9 +1097,11 @@ export interface components {
          *         cluster both are of the fullest node. `index_partly`: the index is not ready, for some partitions alone.
          *         `embed_later` is about how many texts did not fit into the embedding queue, and are found by static vectors until
          *         they are queued; `oldest_to_embed_s` is how long the oldest queued text has waited. `outdated_s` is for how long the
-         *         index has followed a generation that is no longer live, `lost_writes` which acknowledged events the log's server
-         *         came back without. `away` are the partitions on cluster nodes that do not answer: no figure counts them.
-         *         `jobs_trouble` is why the job queue's own server cannot be reached; empty where it can, or where it is the log's.
+         *         index has followed a generation that is no longer live, `rebuild_due` why documents need a rebuild, `lost_writes`
+         *         which acknowledged events the log's server came back without. `away` are the partitions on cluster nodes that do not
+         *         answer: no figure counts them; `nodes_down` names the nodes, also replicas. `log_folder_gone`: the folder that the
+         *         log's server writes to was deleted. `jobs_trouble` is why the job queue's own server cannot be reached; empty where
+         *         it can, or where it is the log's.
          */
         HealthSample: {
             /** @default [] */
@@ -1124,6 +1126,8 @@ export interface components {
             jobs_trouble?: string;
             /** @default null */
             log_file_ok?: boolean | null;
+            /** @default false */
+            log_folder_gone?: boolean;
             /** @default  */
             lost_writes?: string;
             /** @default 0 */
@@ -1132,6 +1136,8 @@ export interface components {
             memory_limit?: number;
             /** @default null */
             memory_used?: number | null;
+            /** @default  */
+            nodes_down?: string;
             /** @default 0 */
             oldest_pending_s?: number;
             /** @default 0 */
@@ -1140,6 +1146,8 @@ export interface components {
             outdated_s?: number;
             /** @default 0 */
             pending_bytes?: number;
+            /** @default  */
+            rebuild_due?: string;
             /** @default 0 */
             replicas?: number;
             /** @default null */
