@@ -9,40 +9,54 @@ from asyncio.subprocess import PIPE
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
+from desk import ADA, Desk, opened_desk
+from factories import PROJECT, TENANT
 from faults import LOST, MOVED, OOM, READONLY, REFUSED, SILENT, FaultyServer, faulty
 from key_leaks import KeyLeaks
+from msgspec import UNSET
 from one_partition import KEYS, POISON, Fold, Log, running
 from redis.exceptions import ConnectionError, ReadOnlyError, RedisError
-from replica_pen import PARTITIONS, HashEmbedder, Pen, closed, ids, taken
+from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, Pen, closed, ids, taken
 from servers import Server
 from waiting import wait_until
+from workshop import Workshop
 
 import workers.host
 import workers.main
 import workers.runner
+from ingest.commands.handler import Accepted
 from ingest.errors import LogFull, LogRefused, LogUnavailable
 from ingest.log import group_commit as group_commit_module
 from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import MANIFEST, REPLICAS, RESTORING, WORKERS, PartitionKeys
 from ingest.log.lease import lease
-from ingest.log.position import START
+from ingest.log.position import START, partition_of, project_route
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.tasks import end
 from projections.dead_letters.records import PartitionDeadLetters
+from projections.forgetting import purge as purge_module
+from projections.queries import embedding_priority as priority_module
+from projections.queries import memories as memories_module
+from projections.queries.embedding_priority import EmbeddingPriority
+from projections.queries.memories import Memories
 from projections.rebuilding import documents as rebuild_documents
+from projections.rebuilding import rebuilds as steps
+from projections.rebuilding.rebuilds import Rebuilds
 from projections.search import following as following_module
 from projections.search import service as service_module
+from projections.search.question import Hit, Question
 from projections.search.replica import FeedPosition, end_of_feed, trim_feed
 from projections.search.service import ReplicaService
 from projections.search.snapshots import SnapshotJob
-from projections.vectors.embedder import FixedEmbedder
+from projections.vectors.embedder import Embedder, FixedEmbedder
 from workers.host import RunnerHost
 from workers.main import queue_periodically, queue_when
 from workers.queue import Job, JobQueue, build_worker, run_worker
@@ -443,3 +457,122 @@ async def test_a_rebuild_continues_after_a_fault_with_what_it_has_not_saved(
     rebuilt = Log(redis, log.log, generation=2)
     assert await rebuilt.contents() == [content for content in ("a", "b", poison, "c", "d") if content != POISON]
     assert [letter.position for letter in await rebuilt.dead()] == [str(positions[2])] * (poison == POISON)
+
+
+class Shops(NamedTuple):
+    """A log and its documents: the jobs of `failing` go through the proxy."""
+
+    shop: Workshop
+    failing: Workshop
+
+
+@pytest.fixture
+async def shops(redis: Client, client: Client, tmp_path: Path) -> AsyncIterator[Shops]:
+    shops = Shops(Workshop(redis, tmp_path), Workshop(client, tmp_path))
+    await shops.shop.log.create_or_check()
+    yield shops
+    await shops.failing.aclose()
+
+
+async def test_a_purge_reports_what_was_refused_and_counts_replicas_that_it_can_not_ask_as_waiting(
+    server: FaultyServer, shops: Shops, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(purge_module, "WAIT_FOR_REPLICAS_S", 0.3)
+    await shops.shop.remember("tea")
+    await shops.shop.project()
+    server.fail(NOPERM, "BGREWRITEAOF", times=2)
+    for fault, times, waiting in ((REFUSED, 99, 1), (REFUSED, 1, 0)):
+        unread = server.fail(fault, "EVALSHA", REPLICAS, times=times)
+        removed = await shops.failing.purge().run()
+        unread.left = 0
+        assert unread.met > 0
+        assert removed.append_only_file.startswith("not rewritten: ")
+        assert (removed.replicas, removed.replicas_waiting) == (0, waiting)
+
+
+async def test_where_the_size_of_feeds_may_not_be_asked_a_snapshot_is_written_by_their_entries(
+    server: FaultyServer, shops: Shops
+):
+    await shops.shop.remember("tea")
+    await shops.shop.project()
+    job = shops.failing.snapshot_job()
+    assert await job.run(force=True) is not None
+    refused = server.fail(NOPERM, "MEMORY", times=99)
+    assert await job.run() is None
+    await shops.shop.remember("coffee")
+    await shops.shop.project()
+    written = await job.run()
+    assert written is not None
+    assert (written.documents, refused.met) == (2, 2 * 3)
+
+
+async def test_changes_of_a_rebuild_that_meet_are_all_made_and_another_live_generation_ends_it(shops: Shops):
+    shop, rebuilds = shops.shop, shops.shop.rebuilds
+    begun = await rebuilds.start("documents", [0])
+    now = rebuilds.now
+    count = partial(steps.progressed, partition=0, done=1, total=8, level=False, now=now)
+    await asyncio.gather(*(Rebuilds(shop.redis).change(begun.id, count) for _ in range(8)))
+    assert (await rebuilds.get(begun.id)).parts[0].done == 8
+    await shop.redis.set(PartitionKeys(0).generation, "7")
+    job = shop.rebuild_job()
+    for _ in range(4):
+        await job.run(0.2)
+    ended = await rebuilds.get(begun.id)
+    assert (ended.state, ended.why) == ("failed", "partition 0: generation 7 is live, neither 1 nor 2")
+
+
+@pytest.fixture
+async def desk(redis: Client, server: FaultyServer, tmp_path: Path) -> AsyncIterator[Desk]:
+    """Follows through the proxy, and writes without it."""
+    async with opened_desk(redis, server.url, tmp_path) as desk:
+        yield desk
+
+
+async def test_a_write_is_answered_while_its_outcome_is_not_projected(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(memories_module, "OUTCOME_WAIT_S", 0.1)
+    name = await desk.remember("tea")
+    partition = partition_of(project_route(TENANT, PROJECT), desk.documents.partitions)
+    accepted = Accepted(name, "event-1", f"{partition}:{await desk.log.head(partition)}", False, "fsync")
+    answer = await Memories(desk.documents, desk.lookup, desk.replica).answer_to(accepted, lambda: ADA)
+    assert (answer.id, answer.superseded) == (name, UNSET)
+
+
+async def test_a_document_moves_up_to_be_embedded_after_a_request_for_it_failed(
+    redis: Client, server: FaultyServer, client: Client, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(priority_module, "EVERY_S", 0.02)
+    queue = PartitionKeys(0).of_generation(1).embed_queue
+    await redis.zadd(queue, {"obs_a": 8.9e12})
+    priority = EmbeddingPriority(client, SimpleNamespace(generation_of=lambda partition: 1))
+    hit = Hit(id="obs_a", partition=0, kind="observation", score=1.0, explain={"static": 1.0})
+    refused = server.fail(REFUSED, "ZMSCORE")
+    priority.raise_priority([hit])
+    await wait_until(lambda: refused.met == 1)
+
+    async def is_raised() -> bool:
+        priority.raise_priority([hit])
+        return await redis.zmscore(queue, ["obs_a"]) < [8.9e12]
+
+    await wait_until(is_raised)
+    await priority.aclose()
+    await redis.delete(queue)
+
+
+async def test_an_embedder_that_can_not_be_read_and_an_index_that_fails_end_no_search_for_good(
+    desk: Desk, server: FaultyServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(service_module, "RETRY_S", 0.05)
+    name = await desk.remember("tea")
+    await desk.settle()
+    refresh = desk.replica.embedders.refresh
+    failures: list[Exception] = [ConnectionError("away"), ZeroDivisionError("a bug")]
+
+    async def failing() -> Embedder:
+        if failures:
+            raise failures.pop(0)
+        return await refresh()
+
+    monkeypatch.setattr(desk.replica.embedders, "refresh", failing)
+    await wait_until(lambda: "ZeroDivisionError" in (desk.replica.trouble or ""))
+    await desk.replica.wait_ready(30)
+    assert [hit.id for hit in await desk.replica.search(Question(text="tea", vector=None), EVERYTHING)] == [name]

@@ -73,7 +73,7 @@ class FaultyServer:
 
     upstream: str
     socket: Path
-    calls: list[Call] = field(default_factory=list[Call])
+    calls: list[Call] = field(default_factory=list[Call], repr=False)
     faults: list[Fault] = field(default_factory=list[Fault])
     _open: set[asyncio.StreamWriter] = field(default_factory=set[asyncio.StreamWriter])
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set["asyncio.Task[None]"])
@@ -111,13 +111,13 @@ class FaultyServer:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
+        self._open.add(answers)
         server, commands = await asyncio.open_unix_connection(self.upstream.removeprefix("unix://"))
         awaited: Awaited = asyncio.Queue()
         ways = {
             asyncio.create_task(self._forward(client, commands, awaited)),
             asyncio.create_task(self._answer(server, answers, awaited)),
         }
-        self._open |= {answers, commands}
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         for writer in (answers, commands):
             writer.transport.abort()
