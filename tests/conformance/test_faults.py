@@ -14,13 +14,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
+import faults
 import pytest
 from desk import ADA, Desk, opened_desk
 from factories import PROJECT, TENANT
-from faults import LOST, MOVED, OOM, READONLY, REFUSED, SILENT, FaultyServer, faulty
+from faults import LOST, MOVED, OOM, READONLY, REFUSED, SILENT, SLOW, FaultyServer, faulty
 from key_leaks import KeyLeaks
 from msgspec import UNSET
-from one_partition import KEYS, POISON, Fold, Log, running
+from one_partition import KEYS, Log, running
 from redis.exceptions import ConnectionError, ReadOnlyError, RedisError
 from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, Pen, closed, ids, taken
 from servers import Server
@@ -31,34 +32,41 @@ import workers.host
 import workers.main
 import workers.runner
 from ingest.commands.handler import Accepted
-from ingest.errors import LogFull, LogRefused, LogUnavailable
+from ingest.errors import LogFull, LogRefused, LogUnavailable, ProjectionBehind
 from ingest.log import group_commit as group_commit_module
 from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import MANIFEST, REPLICAS, RESTORING, WORKERS, PartitionKeys
 from ingest.log.lease import lease
-from ingest.log.position import START, partition_of, project_route
+from ingest.log.position import START, Token, partition_of, project_route
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.tasks import end
 from projections.dead_letters.records import PartitionDeadLetters
 from projections.forgetting import purge as purge_module
 from projections.queries import embedding_priority as priority_module
+from projections.queries import log_events as log_events_module
 from projections.queries import memories as memories_module
 from projections.queries.embedding_priority import EmbeddingPriority
+from projections.queries.listed import Listed
+from projections.queries.log_events import EventFilter, LogEvents
 from projections.queries.memories import Memories
-from projections.rebuilding import documents as rebuild_documents
+from projections.queries.observations import AroundQueries, EnrichRequest
+from projections.queries.recall import Recall
 from projections.rebuilding import rebuilds as steps
+from projections.rebuilding.canaries import ask
+from projections.rebuilding.documents import fill, switch
 from projections.rebuilding.rebuilds import Rebuilds
+from projections.rebuilding.reembedding import ReEmbedding
 from projections.search import following as following_module
 from projections.search import service as service_module
 from projections.search.question import Hit, Question
 from projections.search.replica import FeedPosition, end_of_feed, trim_feed
 from projections.search.service import ReplicaService
 from projections.search.snapshots import SnapshotJob
-from projections.vectors.embedder import Embedder, FixedEmbedder
+from projections.vectors.embedder import Embedder, FixedEmbedder, NoEmbedder
 from workers.host import RunnerHost
-from workers.main import queue_periodically, queue_when
+from workers.main import queue_periodically, queue_rebuilding, queue_when
 from workers.queue import Job, JobQueue, build_worker, run_worker
 
 NOPERM = "NOPERM this user has no permissions to run the command"
@@ -120,24 +128,24 @@ async def test_a_write_is_repeated_until_the_server_is_back_and_refused_when_tha
     assert commit.waiting_events == 0
 
 
-@pytest.mark.parametrize("fault", [REFUSED, SILENT, NOPERM])
+@pytest.mark.parametrize("fault", [REFUSED, SILENT, SLOW, NOPERM])
 async def test_without_an_answer_about_durability_a_write_is_not_called_durable(
     server: FaultyServer, client: Client, fault: str
 ):
     """A server that forbids the question may still confirm a write; of one that doesn't answer, nothing is known."""
     log = RedisLog(client, 1)
     ((appended,),) = (await log.append({0: [Entry("a", b"a")]})).values()
-    for command, ask in (
+    for command, question in (
         ("CONFIG", log.standing_durability),
         ("INFO", lambda: log.why_never("fsync")),
         ("WAITAOF", lambda: log.confirm({0: appended.position}, "fsync")),
     ):
         server.fail(fault, command)
         if fault == NOPERM and command != "WAITAOF":
-            assert await ask() in ("memory", "")
+            assert await question() in ("memory", "")
         else:
             with pytest.raises(LogUnavailable):
-                await ask()
+                await question()
 
 
 async def test_a_lost_write_is_reported_for_its_own_partition(client: Client):
@@ -434,29 +442,31 @@ async def test_a_process_that_writes_a_snapshot_ends_when_its_worker_is_killed(
 
 
 @pytest.mark.parametrize(
-    ("poison", "fault", "command", "passing", "read"),
-    [("x", REFUSED, "MSET", 0, 10), ("x", LOST, "EXEC", 1, 5),
-     (POISON, READONLY, "MSET", 1, 9), (POISON, LOST, "EXEC", 2, 8)],
+    ("content", "fault", "command", "passing", "read"),
+    [("c", REFUSED, "MSET", 0, 10), ("c", LOST, "EXEC", 1, 5), ("", READONLY, "MSET", 1, 9), ("", LOST, "EXEC", 2, 8)],
 )  # fmt: skip
 async def test_a_rebuild_continues_after_a_fault_with_what_it_has_not_saved(
-    redis: Client, server: FaultyServer, client: Client, monkeypatch: pytest.MonkeyPatch,
-    poison: str, fault: str, command: str, passing: int, read: int,
-):  # fmt: skip
-    """Five entries, in a batch or, if one of them can't be applied, alone."""
-    log, fold = Log(redis, RedisLog(redis, 1)), Fold()
-    positions = await log.append("a", "b", poison, "c", "d")
+    redis: Client, server: FaultyServer, client: Client, content: str, fault: str, command: str, passing: int, read: int
+):
+    """Five entries, in a batch or, if one of them can't be read, alone. Canaries are compared despite that one."""
+    log = Log(redis, RedisLog(redis, 1))
+    await log.append("a", "b")
+    await (log.append(content) if content else redis.xadd(KEYS.log, {"e": b"\xc1"}))
+    *_, last = await log.append("d", "e")
     async with running(log, await log.fence()):
-        await wait_until(lambda: log.applied_up_to(positions[-1]))
-    monkeypatch.setattr(rebuild_documents, "project", fold)
-    failed = server.fail(fault, command, passing=passing)
+        await wait_until(lambda: log.applied_up_to(last))
+    failed, letters = server.fail(fault, command, passing=passing), len(await log.dead())
     with pytest.raises(RedisError):
-        await rebuild_documents.fill(client, RedisLog(client, 1), 0, 2, 5.0)
-    assert (await rebuild_documents.fill(client, RedisLog(client, 1), 0, 2, 5.0)).level
+        await fill(client, RedisLog(client, 1), 0, 2, 5.0)
+    assert (await fill(client, RedisLog(client, 1), 0, 2, 5.0)).level
     assert (failed.met, received(server)) == (1, read)
-    assert await rebuild_documents.switch(redis, 0, 1, 2)
+    compared = await ask(redis, log.log, 0, 1, 2)
+    assert compared is not None
+    assert (compared.canaries, compared.differing) == (12 + len(content), [])
+    assert await switch(redis, 0, 1, 2)
     rebuilt = Log(redis, log.log, generation=2)
-    assert await rebuilt.contents() == [content for content in ("a", "b", poison, "c", "d") if content != POISON]
-    assert [letter.position for letter in await rebuilt.dead()] == [str(positions[2])] * (poison == POISON)
+    assert await rebuilt.contents() == ["a", "b", *content, "d", "e"]
+    assert len(await rebuilt.dead()) == letters == (not content)
 
 
 class Shops(NamedTuple):
@@ -576,3 +586,75 @@ async def test_an_embedder_that_can_not_be_read_and_an_index_that_fails_end_no_s
     await wait_until(lambda: "ZeroDivisionError" in (desk.replica.trouble or ""))
     await desk.replica.wait_ready(30)
     assert [hit.id for hit in await desk.replica.search(Question(text="tea", vector=None), EVERYTHING)] == [name]
+
+
+async def test_a_comparison_that_another_one_replaces_leaves_the_newer_one_alone(
+    documents_alone: Pen, server: FaultyServer, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+):  # fmt: skip
+    """The feed lacks entries that were read, while documents are compared because it was trimmed."""
+    monkeypatch.setattr(following_module, "BLOCK_MS", 100)
+    monkeypatch.setattr(faults, "SLOW_S", 1.0)
+    scan = server.fail(SLOW, "SCAN", "{p00}")
+    async with replica(client, tmp_path) as service:
+        await wait_until(lambda: scan.met == 1)
+        before = service.at[0]
+        await documents_alone.add_some(6)
+        await wait_until(lambda: service.at[0] != before)
+        await documents_alone.redis.delete(PartitionKeys(0).of_generation(1).changes)
+        await wait_until(lambda: "lost feed entries" in caplog.text)
+        assert 0 in service.comparing
+        await service.wait_ready(30)
+        assert (service.documents, len(server.answers("SCAN", "{p00}:g1:doc"))) == (10 + 10 + 7, 2)
+
+
+async def test_a_rebuild_is_queued_although_looking_for_one_failed(
+    redis: Client, server: FaultyServer, shops: Shops, monkeypatch: pytest.MonkeyPatch, key_leaks: KeyLeaks
+):
+    monkeypatch.setattr(workers.main, "REBUILD_LOOK_S", 0.05)
+    key_leaks.allow("mnemolog:arq")
+    await shops.shop.rebuilds.start("documents", [0])
+    queue, looks = await JobQueue.connect(server.url), server.fail(REFUSED, "HGET", times=2)
+    looking = asyncio.create_task(queue_rebuilding(queue, shops.failing.rebuilds, shops.failing.rebuild_job(), "w"))
+    await wait_until(lambda: redis.exists("arq:job:rebuild:w"))
+    assert looks.met == 2
+    await end(looking)
+    await queue.aclose()
+
+
+async def test_a_stream_of_events_that_is_silent_says_so_and_continues(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(log_events_module, "KEEP_ALIVE_S", 0.05)
+    events = LogEvents(desk.log, desk.replica, desk.documents).follow(EventFilter(ADA), Token(desk.replica.applied), 9)
+    assert await anext(events) == []
+    await desk.remember("tea")
+    await desk.settle()
+    while not (page := await anext(events)):
+        pass
+    assert [event["data"]["content"] for event in page] == ["tea"]
+
+
+async def test_without_an_index_what_needs_it_is_left_out_and_embedding_again_ends(
+    desk: Desk, server: FaultyServer, client: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    service = ReplicaService(client, 3, tmp_path / "none", FixedEmbedder(NoEmbedder()), "none", read_wait_s=0.05)
+    recall = Recall(service, desk.documents)
+    around = AroundQueries(service, desk.documents, recall)
+    assert (await around.enrich(ADA, EnrichRequest(files=["tea.py"], terms=["tea"]))).context == ""
+    assert "a part is missing" in caplog.text
+    await desk.observe("tea")
+    await desk.settle()
+    queue = await JobQueue.connect(server.url)
+    for index in (service, desk.replica):
+        listed = Listed(index, desk.documents)
+        run = ReEmbedding(client, listed, queue, model="m", partitions=3, only_missing=False, batch=2)
+        if index is service:
+            with pytest.raises(ProjectionBehind):
+                await run.start(ADA)
+        else:
+            await server.down()
+            await run.start(ADA)
+        await wait_until(lambda run=run: run.progress.status == "cancelled")
+    assert "faulty" in (run.progress.error or "")
+    await queue.aclose()
+    recall.close()
+    await service.aclose()
