@@ -14,6 +14,7 @@ to read, and ends with 0: some changes make no difference.
 
 import argparse
 import ast
+import os
 import random
 import shutil
 import subprocess
@@ -151,7 +152,8 @@ def _run(copy: Path, files: dict[str, list[Path]], tests: Collection[str]) -> tu
 def _pytest(copy: Path, arguments: Iterable[str]) -> tuple[int, str]:
     command = [sys.executable, "-m", "pytest", "-qx", "-m", "not nightly", "-p", "no:cacheprovider"]
     command += [f"--timeout={SECONDS_A_TEST}", *arguments]
-    done = subprocess.run(command, cwd=copy, capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONPATH": str(copy)}  # also of the processes that tests start
+    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED tests", "ERROR tests"))]
     return done.returncode, "".join(failed[:1])
 

@@ -353,6 +353,11 @@ async def test_forgetting_erases_what_was_retired(
     await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
 
 
+async def test_retired_observations_of_several_sessions_are_forgotten_together(shop: Workshop):
+    names = await retired(shop, "s1", "s2", "s3")
+    assert (await Forgetting(shop.current).documents(names, OPERATOR, Caller(TENANT))).documents == {"observation": 9}
+
+
 async def test_of_a_session_that_many_users_speak_in_a_forgotten_user_leaves_the_others(shop: Workshop):
     for user in ("eve", "bob"):
         await shop.observe(f"{user} said so", "s1", user_id=user)
