@@ -270,11 +270,16 @@ async def test_a_job_is_queued_and_run_once_however_often_the_server_fails(
 
     queue = await JobQueue.connect(server.url)
     changed, refused = asyncio.Event(), server.fail(READONLY, "EXEC", times=3)
-    job = Job("upkeep", run)
+    job, built = Job("upkeep", run), list[Any]()
+
+    def build() -> Any:
+        built.append(build_worker(server.url, [job]))
+        return built[-1]
+
     tasks = [
         asyncio.create_task(queue_periodically(queue, job, 0.05)),
         asyncio.create_task(queue_when(changed, lambda: queue.enqueue("upkeep", "changed", job_id="changed"), 60)),
-        asyncio.create_task(run_worker(lambda: build_worker(server.url, [job]))),
+        asyncio.create_task(run_worker(build)),
     ]
     try:
         changed.set()
@@ -291,6 +296,8 @@ async def test_a_job_is_queued_and_run_once_however_often_the_server_fails(
         changed.set()
         await wait_until(lambda: "changed" in runs[before:])
         assert runs.count("changed") == 2
+        pool = built[0]._pool
+        assert pool is None or not any(one.is_connected for one in pool.connection_pool._available_connections)
     finally:
         await end(*tasks)
         await queue.aclose()
