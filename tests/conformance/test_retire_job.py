@@ -16,11 +16,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from embedding import embedding_queue
 from llm_stub import MODEL, LlmStub
 from replay_compare import assert_equals_replay
 from waiting import wait_until
-from workshop import PARTITIONS, RETAIN, TENANT, HashEmbedder, Workshop
+from workshop import PARTITIONS, RETAIN, TENANT, HashEmbedder, Workshop, embedding_queue
 
 from ingest.commands.decide import AnyCommand, Caller, Observe, Relate, RetireSession, TrackSession
 from ingest.commands.handler import Accepted, CommandHandler
