@@ -146,7 +146,11 @@ def test_what_another_process_took_is_passed_over_and_not_rejected(one: Spool, m
     one.reject("gone.json", "no")
     assert not (one.folder / "rejected/gone.json").exists()
     leave(one.folder, "2.json", observation("here"))
-    monkeypatch.setattr(Spool, "_names", lambda spool: ["1.json", "2.json"])
+
+    def names(spool: Spool) -> list[str]:
+        return ["1.json", "2.json"]
+
+    monkeypatch.setattr(Spool, "_names", names)
     assert texts(one) == ["here"]
 
 
