@@ -60,8 +60,13 @@ test: inner-tests contract-tests acceptance-tests client-tests serial-tests
 host-tests: $(DEV) $(HOST_PROGRAMS)
 	$(PYTEST) tests/clients/test_host_programs.py
 
+# Tests of code that reads pages run once more with pages of two (tests/conftest.py).
+PAGED := $(addprefix tests/conformance/test_,dead_letters.py forget_job.py queries_audit.py rebuilds.py retire_job.py)
+MORE_PAGED := $(addprefix tests/conformance/,test_reconcile.py test_transfer.py index_replica)
+
 # These wait for a server's answers half of the time, so there are twice as many processes.
 inner-tests: $(DEV)
+	$(PYTEST) $(NOT_NIGHTLY) $(SIDE_BY_SIDE) --small-bounds $(PAGED)
 	$(PYTEST) $(NOT_NIGHTLY) --numprocesses $(shell expr 2 \* $(LANES)) --dist worksteal tests/unit tests/compat tests/docs tests/fundamentals tests/conformance tests/properties
 
 contract-tests: $(DEV)
@@ -80,6 +85,9 @@ serial-tests: $(DEV)
 nightly: $(DEV) $(NODE)
 	$(PYTEST) -m nightly $(SIDE_BY_SIDE) tests $(addprefix --ignore=,$(ALONE))
 	$(PYTEST) -m nightly $(ALONE)
+	$(PYTEST) $(NOT_NIGHTLY) $(SIDE_BY_SIDE) --small-bounds $(PAGED) $(MORE_PAGED) \
+		--deselect tests/conformance/index_replica/test_rebuilding.py::test_a_rebuild_under_writes_ends_as_the_live_documents_would
+	$(BIN)/python tools/mutants.py --random 10 --seed $(NIGHT)
 	$(MAKE) fuzz SEED=$(NIGHT)
 	$(MAKE) kernel-fuzz INPUTS=10000000 SEED=$(NIGHT)
 	$(MAKE) chaos SEED=$(NIGHT)

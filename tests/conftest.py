@@ -1,8 +1,14 @@
 """Fixtures that every kind of test may ask for. Factories and helpers are modules of tests/support, on the path."""
 
+import ast
+import importlib
+import re
 import ssl
+import sys
+import tomllib
 from collections.abc import AsyncIterator, Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
 from factories import ManualClock
@@ -25,6 +31,40 @@ def certificates_read_once() -> Iterator[None]:
     """Every client of httpx reads the certificates of all authorities, for 25 ms; here they share what was read."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ssl, "create_default_context", cache(ssl.create_default_context))
+        yield
+
+
+BOUNDED = re.compile(r"(\w+_)?(AT_ONCE|PAGE|BATCH|READ)|\w+_PER_(APPEND|CALL|COMMAND|COMMIT|PAGE|READ)|MOST(_\w+)?")
+"""The names of constants that bound how much is read, sent or held at once."""
+PACKAGES = ("ingest", "projections", "workers")
+
+
+def bounds() -> dict[tuple[str, str], int]:
+    """The bounds of the packages, by module and name, without those that bounds.toml excludes."""
+    left = set(tomllib.loads((Path(__file__).parent / "support" / "bounds.toml").read_text()))
+    found: dict[tuple[str, str], int] = {}
+    for path in [path for package in PACKAGES for path in Path(package).rglob("*.py")]:
+        module = ".".join(path.with_suffix("").parts)
+        targets = [node.targets[0] for node in ast.parse(path.read_text()).body if isinstance(node, ast.Assign)]
+        names = [node.id for node in targets if isinstance(node, ast.Name) and BOUNDED.fullmatch(node.id)]
+        for name in names:
+            if left.isdisjoint({module, f"{module}.{name}"}):
+                found[module, name] = getattr(importlib.import_module(module), name)
+    return {place: value for place, value in found.items() if type(value) is int and value > 2}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--small-bounds", action="store_true", help="set every bound of a page or batch to 2")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def small_bounds(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With `--small-bounds`, every bound is 2, wherever it was imported: all code that reads on behind a page runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        for (_, name), value in bounds().items() if request.config.getoption("--small-bounds") else ():
+            for module in [module for module in sys.modules.values() if module.__name__.startswith(PACKAGES)]:
+                if vars(module).get(name) == value:
+                    patch.setattr(module, name, 2)
         yield
 
 

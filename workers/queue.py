@@ -118,6 +118,14 @@ class _Worker(Worker):
         self._pool = await JobQueue.connect(self._url)
         await super().main()
 
+    async def close(self) -> None:
+        """Stop; the connections close even if the server is away."""
+        try:
+            await super().close()
+        finally:
+            if self._pool:
+                await self._pool.aclose()
+
 
 def build_worker(redis_url: str, jobs: Sequence[Job]) -> Worker:
     """An arq worker for the jobs; those with `at_seconds` run one at a time.

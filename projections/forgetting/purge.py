@@ -218,8 +218,8 @@ class SnapshotPurge:
         while True:
             try:
                 live = await replicas(self._redis)
-            except RedisError:
-                live = []
+            except RedisError:  # some may not have reloaded
+                live = [("", "")]
             # snapshot names ascend with time, so a newer one contains the deletion, too
             reloaded = sum(snapshot >= name for _, snapshot in live)
             if reloaded == len(live) or asyncio.get_running_loop().time() > deadline:

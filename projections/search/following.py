@@ -184,13 +184,13 @@ class Followers:
             comparisons = self._live.comparisons
             partition = min(
                 comparisons,
-                key=lambda number: (number in self.away, comparisons[number].complete, number),
+                key=lambda number: (number in self.away, comparisons[number].complete),
                 default=None,
             )
             if partition is None:
                 await self._comparison_added.wait()
                 continue
-            comparison = comparisons[partition]
+            comparison = comparisons[partition] = comparisons.pop(partition)  # last: one that fails holds up no other
             generation = self._live.at[partition].generation
             in_thread = partial(self._in_background, self._if_current, partition, comparison)
             try:
@@ -207,7 +207,7 @@ class Followers:
                 await asyncio.sleep(COMPARE_AGAIN_S)
             except Exception as error:  # readers keep the index as it is
                 logger.exception("index: partition %d could not be compared with its documents", partition)
-                comparison.why = f"{error!r}; {comparison.why}"
+                comparison.why = f"{error!r}; {comparison.why.rpartition('; ')[2]}"
                 await asyncio.sleep(COMPARE_AGAIN_S)
 
     async def link(self) -> None:

@@ -12,12 +12,12 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
-from embedding import embedding_queue
 from factories import remembered
 from redis.exceptions import ConnectionError, RedisError, WatchError
 from replica_pen import HashEmbedder
 from servers import Cluster, Process
 from waiting import wait_until
+from workshop import embedding_queue
 
 from ingest.errors import DurabilityUnavailable, LogUnavailable
 from ingest.ids import DocumentId

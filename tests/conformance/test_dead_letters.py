@@ -379,6 +379,15 @@ async def test_a_discarded_letter_leaves_the_list_and_says_why(log: Letters, fol
     assert await log.counts() == {"parked": 1, "discarded": 1}
 
 
+async def test_letters_that_are_discarded_at_the_same_moment_are_all_discarded(log: Letters, fold: Fold):
+    async with parked(log, 5) as positions:
+        await asyncio.gather(*map(log.discard, positions))
+    assert await log.places(state="parked") == []
+    assert await log.counts() == {"parked": 5, "discarded": 5}
+    with pytest.raises(CommandRejected, match="not a log position"):
+        LogLocation.parse("0:tea", 1)
+
+
 async def test_it_stays_discarded_through_a_rebuild(log: Letters, fold: Fold):
     async with parked(log) as (position,):
         await log.discard(position)

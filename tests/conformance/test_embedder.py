@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from embedding import embedding_queue
 from numpy.typing import NDArray
 from replica_pen import PARTITIONS, TENANT, HashEmbedder, Pen
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from workshop import embedding_queue
 
 from ingest.commands.decide import Caller, Observe
 from ingest.log.keys import GenerationKeys, PartitionKeys

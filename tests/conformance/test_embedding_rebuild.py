@@ -543,6 +543,21 @@ async def test_a_service_that_is_away_is_asked_again(shop: Workshop, machine: Ma
     assert await live_model(shop) == "test/new"
 
 
+async def test_vectors_that_can_not_be_compared_wait_for_an_operator(
+    shop: Workshop, machine: Machine, monkeypatch: pytest.MonkeyPatch
+):
+    await written(shop)
+    rebuild = await ordered(shop, machine, "new")
+
+    def failing(texts: Sequence[str]) -> NDArray[np.float32]:
+        raise EmbeddingServiceUnavailable("http://model", 3, "it is starting")
+
+    monkeypatch.setattr(shop.embedders.current, "embed", failing)
+    waits = await carried(shop, rebuild.id, until=("ready", "switched", "failed"))
+    assert (waits.state, waits.canaries is not None) == ("ready", True)
+    assert "the live ones could not be searched: " in getattr(waits.canaries, "said", "")
+
+
 async def test_the_live_embedder_counts_and_not_the_configured_one(
     shop: Workshop, machine: Machine, caplog: pytest.LogCaptureFixture
 ):

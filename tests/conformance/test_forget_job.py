@@ -20,10 +20,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from embedding import embedding_queue
 from msgspec.structs import replace
 from numpy.typing import NDArray
-from workshop import PARTITIONS, TENANT, HashEmbedder, Workshop
+from workshop import PARTITIONS, TENANT, HashEmbedder, Workshop, embedding_queue
 
 from ingest.commands.decide import Caller, SetSlot, TrackSession
 from ingest.events.subject import SubjectForgotten, SubjectKind

@@ -154,11 +154,13 @@ async def test_a_page_passes_over_so_many_entries_only_and_says_where_to_go_on(
     assert [entry.operation for entry in second.entries] == ["memory.recorded"]
 
 
-async def test_what_is_no_cursor_is_refused(audit: Audit):
+async def test_what_is_no_cursor_is_refused(audit: Audit, desk: Desk):
     for cursor in ("junk", f"{PARTITIONS}:1-0"):
         with pytest.raises(CommandRejected) as refused:
             await audit.entries(ADA, cursor=cursor)
         assert refused.value.field == "cursor"
+    with pytest.raises(CommandRejected, match="not a cursor"):
+        await desk.documents.page("memories:", [0], cursor="!", limit=1, newest_first=True)
 
 
 async def test_isolated_readers_are_told_of_themselves_and_other_tenants_of_nothing(desk: Desk, audit: Audit):

@@ -16,15 +16,14 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from embedding import embedding_queue
 from llm_stub import MODEL, LlmStub
 from replay_compare import assert_equals_replay
 from waiting import wait_until
-from workshop import PARTITIONS, RETAIN, TENANT, HashEmbedder, Workshop
+from workshop import PARTITIONS, RETAIN, TENANT, HashEmbedder, Workshop, embedding_queue
 
 from ingest.commands.decide import AnyCommand, Caller, Observe, Relate, RetireSession, TrackSession
 from ingest.commands.handler import Accepted, CommandHandler
-from ingest.errors import LogUnavailable, NotFound
+from ingest.errors import LogUnavailable, NotFound, ProjectionBehind
 from ingest.events.memory import RelationLinked
 from ingest.events.session import MAX_RETIRED, ObservationRecorded, SessionRetired, SessionSummarised
 from ingest.ids import relation_id
@@ -197,6 +196,35 @@ async def test_vectors_of_what_is_retired_leave_the_cache_and_the_queue(shop: Wo
 # what comes later
 
 
+class Stumbling(Current):
+    """Appends nothing for one session, or can't wait until it is projected."""
+
+    over = ""
+
+    async def give(self, command: AnyCommand, caller: Caller) -> Accepted:
+        if self.over and getattr(command, "session_id", "") == self.over:
+            raise ZeroDivisionError("not this one")
+        return await super().give(command, caller)
+
+    async def settle_session(self, tenant: str, project: str, session_id: str) -> None:
+        if self.over == "waiting":
+            raise ProjectionBehind(1.0, {0: 1})
+        await super().settle_session(tenant, project, session_id)
+
+
+async def test_a_run_that_can_not_wait_stops_and_one_session_that_fails_does_not_hold_up_the_others(shop: Workshop):
+    for session in ("s1", "s2", "s3"):
+        await ended(shop, session)
+    shop.clock.advance(RETAIN + DAY)
+    current, left = shop.another_current(Stumbling), list[int]()
+    assert isinstance(current, Stumbling)
+    for current.over in ("waiting", "s2", ""):
+        await shop.retire_job(current).run()
+        await shop.project()
+        left.append(len(await observations(shop)))
+    assert left == [6, 3, 0]
+
+
 async def test_a_late_repeat_of_a_retired_observation_changes_nothing(shop: Workshop):
     """Behind the dedup window the log takes it again; the ledger knows it, and it is erased there."""
     command = Observe(content="saw it once", session_id="s1", project="atlas", event_id="once")
@@ -322,6 +350,11 @@ async def test_forgetting_erases_what_was_retired(
     else:
         assert left == []
     await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
+
+
+async def test_retired_observations_of_several_sessions_are_forgotten_together(shop: Workshop):
+    names = await retired(shop, "s1", "s2", "s3")
+    assert (await Forgetting(shop.current).documents(names, OPERATOR, Caller(TENANT))).documents == {"observation": 9}
 
 
 async def test_of_a_session_that_many_users_speak_in_a_forgotten_user_leaves_the_others(shop: Workshop):

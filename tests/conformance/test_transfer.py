@@ -36,7 +36,7 @@ from ingest.commands.decide import (
     WriteAction,
 )
 from ingest.commands.handler import CommandHandler
-from ingest.errors import CommandRejected, Overloaded
+from ingest.errors import CommandRejected, Overloaded, ProjectionBehind
 from ingest.events.envelope import Event, decode, encode, route_of
 from ingest.events.session import ObservationRecorded
 from ingest.ids import EventId
@@ -390,6 +390,7 @@ class TransferConformance:
             bad(data={**item["data"], "mood": 1}): "invalid", bad(mood="good"): "invalid",
             bad(tenant="emca"): "invalid", bad(event_id=""): "invalid", bad(project="a\0b"): "invalid",
             bad(recorded_at="2026-01-31T12:00:00"): "invalid", bad(recorded_at="1969-12-31T12:00:00Z"): "invalid",
+            bad(occurred_at="0001-01-01T00:00:00+05:00"): "invalid", b'{"end":tru': "invalid",
             bad(occurred_at="yesterday"): "invalid", bad(data={"content": "x" * (MAX_ENTRY_BYTES + 100)}): "invalid",
             b'{"x":"' + b"x" * MAX_LINE_BYTES + b'"}': "malformed",
             json.dumps({name: value for name, value in item.items() if name != "recorded_at"}).encode(): "invalid",
@@ -557,8 +558,17 @@ async def test_an_import_stands_back_while_the_queue_is_full(clock: ManualClock,
     }  # fmt: skip
     body = header() + msgspec.json.encode(line) + b"\n"
     full: Any = Full(CommandHandler(GroupCommit(log), 1), 3)
-    assert (await Importer(full, TENANT).run(chunks(body))).events == 1
-    assert pauses == [1, 1, 1]
+    late = [1, 2]
+
+    async def settle() -> None:
+        if late:
+            raise ProjectionBehind(1.0, {0: late.pop()})
+
+    assert (await Importer(full, TENANT, settle=settle).run(chunks(body))).events == 1
+    assert (pauses, late) == ([1, 1, 1], [])
+    late += range(100)
+    with pytest.raises(ProjectionBehind):
+        await Importer(full, TENANT, settle=settle).run(chunks(body))
     full.left = 1_000
     with pytest.raises(Overloaded):
         await Importer(full, TENANT).run(chunks(body))

@@ -21,9 +21,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from embedding import embedding_queue
 from servers import Server
-from workshop import IDLE_AFTER, PARTITIONS, TENANT, HashEmbedder, Workshop
+from workshop import IDLE_AFTER, PARTITIONS, TENANT, HashEmbedder, Workshop, embedding_queue
 
 from ingest.commands.decide import AnyCommand, Caller, EndIdleSession, ForgetSubject, ReinforceLesson, TrackSession
 from ingest.commands.handler import Accepted

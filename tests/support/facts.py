@@ -1,80 +1,13 @@
 """Facts that differ in one number, name, unit or negation, and restatements, in five languages. The same every time."""
 
 import random
+import tomllib
 from collections.abc import Iterator
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
-FRAMES = {
-    "en": [
-        "The {thing} of {name} needs {number} {unit} on the {place}",
-        "{name} moved the {thing} to the {place} and it takes {number} {unit}",
-    ],
-    "de": [
-        "{thing} von {name} braucht {number} {unit} auf {place}",
-        "{name} hat {thing} auf {place} verlegt, das dauert {number} {unit}",
-    ],
-    "es": [
-        "{thing} de {name} necesita {number} {unit} en {place}",
-        "{name} trasladó {thing} a {place} y tarda {number} {unit}",
-    ],
-    "fr": [
-        "{thing} de {name} demande {number} {unit} sur {place}",
-        "{name} a déplacé {thing} vers {place} et cela prend {number} {unit}",
-    ],
-    "zh": ["{name}的{thing}在{place}上需要{number}{unit}", "{name}把{thing}移到了{place}，需要{number}{unit}"],
-}
-WORDS = {
-    "en": {
-        "thing": ["nightly backup", "search index", "payment queue"],
-        "name": ["Alice", "Alicia", "Jon", "John", "Adam", "Adams"],
-        "unit": ["minutes", "hours", "MB", "GB"],
-        "place": ["staging cluster", "database host", "old gateway"],
-    },
-    "de": {
-        "thing": ["die nächtliche Sicherung", "der Suchindex", "die Warteschlange"],
-        "name": ["Anna", "Anne", "Jan", "Jana"],
-        "unit": ["Minuten", "Stunden", "MB", "GB"],
-        "place": ["dem Testserver", "dem Datenbankrechner", "dem alten Gateway"],
-    },
-    "es": {
-        "thing": ["la copia nocturna", "el índice de búsqueda", "la cola de pagos"],
-        "name": ["Mario", "María", "Luis", "Luisa"],
-        "unit": ["minutos", "horas", "MB", "GB"],
-        "place": ["el servidor de pruebas", "la base de datos", "la pasarela antigua"],
-    },
-    "fr": {
-        "thing": ["la sauvegarde nocturne", "le moteur de recherche", "la file des paiements"],
-        "name": ["Jean", "Jeanne", "Louis", "Louise"],
-        "unit": ["minutes", "heures", "Mo", "Go"],
-        "place": ["le serveur de test", "la base de données", "la vieille passerelle"],
-    },
-    "zh": {
-        "thing": ["夜间备份任务", "搜索索引服务", "付款消息队列"],
-        "name": ["王小明", "王小民", "李华", "李花"],
-        "unit": ["分钟", "小时", "兆", "吉"],
-        "place": ["测试服务器", "数据库主机", "旧的网关"],
-    },
-}
-NOT = {
-    "en": ("needs", "never needs"),
-    "de": ("braucht", "braucht nie"),
-    "es": ("necesita", "no necesita"),
-    "fr": ("demande", "ne demande pas"),
-    "zh": ("需要", "不需要"),
-}
-TAKES = {
-    "en": ("takes", "never takes"),
-    "de": ("dauert", "dauert nicht"),
-    "es": ("tarda", "no tarda"),
-    "fr": ("prend", "ne prend pas"),
-}
-PLURALS = {
-    "en": [("nightly backup", "nightly backups"), ("payment queue", "payment queues"), ("cluster", "clusters")],
-    "es": [("minutos", "minuto"), ("horas", "hora")],
-    "fr": [("minutes", "minute"), ("heures", "heure"), ("paiements", "paiement")],
-    "de": [("Minuten", "Minute"), ("Stunden", "Stunde")],
-    "zh": [],
-}
+_DATA: Any = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+FRAMES, WORDS, NOT, TAKES, PLURALS = (_DATA[name] for name in ("frames", "words", "not", "takes", "plurals"))
 
 
 class Pair(NamedTuple):

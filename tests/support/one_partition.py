@@ -38,6 +38,7 @@ class Log(Struct):
 
     redis: Client
     log: RedisLog
+    generation: int = 1
 
     async def append(self, *contents: str) -> list[Position]:
         """Append observations of one session; their event ids are their contents."""
@@ -53,7 +54,7 @@ class Log(Struct):
     @property
     def store(self) -> RedisStore:
         """The documents, for reading."""
-        return RedisStore(self.redis, KEYS, 1, None)
+        return RedisStore(self.redis, KEYS, self.generation, None)
 
     async def applied_up_to(self, position: Position) -> bool:
         """Whether the checkpoint is there."""

@@ -5,7 +5,7 @@ The log keeps the server's time, so the clock begins at that; what the jobs do i
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -50,7 +50,7 @@ from projections.rebuilding.rebuilds import Rebuilds
 from projections.search.snapshots import SnapshotJob
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
-from projections.vectors.embedder import Embedders, FixedEmbedder
+from projections.vectors.embedder import Embedder, Embedders, FixedEmbedder
 from workers.upkeep import Condense, Upkeep
 
 D = TypeVar("D")
@@ -78,6 +78,11 @@ class HashEmbedder:
         """The row of a text."""
         row = np.random.default_rng(int.from_bytes(sha256(text.encode()).digest()[:8])).standard_normal(DIMENSIONS)
         return (row / np.linalg.norm(row)).astype(np.float32)
+
+
+def embedding_queue(redis: Client, embedder: Embedder, executor: Executor) -> EmbeddingQueue:
+    """The embedding queue of a worker, with an embedder that does not change."""
+    return EmbeddingQueue(redis, FixedEmbedder(embedder), DocumentVectors(redis, executor))
 
 
 class Workshop:

@@ -1,5 +1,7 @@
 """Front matter of Markdown files: what is read, and that what is written is read again."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,16 +13,7 @@ from mnemolog_client.front_matter import front_lines, front_matter, with_front_m
 
 @pytest.mark.parametrize(
     ("content", "fields"),
-    [
-        ("body", {}),
-        ("---\na: 'x'\nb: []\n---\nbody", {"a": "x", "b": []}),
-        ("---\ntags:\n- one\n- \"two\"\n---\nbody", {"tags": ["one", "two"]}),
-        ("---\nschema:\n  name: string\n---\nbody", {"schema": "  name: string"}),
-        ("---\n\n# a comment\na: x\n---\nbody", {"a": "x"}),
-        ("---\na: \"x \\\"y\\\" \\u2028\"\nb: 'it''s'\n---\nbody", {"a": 'x "y" \u2028', "b": "it's"}),
-        ("---\na: [\"x, y\", z, 'it''s, so']\n---\nbody", {"a": ["x, y", "z", "it's, so"]}),
-        ('---\na: "C:\\q"\n---\nbody', {"a": "C:\\q"}),
-    ],
+    json.loads(Path(__file__).with_name("front_matter.json").read_text()),
 )  # fmt: skip
 def test_front_matter_is_read_as_far_as_it_is_simple(content: str, fields: dict[str, Any]):
     assert front_matter(content) == (fields, "body")

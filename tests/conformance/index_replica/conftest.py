@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from embedding import embedding_queue
 from replica_pen import PARTITIONS, HashEmbedder, OpenReplica, Pen, closed
 from servers import Server
+from workshop import embedding_queue
 
 from ingest.platform.connections import Client, connect
 from projections.embedding.embed_job import EmbeddingQueue

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from embedding import embedding_queue
 from factories import place, remembered
 from msgspec.structs import replace
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from replay_compare import assert_equals_replay, cosines, differences, of_store,
 from replica_pen import PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, drain, ids, wait_for_own_writes
 from servers import Server
 from waiting import wait_until
+from workshop import embedding_queue
 
 from ingest.commands.decide import RecordLesson
 from ingest.ids import DocumentId

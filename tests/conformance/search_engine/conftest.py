@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from embedding import embedding_queue
 from engine_index import Keeping
 from replica_pen import PARTITIONS, HashEmbedder, Pen
 from servers import Server
+from workshop import embedding_queue
 
 from ingest.platform.connections import Client, connect
 from projections.documents.index_entry import IndexEntry

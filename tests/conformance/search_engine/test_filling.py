@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from embedding import embedding_queue
 from engine_index import Keeping, content_of, count_of, in_line, live
 from indexes import Filled, entry_of, opens_on_engine
 from msgspec.structs import replace
 from rebuilding import rebuild
 from replica_pen import PARTITIONS, TENANT, HashEmbedder, Pen, drain
 from waiting import wait_until
+from workshop import embedding_queue
 
 from ingest.commands.decide import ForgetSubject
 from ingest.log.keys import PartitionKeys

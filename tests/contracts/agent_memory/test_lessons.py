@@ -5,6 +5,7 @@ The MCP tools for lessons, and what the MCP server says of itself.
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,6 +16,8 @@ from tests.acceptance.running import Doors
 from tests.contracts.agent_memory.conftest import TIME, Rest, done
 from tests.contracts.conftest import Stdio, bridge
 from tests.contracts.refusals import places, reason
+
+DATA = json.loads(Path(__file__).with_name("lessons.json").read_text())
 
 KEYS = {
     "id", "project_id", "project_name", "title", "rule", "severity", "trigger_tool", "trigger_pattern",
@@ -150,20 +153,7 @@ async def test_a_match_says_what_the_hook_shows_and_is_no_trigger(rest: Rest, na
 @pytest.mark.covers("GET /api/lessons/match")
 @pytest.mark.parametrize(
     ("lesson", "tool", "preview", "matches"),
-    [
-        ({}, "Anything", None, True),
-        ({"trigger_tool": "Bash{0}"}, "Bash{0}", None, True),
-        ({"trigger_tool": "Bash{0}"}, "bash{0}", None, False),
-        ({"trigger_tool": "Bash{0}"}, "Bash", None, False),
-        ({"trigger_pattern": "rm\\s+-rf"}, "Bash", "sudo RM  -RF /", True),
-        ({"trigger_pattern": "rm\\s+-rf"}, "Bash", "rm -r", False),
-        ({"trigger_pattern": "rm\\s+-rf"}, "Bash", None, False),
-        ({"trigger_pattern": "^$"}, "Bash", None, True),
-        ({"trigger_pattern": "é|ü"}, "Edit", "/w/é.py", True),
-        ({"trigger_tool": "Edit{0}", "trigger_pattern": "\\.env$"}, "Edit{0}", "/w/.env", True),
-        ({"trigger_tool": "Edit{0}", "trigger_pattern": "\\.env$"}, "Write{0}", "/w/.env", False),
-        ({"active": False}, "Bash", None, False),
-    ],
+    DATA["matches"],
 )
 async def test_a_lesson_is_matched_by_tool_and_pattern(
     rest: Rest, name: str, lesson: dict[str, Any], tool: str, preview: str | None, *, matches: bool
@@ -218,32 +208,7 @@ async def test_no_pattern_can_hang_a_match(rest: Rest, name: str):
     assert answer.status_code == 200
 
 
-TOOLS: dict[str, tuple[dict[str, str], dict[str, Any], list[str]]] = {
-    "memory_search_guide": ({}, {}, []),
-    "search": (
-        {"query": "string", "project": "string", "type": "string", "limit": "integer", "dateStart": "string",
-         "dateEnd": "string"},
-        {"limit": 20},
-        ["query"],
-    ),
-    "timeline": (
-        {"anchor": "integer", "query": "string", "depth_before": "integer", "depth_after": "integer",
-         "project": "string"},
-        {"depth_before": 3, "depth_after": 3},
-        [],
-    ),
-    "get_observations": ({"ids": "array"}, {}, ["ids"]),
-    "save_memory": ({"text": "string", "title": "string", "project": "string"}, {}, ["text"]),
-    "create_lesson": (
-        {"rule": "string", "title": "string", "severity": "string", "project": "string", "trigger_tool": "string",
-         "trigger_pattern": "string"},
-        {"severity": "warning"},
-        ["rule"],
-    ),
-    "search_lessons": (
-        {"query": "string", "project": "string", "limit": "integer"}, {"limit": 10}, ["query"]
-    ),
-}  # fmt: skip
+TOOLS: dict[str, tuple[dict[str, str], dict[str, Any], list[str]]] = DATA["tools"]  # fmt: skip
 """Of every tool the properties with their types, the defaults, and what is required."""
 LESSON_KEYS = {
     "id", "title", "rule", "severity", "project", "trigger_tool", "trigger_pattern", "trigger_count", "score",

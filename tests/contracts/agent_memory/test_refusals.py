@@ -1,5 +1,7 @@
 """Tables of what the REST API refuses, and with which status and place."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,26 +17,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "observations/search": {"query": "heron"},
 }
 """What a path requires; `{0}` is the name of the test."""
-BODIES: dict[str, list[tuple[str, Any, str]]] = {
-    "lessons": [
-        ("severity", "grave", ""), ("source_observation_id", 999_999_999, ""), ("title", None, ""), ("rule", 5, ""),
-        ("rule", " ", ""),
-    ],
-    "observations": [
-        ("type", "idea", ""), ("title", None, ""), ("session_id", 5, ""), ("project", None, ""), ("facts", "one", ""),
-        ("facts", None, ""), ("concepts", [1], ""), ("files_read", {}, ""), ("files_modified", "a", ""),
-        ("prompt_number", "many", ""), ("narrative", [], ""),
-    ],
-    "sessions": [("session_id", 5, ""), ("project", None, ""), ("project_path", 5, ""), ("agent_type", None, "")],
-    "queue": [
-        ("tool_input", ["a"], "dict_type"), ("tool_input", "a", "dict_type"), ("session_id", None, "string_type"),
-    ],
-    "observations/search": [
-        ("type", "bugfix", "list_type"), ("query", None, "string_type"), ("limit", "many", "int_parsing"),
-        ("cross_project", "perhaps", "bool_parsing"), ("project", 5, "string_type"), ("mode", 5, "string_type"),
-        ("limit", -1, ""),
-    ],
-}  # fmt: skip
+BODIES: dict[str, list[tuple[str, Any, str]]] = json.loads(Path(__file__).with_name("refusals.json").read_text())
 """Of a POST to a path: a field, a value that does not fit, and the type of the refusal where clients know it."""
 QUERIES = [
     *(("GET", "lessons", key, value, "") for key, value in (("limit", "101"), ("limit", "-1"), ("active", "perhaps"))),

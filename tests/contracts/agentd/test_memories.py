@@ -9,8 +9,10 @@ behaviour; MNEMOLOG_AGENTD_STRICT ends it, and the second half here is about tha
 """
 
 import itertools
+import json
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -97,19 +99,9 @@ INVALID: list[tuple[str, dict[str, Any]]] = [
     *(("/memories", body) for body in ({"content": "text"}, {"created_by": "ada"}, {})),
     *(("/memories/search", body) for body in ({"query": " "}, {"query": ""}, {}, {"limit": 3})),
 ]
-UNFIT: dict[str, tuple[dict[str, Any], list[tuple[str, Any]]]] = {
-    "/memories": (
-        {"content": "text", "created_by": "ada"},
-        [("content", 7), ("content", None), ("created_by", ["ada"]), ("type", "Question"), ("type", "fact"),
-         ("type", None), ("tags", None), ("tags", "a,b"), ("tags", [1]), ("visibility", "secret"),
-         ("visibility", "PUBLIC"), ("shared_with", None), ("references", {})],
-    ),
-    "/memories/search": (
-        {"query": "text"},
-        [("query", 7), ("as_actor", 7), ("type", "fact"), ("tags", None), ("tags", "a"), ("from", "yesterday"),
-         ("from", "2026-01-31T12:00:00"), ("to", 7), ("limit", -1), ("limit", "3"), ("limit", None)],
-    ),
-}  # fmt: skip
+UNFIT: dict[str, tuple[dict[str, Any], list[tuple[str, Any]]]] = json.loads(
+    Path(__file__).with_name("unfit.json").read_text()
+)
 
 
 @pytest.mark.covers("POST /memories", "POST /memories/search")

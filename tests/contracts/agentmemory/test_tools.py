@@ -15,27 +15,9 @@ from tests.acceptance.running import Together, running
 from tests.contracts.agentmemory.calling import Api, Json, ok, refused
 
 TOOLS: dict[str, tuple[set[str], set[str]]] = {
-    "memory_recall": ({"query"}, {"limit"}), "memory_save": ({"content"}, {"type", "concepts", "files", "project"}),
-    "memory_sessions": (set(), set()), "memory_sessions_list": (set(), set()),
-    "memory_smart_search": ({"query"}, {"limit"}), "memory_timeline": ({"anchor"}, {"project", "sessionId"}),
-    "memory_observations": ({"sessionId"}, set()), "memory_profile": ({"project"}, set()),
-    "memory_lessons": (set(), {"project", "minConfidence", "limit"}),
-    "memory_lesson_save": ({"content"}, {"context", "project"}), "memory_lesson_recall": ({"query"}, {"project"}),
-    "memory_lesson_search": ({"query"}, {"project"}), "memory_consolidate": (set(), set()),
-    "memory_reflect": ({"sessionId"}, {"maxObservations"}), "memory_diagnose": (set(), set()),
-    "memory_forget": (set(), {"memoryId", "sessionId", "observationIds"}), "memory_export": (set(), set()),
-    "agent_observe": ({"sessionId", "project"}, {"text", "content", "type", "title", "cwd", "agentId"}),
-    "agent_remember": ({"content", "project"}, {"type", "concepts", "files", "agentId"}),
-    "memory_antigravity_sync": ({"mode"}, {"currentConversationId", "currentFolder"}),
-    "memory_antigravity_sync_all": ({"mode"}, {"currentConversationId", "currentFolder"}),
-    "memory_slot_list": (set(), set()), "memory_slot_get": ({"label"}, set()),
-    "memory_slot_create": ({"label"}, {"content", "scope", "sizeLimit", "pinned"}),
-    "memory_slot_append": ({"label", "text"}, set()), "memory_slot_replace": ({"label", "content"}, set()),
-    "memory_slot_delete": ({"label"}, set()),
-    "memory_action_create": ({"title"}, {"description", "priority", "status", "tags", "sessionId"}),
-    "memory_action_update": ({"actionId"}, {"title", "description", "priority", "status", "tags", "sessionId"}),
-    "memory_frontier": (set(), set()), "memory_crystallize": ({"sessionId"}, set()),
-}  # fmt: skip
+    name: (set(required), set(optional))
+    for name, (required, optional) in json.loads(Path(__file__).with_name("tools.json").read_text()).items()
+}
 """What the schema of each requires and what it offers besides."""
 ALTERNATIVES = {"memory_reflect", "memory_crystallize", "memory_antigravity_sync", "memory_antigravity_sync_all"}
 """Take other arguments instead of the required one, so that a schema may leave it optional."""

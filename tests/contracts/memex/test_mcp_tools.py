@@ -6,6 +6,7 @@ memex's MCP port on the wire: what every request is answered.
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -31,22 +32,9 @@ from tests.contracts.memex.conftest import (
 )
 
 TYPES = ("episodic", "semantic", "procedural")
-TOOLS: dict[str, tuple[dict[str, str], dict[str, Any], list[str]]] = {
-    "store_memory": (
-        {"agent_id": "string", "user_id": "string", "content": "string", "memory_type": "string",
-         "importance": "number"},
-        {"memory_type": "episodic", "importance": 1.0},
-        ["agent_id", "user_id", "content"],
-    ),
-    "search_memories": (
-        {"agent_id": "string", "user_id": "string", "query": "string", "top_k": "integer", "alpha": "number",
-         "memory_type": "string or null"},
-        {"top_k": 5, "alpha": 0.7, "memory_type": None},
-        ["agent_id", "user_id", "query"],
-    ),
-    "delete_memory": ({"agent_id": "string", "memory_id": "string"}, {}, ["agent_id", "memory_id"]),
-    "count_memories": ({"agent_id": "string", "user_id": "string"}, {}, ["agent_id", "user_id"]),
-}  # fmt: skip
+TOOLS: dict[str, tuple[dict[str, str], dict[str, Any], list[str]]] = json.loads(
+    Path(__file__).with_name("mcp_tools.json").read_text()
+)
 """Of every tool the properties with their types, the defaults, and what is required."""
 
 

@@ -1,6 +1,8 @@
+import json
 from collections.abc import Mapping, Sequence
 from inspect import iscoroutinefunction
 from itertools import combinations
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
@@ -16,6 +18,8 @@ from ingest.errors import AccessDenied, TooManyRequests
 from mcp_gateway.profiles import NO_ATTACHMENTS, Attachments, UnknownProfile, together
 from mcp_gateway.tools.tool import Call, Deferred, Tool
 
+DATA = json.loads(Path(__file__).with_name("agentmemory_tools.json").read_text())
+
 AGENTMEMORY = [
     "memory_recall", "memory_save", "memory_sessions", "memory_sessions_list", "memory_smart_search",
     "memory_timeline", "memory_observations", "memory_profile", "memory_lessons", "memory_lesson_save",
@@ -28,54 +32,8 @@ AGENTMEMORY = [
 """In the order in which agentmemory lists them."""
 PLUGIN = ["memory_governance_delete", "memory_lesson_delete", "memory_commits", "memory_commit_lookup"]
 """What its plugin calls besides."""
-REQUIRED = {
-    "memory_recall": ["query"],
-    "memory_save": ["content"],
-    "memory_smart_search": ["query"],
-    "memory_timeline": ["anchor"],
-    "memory_observations": ["sessionId"],
-    "memory_profile": ["project"],
-    "memory_lesson_save": ["content"],
-    "memory_lesson_recall": ["query"],
-    "memory_lesson_search": ["query"],
-    "memory_reflect": ["sessionId"],
-    "agent_observe": ["sessionId", "project"],
-    "agent_remember": ["content", "project"],
-    "memory_antigravity_sync": ["mode"],
-    "memory_antigravity_sync_all": ["mode"],
-    "memory_slot_get": ["label"],
-    "memory_slot_create": ["label"],
-    "memory_slot_append": ["label", "text"],
-    "memory_slot_replace": ["label", "content"],
-    "memory_slot_delete": ["label"],
-    "memory_action_create": ["title"],
-    "memory_action_update": ["actionId"],
-    "memory_crystallize": ["sessionId"],
-    "memory_governance_delete": ["memoryIds"],
-    "memory_lesson_delete": ["lessonId"],
-    "memory_commit_lookup": ["sha"],
-}
-OPTIONAL = {
-    "memory_recall": ["limit"],
-    "memory_save": ["type", "concepts", "files", "project"],
-    "memory_smart_search": ["limit"],
-    "memory_timeline": ["project", "sessionId"],
-    "memory_lessons": ["project", "minConfidence", "limit"],
-    "memory_lesson_save": ["context", "project"],
-    "memory_lesson_recall": ["project"],
-    "memory_lesson_search": ["project"],
-    "memory_reflect": ["maxObservations"],
-    "memory_forget": ["memoryId", "sessionId", "observationIds"],
-    "agent_observe": ["text", "content", "type", "title", "cwd", "agentId"],
-    "agent_remember": ["type", "concepts", "files", "agentId"],
-    "memory_antigravity_sync": ["currentConversationId", "currentFolder"],
-    "memory_antigravity_sync_all": ["currentConversationId", "currentFolder"],
-    "memory_slot_create": ["content", "scope", "sizeLimit", "pinned"],
-    "memory_action_create": ["description", "priority", "status", "tags", "sessionId"],
-    "memory_governance_delete": ["reason"],
-    "memory_commits": ["branch", "repo", "limit"],
-    "memory_action_update": ["title", "description", "priority", "status", "tags", "sessionId"],
-}
+REQUIRED = DATA["required"]
+OPTIONAL = DATA["optional"]
 every_agentmemory_tool = pytest.mark.parametrize("tool", PROFILES["agentmemory"].tools, ids=lambda tool: tool.name)
 
 

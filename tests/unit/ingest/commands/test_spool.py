@@ -142,9 +142,16 @@ def test_what_is_rejected_is_bounded_too(one: Spool, monkeypatch: pytest.MonkeyP
     assert one.take(10) == []
 
 
-def test_rejecting_what_another_process_took_is_harmless(one: Spool):
+def test_what_another_process_took_is_passed_over_and_not_rejected(one: Spool, monkeypatch: pytest.MonkeyPatch):
     one.reject("gone.json", "no")
     assert not (one.folder / "rejected/gone.json").exists()
+    leave(one.folder, "2.json", observation("here"))
+
+    def names(spool: Spool) -> list[str]:
+        return ["1.json", "2.json"]
+
+    monkeypatch.setattr(Spool, "_names", names)
+    assert texts(one) == ["here"]
 
 
 @pytest.mark.skipif(os.name == "nt" or os.getuid() != 0, reason="only root can write as somebody else")

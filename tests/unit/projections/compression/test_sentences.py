@@ -46,6 +46,8 @@ from projections.queries.profile import profile
 from projections.search.similarity import jaccard
 from projections.search.terms import snippet
 
+DATA = json.loads(Path(__file__).with_name("sentences.json").read_text())
+
 WORD_SETS = st.lists(st.frozensets(st.sampled_from("abcdefgh"), max_size=8), max_size=30)
 
 
@@ -199,38 +201,7 @@ def test_no_data_makes_it_fail(data: dict[str, Any]):
 
 @pytest.mark.parametrize(
     ("tool", "given", "output", "wanted"),
-    [
-        (
-            "Bash",
-            {"command": "pytest tests/x"},
-            {"stdout": "....F\n=== 1 failed, 12 passed in 0.3s ===", "stderr": "", "interrupted": False},
-            "Bash `pytest tests/x`: 1 failed, 12 passed in 0.3s",
-        ),
-        ("Bash", {"command": "ls"}, {"stdout": "a.py\nb.py"}, "Bash `ls`"),
-        (
-            "Bash",
-            {"command": "make"},
-            "cc: fatal error: no input files",
-            "Bash `make`: cc: fatal error: no input files",
-        ),
-        ("shell", {"command": ["bash", "-lc", "npm test"]}, "Tests: 2 failed", "shell `npm test`: Tests: 2 failed"),
-        ("Read", {"file_path": "src/a.py"}, "def error(): ...", "Read `src/a.py`"),
-        ("read_file", {"target_file": "src/a.py"}, "", "read_file `src/a.py`"),
-        (
-            "Edit",
-            {"file_path": "a.py", "old_string": "def f():\n    pay()", "new_string": "def f():\n    pay(order.id)"},
-            "ok",
-            "Edit `a.py`: `pay(order.id)`",
-        ),
-        (
-            "write_file",
-            {"absolute_path": "/a/b.py", "content": "\nimport os\n"},
-            {},
-            "write_file `/a/b.py`: `import os`",
-        ),
-        ("Grep", '{"pattern": "expires_in", "path": "src", "output_mode": "con', "x", "Grep `expires_in`"),
-        ("mcp__tracker__close", {"number": 3}, {}, "mcp__tracker__close"),
-    ],
+    DATA["calls"],
 )
 def test_a_call_is_told_by_what_it_worked_on_and_how_it_went(tool: str, given: Any, output: Any, wanted: str):
     assert headline(called(0, tool, given, output)) == wanted
@@ -243,33 +214,7 @@ def test_a_failed_call_says_why():
 
 @pytest.mark.parametrize(
     ("output", "wanted"),
-    [
-        (
-            "..F.\n____ test_x ____\n>   assert left == right\nE   assert 3 == 4\nE     - 4\na.py:9: AssertionError\n"
-            "FAILED tests/test_slots.py::test_x - ass...\n==== 1 failed, 12 passed in 0.30s ====",
-            "1 failed: tests/test_slots.py::test_x: assert 3 == 4",
-        ),
-        (
-            "FAILED tests/a.py::test_a - KeyError: 'id'\nFAILED tests/b.py::test_b - OSError\n2 failed, 1 passed",
-            "2 failed: tests/a.py::test_a: KeyError: 'id'",
-        ),
-        (
-            "--- FAIL: TestGolden (0.03s)\n    stream_test.go:41: balance: got 0, want 90211.00\nFAIL\nFAIL\tx\t0.1s",
-            "TestGolden: stream_test.go:41: balance: got 0, want 90211.00",
-        ),
-        (
-            " FAIL  src/rank.test.ts > sorts\nTypeError: it is null\n ❯ rank.ts:4:18\n Tests  1 failed | 3 passed",
-            "1 failed: src/rank.test.ts > sorts: TypeError: it is null",
-        ),
-        ("Tests: 2 failed", "Tests: 2 failed"),
-        ("ERROR: [Errno 98] address already in use\nmake: *** [x] Error 1", "[Errno 98] address already in use"),
-        ("#11 0.902 error: cannot parse x\n#11 ERROR: exit code: 2", "error: cannot parse x"),
-        ("go: go.mod requires go >= 1.23\nERROR: failed to solve: exit code: 1", "go: go.mod requires go >= 1.23"),
-        ("2026-03-06T15:00:12Z FATAL ERROR: heap is full\nError: exit code 134.", "FATAL ERROR: heap is full"),
-        # neither listed code nor figures of what went well
-        ("src/a.py:3: raise KeyError(name)\nsrc/b.py:9:class SlotError(Exception):\nexcept OSError as error:", ""),
-        ("downloaded=41 failed=0\n0 errors, no failures", ""),
-    ],
+    DATA["outcomes"],
 )  # fmt: skip
 def test_a_failure_is_told_by_the_line_that_says_why(output: str, wanted: str):
     assert failure(output) == wanted

@@ -1,7 +1,8 @@
 """Who may read a document; and ledgers, which return everything that was put in."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import hypothesis
 import pytest
@@ -11,13 +12,21 @@ from hypothesis import strategies as st
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from ingest.errors import CommandRejected
+from ingest.errors import OutsideKeyScope, ReaderUnknown
 from ingest.events.memory import MemoryRecorded
 from ingest.events.slot import SlotSet
 from ingest.ids import DocumentId, document_id
 from ingest.log.position import Position
 from ingest.roles import KeyScope
-from projections.documents.access import EVERYBODY, Reader, has_access, may_change, may_forget, may_read, reader_of
+from projections.documents.access import (
+    Reader,
+    has_access,
+    may_change,
+    may_forget,
+    may_read,
+    operator_of,
+    reader_of,
+)
 from projections.documents.document import decode, encode
 from projections.documents.memories import Memory
 from projections.documents.tombstones import (
@@ -156,23 +165,30 @@ def test_the_audience_is_who_may_read():
     assert memory("private").audience == ["ada", "olga"]
 
 
-class TestReaders:
-    def test_shared_everybody_reads_as_whom_they_say(self):
-        assert reader_of("t", "shared", "ada", "bob") == Reader("t", "bob")
-        assert reader_of("t", "shared", "ada", "").only_agent == ""
-        assert reader_of("t", "shared", "ada", EVERYBODY) == Reader("t")
+TABLE = Path(__file__).with_name("readers.txt").read_text().splitlines()[3:]
 
-    def test_isolated_the_servers_agent_reads_unless_another_is_named(self):
-        assert reader_of("t", "isolated", "ada", "").only_agent == "ada"
-        assert reader_of("t", "isolated", "ada", "bob").only_agent == "bob"
 
-    def test_isolated_the_scope_may_be_lifted(self):
-        assert reader_of("t", "isolated", "ada", EVERYBODY) == Reader("t")
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: "-".join(row.split()))
+def test_a_scope_a_key_and_a_named_agent_make_the_reader_of_the_table(row: str):
+    scope, server, key, named, expected = (column.strip("-") for column in row.split(None, 4))
+    limits = KeyScope(agents=tuple(filter(None, key.split(","))))
 
-    def test_isolated_somebody_must_read(self):
-        with pytest.raises(CommandRejected) as refused:
-            reader_of("t", "isolated", "", "")
+    def reader() -> Reader:
+        return (
+            operator_of("t", limits) if scope == "operator" else reader_of("t", cast(Any, scope), server, named, limits)
+        )
+
+    if expected.startswith("refused"):
+        with pytest.raises(OutsideKeyScope if "key" in expected else ReaderUnknown) as refused:
+            reader()
         assert refused.value.field == "agent_id"
+    elif expected == "everything":
+        assert reader() == Reader("t", operator=True, key_scope=limits)
+    else:
+        agent = expected.removeprefix("only ").removesuffix("public")
+        only = agent if expected.startswith("only") else ""
+        assert reader() == Reader("t", agent, "isolated" if only else "shared", key_scope=limits)
+        assert reader().only_agent == only
 
 
 SESSION = document_id("ses", "s1", "")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.search.terms import SNIPPET_CHARS, folded, folded_letter, snippet, terms
+from projections.search.terms import SNIPPET_CHARS, folded, folded_letter, snippet, terms, terms_in_python
 
 FILLER = "Nothing was wrong there, as far as logs tell. "
 ANSWER = "The checkout timed out because the Redis client pool does not reconnect after a restart."
@@ -69,3 +69,8 @@ def test_a_snippet_is_one_line_within_its_limit(text: str, query: str, limit: in
     found = told(text, query, limit)
     assert len(found) <= limit
     assert "\n" not in found
+
+
+@pytest.mark.parametrize("date", ["2026-13-45", "2026-02-30"])
+def test_an_impossible_date_is_itself_and_its_parts(date: str):
+    assert terms(date) == terms_in_python(date) == [date, *date.split("-")]

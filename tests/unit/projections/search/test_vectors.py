@@ -109,10 +109,22 @@ def test_deleted_vectors_never_come_back(monkeypatch: pytest.MonkeyPatch):
         assert left.issuperset(found)
 
 
+def test_a_damaged_graph_is_an_error_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "GRAPH_FROM", 0)
+    vectors = filled(random_rows(50, 8))
+    vectors.link()
+    vectors.save(tmp_path)
+    (tmp_path / "vectors.hnsw").write_bytes(b"no graph")
+    with pytest.raises(OSError, match="Index seems to be corrupted"):
+        VectorIndex.load(tmp_path, 8)
+
+
 def test_when_deletions_leave_the_graph_too_few_the_exact_search_answers(monkeypatch: pytest.MonkeyPatch):
     """hnswlib raises when it has fewer than asked for."""
     monkeypatch.setattr(module, "EXACT_BELOW", 1)
+    monkeypatch.setattr(module, "GRAPH_FROM", 0)
     vectors = filled(random_rows(50, 8))
+    vectors.link()
     for ordinal in range(47):
         vectors.remove(ordinal)
     assert sorted(vectors.nearest(axis(*[1.0] * 8)[0], among(range(50)), 10).tolist()) == [47, 48, 49]

@@ -1,6 +1,8 @@
 """Searches wait for the thread of the index, and not too many of them."""
 
 import asyncio
+import os
+import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,7 +18,7 @@ from projections.documents.index_entry import IndexEntry
 from projections.search.question import Filter, Hit, Question
 from projections.search.replica import IndexReplica, apply_steps, steps_of
 from projections.search.service import ReplicaService
-from projections.search.waiting import MAX_WAITING, MOST_AT_ONCE, Searches
+from projections.search.waiting import MAX_WAITING, MOST_AT_ONCE, Searches, work_folder
 from projections.store.feed import FeedItem, Put, Remove, entry_fields
 from projections.vectors.embedder import Embedders
 
@@ -80,3 +82,18 @@ def test_entries_are_applied_in_the_order_of_the_feed(index: IndexReplica, entry
     entries = [{name.encode(): value for name, value in field.items()} for field in fields]
     apply_steps(index, 0, steps_of(entries))
     assert list(index.ordinal_of) == ["mem_2"]
+
+
+def test_folders_of_dead_processes_of_this_host_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Those of living ones stay, also of other users; so do those of other hosts."""
+    monkeypatch.setattr(socket, "gethostname", lambda: "here")
+    for name in ("here-1", "here-2", "here-3", "here-x", "there-1"):
+        (tmp_path / name).mkdir()
+
+    def signal(pid: int, number: int) -> None:
+        if pid < 3:
+            raise {1: ProcessLookupError, 2: PermissionError}[pid]
+
+    monkeypatch.setattr(os, "kill", signal)
+    assert work_folder(tmp_path) == tmp_path / f"here-{os.getpid()}"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["here-2", "here-3", "here-x", "there-1"]
