@@ -148,7 +148,7 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return searchable([content, *self.tags, *self.concepts, *self.files])
 
     def is_expired(self, now: datetime) -> bool:
-        """Return whether its time to live is over: it is shown to nobody, and upkeep deletes it."""
+        """Return whether its time to live is over: no reader sees it, and upkeep deletes it."""
         return self.forget_after is not None and self.forget_after <= now
 
     def has_ended(self, now: datetime) -> bool:

@@ -203,8 +203,8 @@ class _Run:
                 await self._replace(step, memory, *self._successor(step))
             case Rewrite(slot, content):
                 event_id = f"{self.order.event_id}:{step.digest}:kept"
-                kept = SetSlot(**carried(slot, SetSlot, without={"content"}), event_id=event_id, content=content)
-                await self._replace(step, slot, kept)
+                remainder = SetSlot(**carried(slot, SetSlot, without={"content"}), event_id=event_id, content=content)
+                await self._replace(step, slot, remainder)
 
     async def _append(self, command: ForgetSubject) -> Accepted:
         accepted = await self.current.give(command, self.caller)

@@ -328,7 +328,7 @@ def _or(answer: int | Exception, previous: int) -> int:
 
 
 def _inode(folder: Path | None) -> int | None:
-    """Return what tells a folder from another one at the same place; None if there is none."""
+    """Return what tells a folder from another one at the same place; None for a missing one."""
     try:
         return None if folder is None else folder.stat().st_ino
     except OSError:

@@ -484,7 +484,7 @@ class Compile:
 
     async def _memories(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         """Return the memories that matter most, of the project and of every project (`*`). One without a project is in
-        no other project's context: nobody said that it applies there."""
+        no other project's context, because it may not apply there."""
         allowed = key_scope(reader, projects=[request.project, EVERY_PROJECT])
         now_ms, count = to_ms(self._clock()), SPARE * MEMORIES
         best = await self._index.ask(lambda index: index.notable_memories(allowed, request.project, now_ms, count))

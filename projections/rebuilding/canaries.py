@@ -93,12 +93,14 @@ def verdict(count: int, differing: Sequence[Difference], rebuild_due: str = "") 
     With `rebuild_due`, another version of the folds made the live documents, so they may differ wherever its rules do.
     Then only a document that the rebuilt data lacks, and positions that differ, are signs of damage.
     """
-    damage = [one for one in differing if not rebuild_due or one.what == "position" or one.said == NOT_REBUILT]
+    damage = differing
+    if rebuild_due:
+        damage = [canary for canary in differing if canary.what == "position" or canary.said == NOT_REBUILT]
     text = f"{len(differing)} of {count} canaries differ" if differing else f"all {count} canaries agree"
     if differing and rebuild_due:
         text += f"; {len(differing) - len(damage)} of them may, because of a newer rule: {rebuild_due}"
-    shown = [*damage, *(one for one in differing if one not in damage)]
-    return Canaries(asked=count, differing=len(differing), differences=shown[:LISTED], agree=not damage, said=text)
+    listed = [*damage, *(canary for canary in differing if canary not in damage)][:LISTED]
+    return Canaries(asked=count, differing=len(differing), differences=listed, agree=not damage, said=text)
 
 
 FOUND_AT_LEAST = 0.5

@@ -245,7 +245,7 @@ async def test_a_project_is_told_by_its_sessions_and_preferences(desk: Desk, pro
         await desk.edit(path)
     await desk.edit("src/other.py", project="hermes")
     await desk.remember("prefers tabs", tags=["preference"])
-    await desk.remember("prefers tea", project="", user_id="u1")
+    await desk.remember("prefers tea", project="*", user_id="u1")
     await desk.remember("the kettle leaks")
     await desk.settle()
     profile, cached = await profiles.of(ADA, "atlas")
