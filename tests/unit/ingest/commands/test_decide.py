@@ -10,7 +10,7 @@ from factories import NOW, minute
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.commands.command import EVERYBODY, writer
+from ingest.commands.command import EVERYBODY, storable, writer
 from ingest.commands.decide import (
     MAX_METADATA_BYTES,
     AnyCommand,
@@ -394,6 +394,12 @@ def test_metadata_is_bounded_in_bytes():
     at_most = dict(metadata_of(MAX_METADATA_BYTES))
     assert when(Remember(content="a", metadata=at_most)).decided().event.envelope.metadata == at_most
     when(Remember(content="a", metadata=dict(metadata_of(MAX_METADATA_BYTES + 1)))).then_rejected("metadata")
+
+
+def test_text_that_cannot_be_stored_is_rejected_with_its_field():
+    with pytest.raises(CommandRejected, match="surrogates not allowed") as rejected:
+        storable({"name": "\ud83c"}, "data")
+    assert rejected.value.field == "data"
 
 
 def test_data_nested_too_deep_is_rejected():

@@ -109,6 +109,20 @@ def test_a_file_that_the_parser_breaks_on_holds_up_no_other(folder: Path):
     assert "IndexError" in (folder / "rejected/1.json.reason").read_text()
 
 
+def test_a_file_that_disappears_while_it_is_looked_at_is_passed_over(folder: Path):
+    folder.mkdir(exist_ok=True)
+    (folder / "1.json").write_text("{")
+    (entry,) = os.scandir(folder)
+
+    def parse_and_delete(content: bytes, name: str) -> Sequence[WriteCommand]:
+        (folder / name).unlink()
+        raise CommandRejected("half a file", "")
+
+    assert Spool(folder, parse_and_delete).take(5) == []
+    assert not spool._is_own(entry)  # pyright: ignore[reportPrivateUsage]
+    assert list(folder.iterdir()) == [], "nothing is left, and nothing is rejected"
+
+
 def test_what_cannot_be_read_yet_is_left_for_a_while(one: Spool):
     """Not every client renames a file when it is whole."""
     leave(one.folder, "1.json", b'{"session_id": "s', age_s=0)
