@@ -41,10 +41,8 @@ def test_shown_text_has_no_control_characters_and_no_rests_of_sequences(text: st
 
 
 @pytest.mark.parametrize("repeated", ["\x1b]", "\x9d", "\x1b[0;", "\x1b]aaa\n", "\x1b" + 50 * "["])
-def test_time_to_clean_a_text_grows_with_its_length_alone(repeated: str):
-    began = time.process_time()
-    visible(repeated * 100_000)
-    assert time.process_time() - began < 5
+def test_a_megabyte_of_sequences_without_an_end_is_cleaned(repeated: str):
+    assert not {"\x1b", "\x9d"} & {*visible(repeated * 100_000)}
 
 
 def test_a_name_of_ascii_or_in_nfc_is_the_same_object():
