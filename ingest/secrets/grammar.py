@@ -94,10 +94,9 @@ def find_labelled(raw: bytes, text: str) -> Iterator[Span]:
         kind = _kind(raw[begin:stop])
         forms, after, before = _forms(kind)
         possible = [forms[number] for number in after(raw[stop - 1 : stop + _AROUND])]
-        if any(form.follows for form in possible) and not before.is_in(raw[max(0, begin - _AROUND) : begin]):
-            possible = [form for form in possible if not form.follows]
+        led = before.is_in(raw[max(0, begin - _AROUND) : begin])
         for form in possible:
-            value = form.value(raw, begin, stop)
+            value = form.value(raw, begin, stop) if led or not form.follows else None
             if value and (span := _secret_of(raw, text, (begin, stop), value, _check(form.checks, kind))):
                 consumed = span[1]
                 yield span
@@ -108,7 +107,7 @@ def find_labelled(raw: bytes, text: str) -> Iterator[Span]:
             without.add(surroundings)
             if kind == "foreign":
                 consumed = stop + 1  # words of one another are one word
-            elif is_words(run := text[stop + 1 : stop + 1 + JUDGED]) and " " not in run and len(run) == JUDGED:
+            elif " " not in (run := text[stop + 1 : stop + 1 + JUDGED]) and len(run) == JUDGED and is_words(run):
                 consumed = stop + JUDGED // 2  # the rest of a long run of words would be read for each label in it
 
 
