@@ -9,7 +9,7 @@ character, so callers also bound the text.
 
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property, lru_cache
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import re2
 
@@ -28,6 +28,8 @@ SHAPE_MEMORY, RARE_MEMORY = 16 << 20, 4 << 20
 """The byte limit of such an automaton, or of one for a pattern's offsets; and of one for a rarely used pattern."""
 FIELD = "trigger_pattern"
 
+_Match: TypeAlias = Callable[[Any, bytes, int, int], list[tuple[int, int]]]
+_ANYWHERE, _AT_START = cast(Any, re2)._Anchor.UNANCHORED, cast(Any, re2)._Anchor.ANCHOR_START
 _Refused = cast(type[Exception], re2.error)
 """The package has no type hints."""
 
@@ -95,32 +97,39 @@ class SecretPattern:
 
     def spans(self, raw: bytes) -> Iterator[tuple[int, int]]:
         """The places of all matches, from left to right; none overlaps another."""
-        for match in self._places.finditer(raw):
-            yield match.span()
+        at = 0
+        while at <= len(raw) and (span := self._places(_ANYWHERE, raw, at, len(raw))[0])[0] >= 0:
+            yield span
+            at = max(span[1], at + 1)
 
-    def is_in(self, raw: bytes) -> bool:
-        """Whether it matches anywhere."""
-        return self._places.search(raw) is not None
+    def is_in(self, raw: bytes, start: int = 0, end: int | None = None) -> bool:
+        """Whether it matches anywhere between two places."""
+        return self._places(_ANYWHERE, raw, start, len(raw) if end is None else end)[0][0] >= 0
 
-    def groups(self, raw: bytes, start: int, end: int) -> Any:
-        """The match in one of those places, with its groups."""
-        match = self._groups.match(raw, start, end)
-        return self._groups.match(raw, start) if match is None else match
+    def groups(self, raw: bytes, start: int, end: int) -> list[tuple[int, int]]:
+        """The places of the match in one of those places, and of its groups; -1 for a group that took no part."""
+        spans = self._groups(_AT_START, raw, start, end)
+        return spans if spans[0][0] >= 0 else self._groups(_AT_START, raw, start, len(raw))
 
     def end(self, raw: bytes, start: int, limit: int | None = None) -> int:
         """Where a match that begins at `start` ends, before `limit`; 0 for none."""
-        match = self._places.match(raw, start, limit)
-        return 0 if match is None else match.end()
+        end = len(raw) if limit is None else min(limit, len(raw))
+        return max(0, self._places(_AT_START, raw, start, end)[0][1])
 
     @cached_property
-    def _places(self) -> Any:
+    def _places(self) -> _Match:
         options = _options(SHAPE_MEMORY, groups=False)
         options.longest_match = self._longest
-        return re2.compile(self._regex, options)
+        return _matching(self._regex, options)
 
     @cached_property
-    def _groups(self) -> Any:
-        return re2.compile(self._regex, _options(SHAPE_MEMORY, groups=True))
+    def _groups(self) -> _Match:
+        return _matching(self._regex, _options(SHAPE_MEMORY, groups=True))
+
+
+def _matching(regex: bytes, options: Any) -> _Match:
+    """RE2's own function: the package's wrapper of it takes longer than a match in a short text."""
+    return cast(Any, re2.compile(regex, options))._regexp.Match
 
 
 def which_match(patterns: list[str], usual: bytes = b"") -> Callable[[bytes], list[int]]:
@@ -151,14 +160,20 @@ def which_match(patterns: list[str], usual: bytes = b"") -> Callable[[bytes], li
     return matching
 
 
+def which_begin(patterns: list[str]) -> Callable[[bytes], list[int]]:
+    """What says which of the patterns match at the beginning of a text, by their numbers in order."""
+    match = _set(patterns, SHAPE_MEMORY, re2.Set.MatchSet)
+    return lambda raw: sorted(match(raw) or ())
+
+
 def which_occur(words: list[str]) -> Callable[[str], list[int]]:
     """What says which of the words occur in a text, by their numbers in any order. It reads the text once for all."""
     match = _set([cast(str, re2.escape(word)) for word in words], RARE_MEMORY)
     return lambda text: match(text.encode("utf-8", "replace")) or []
 
 
-def _set(patterns: list[str], memory: int) -> Callable[[bytes], "list[int] | None"]:
-    pattern_set = re2.Set.SearchSet(_options(memory, groups=False))
+def _set(patterns: list[str], memory: int, kind: Any = re2.Set.SearchSet) -> Callable[[bytes], "list[int] | None"]:
+    pattern_set = kind(_options(memory, groups=False))
     for pattern in patterns:
         pattern_set.Add(pattern.encode())
     pattern_set.Compile()

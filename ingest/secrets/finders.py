@@ -14,7 +14,7 @@ from functools import cache, partial
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ingest.patterns import SecretPattern
 from ingest.secrets import plausible
@@ -33,6 +33,8 @@ _CONTEXT = r"[\w.-]{0,50}?"
 """What gitleaks allows before a provider's name; a search that is not anchored needs none of it."""
 _RUN = re.compile(r"[A-Za-z0-9_-]*+")
 """The rest after a secret of a fixed length, which is removed with it."""
+_HEX = re.compile("[0-9a-f]*|[0-9A-F]*")
+"""A digest that begins like a token."""
 _BEFORE = "(?:^|[^A-Za-z0-9])"
 _COUNTED = re.compile(r"\{\d+,?\d*\}.*")
 _REST = r"[A-Za-z0-9_\-]*(?:[.+/=~][A-Za-z0-9_\-+/=~]+)*=*"
@@ -114,7 +116,8 @@ def find_in_tables(raw: bytes, text: str) -> Iterator[Span]:
     for line in _RE["line"].finditer(text):
         sign = next((item for item in "|\t;," if item in line[0]), "")
         cells = list(re.finditer(rf"[^{re.escape(sign)}]+", line[0])) if sign else []
-        named = [at for at, cell in enumerate(cells) if _RE["heading"].fullmatch(cell[0])]
+        columns = enumerate(cells) if len(cells) > 1 or sign == "|" else ()
+        named = [at for at, cell in columns if _RE["heading"].fullmatch(cell[0])]
         if named or not cells:
             head = named
         for at in head if not named else ():
@@ -233,7 +236,7 @@ def tokens() -> tuple[str, Finder]:
             end = whole.end(raw, start)
             token = text[start:end]
             mixed = (not token.isupper() and not token.islower()) or any(map(str.isdigit, token))
-            if end and mixed and plausible.none(token):
+            if end and mixed and not _HEX.fullmatch(token) and plausible.none(token):
                 yield start, end
 
     return _BEFORE + shape, find
@@ -263,9 +266,6 @@ def finder(rule: SecretRule) -> Finder:
     return find
 
 
-def secret_in(match: Any) -> Span:
+def secret_in(groups: list[Span]) -> Span:
     """Return the place of the first group that took part in a match, else of the match."""
-    for group in range(1, match.re.groups + 1):
-        if (start := match.start(group)) >= 0:
-            return start, match.end(group)
-    return match.span()
+    return next((group for group in groups[1:] if group[0] >= 0), groups[0])

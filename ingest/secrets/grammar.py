@@ -8,11 +8,11 @@ a path, a placeholder) stays.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from ingest.patterns import SecretPattern
+from ingest.patterns import SecretPattern, which_begin
 from ingest.secrets.finders import JUDGED, Span, secret_in
 from ingest.secrets.plausible import check as checked
 from ingest.secrets.plausible import identifies, is_words
@@ -31,6 +31,7 @@ _CONTINUED = re.compile(r"\\\r?\n[ \t]*+")
 _WRAPPED = re.compile(r"(?:(?:\\?\r?\n|\\n)[ \t]*+[A-Za-z0-9+/]{16,}+={0,2}(?=[\s\"'\\]|$))++")
 _NEXT = re.compile(r"""(?=[&;,\\%])(?:[&;,](?=\s*[A-Za-z_][\w .\-]{0,40}=|\s|$)|\\u00|%26|&amp;)""")
 _LONGEST_LITERAL = 1024
+_REMEMBERED = 32
 _LONGEST_PREFIX = 16
 _LONGEST_SETTING = 48
 _TRAILING = ".,;:)]}"
@@ -43,26 +44,31 @@ class _Form(NamedTuple):
     after: SecretPattern
     checks: Mapping[str, str]
 
+    @property
+    def follows(self) -> bool:
+        """Whether something must stand before the label."""
+        return "before" in self.checks
+
     def value(self, raw: bytes, begin: int, stop: int) -> Span | None:
         """Return the place of a label's value, of which the end may be unknown."""
         at = max(0, begin - _AROUND)
-        end = self.after.end(raw, stop, stop + _AROUND)
-        free = "before" not in self.checks
-        before = (0, 0) if free or not end else next(self.before.spans(raw[at:begin]), None)
-        if before is None or not end:
+        before = next(self.before.spans(raw[at:begin]), None) if self.follows else (0, 0)
+        if before is None:
             return None
-        if "after" in self.checks:
-            return secret_in(self.after.groups(raw, stop, end))
-        start, end = secret_in(self.before.groups(raw[at:begin], *before))
+        groups = self.before.groups(raw[at:begin], *before) if self.follows else []
+        if len(groups) < 2:
+            return secret_in(self.after.groups(raw, stop, self.after.end(raw, stop, stop + _AROUND)))
+        start, end = secret_in(groups)
         return at + start, at + end
 
 
 @cache
-def _forms(kind: str) -> tuple[list[_Form], SecretPattern, SecretPattern]:
-    """Return the forms of a kind of label, and two patterns, of which one matches where any of them does."""
+def _forms(kind: str) -> tuple[list[_Form], Callable[[bytes], list[int]], SecretPattern]:
+    """Return the forms of a kind of label, what says which of them match after the last letter of a label, by their
+    numbers, and a pattern that matches where something must stand before a label, and does."""
     listed = [form for form in load("grammar.toml")["forms"] if _check(form, kind)]
     forms = [_Form(_any([form.get("before", "")], "$"), _any([form.get("after", "")]), form) for form in listed]
-    after = _any(form["after"] for form in listed if "before" not in form)
+    after = which_begin([spelled(f"(?is:.)(?i:{form.get('after', '')})") for form in listed])
     return forms, after, _any((form["before"] for form in listed if "before" in form), "$")
 
 
@@ -78,22 +84,30 @@ def _check(form: Mapping[str, str], kind: str) -> str:
 def find_labelled(raw: bytes, text: str) -> Iterator[Span]:
     """Return the values that labels name and that look like secrets."""
     consumed = 0
+    without: set[tuple[str, str]] = set()  # surroundings of labels without a secret: repeated texts are judged once
     for begin, stop in _LABELS.spans(raw):
         if begin < consumed or not is_label(text[begin:stop]):
             continue
+        surroundings = text[max(0, begin - _AROUND) : begin], text[begin : stop + _AROUND + _LONGEST_LITERAL]
+        if surroundings in without:
+            continue
         kind = _kind(raw[begin:stop])
         forms, after, before = _forms(kind)
-        places = (after.end(raw, stop, stop + _AROUND), before.is_in(raw[max(0, begin - _AROUND) : begin]))
-        for form in forms:
-            value = form.value(raw, begin, stop) if places["before" in form.checks] else None
+        possible = [forms[number] for number in after(raw[stop - 1 : stop + _AROUND])]
+        led = before.is_in(raw[max(0, begin - _AROUND) : begin])
+        for form in possible:
+            value = form.value(raw, begin, stop) if led or not form.follows else None
             if value and (span := _secret_of(raw, text, (begin, stop), value, _check(form.checks, kind))):
                 consumed = span[1]
                 yield span
                 break
         else:
+            if len(without) == _REMEMBERED:
+                without.clear()
+            without.add(surroundings)
             if kind == "foreign":
                 consumed = stop + 1  # words of one another are one word
-            elif is_words(run := text[stop + 1 : stop + 1 + JUDGED]) and " " not in run and len(run) == JUDGED:
+            elif " " not in (run := text[stop + 1 : stop + 1 + JUDGED]) and len(run) == JUDGED and is_words(run):
                 consumed = stop + JUDGED // 2  # the rest of a long run of words would be read for each label in it
 
 
@@ -159,4 +173,4 @@ def is_secret(value: str, name: str) -> bool:
 
 
 def _is_secret(value: str, name: str, check: str, *, quoted: bool) -> bool:
-    return not identifies(name, value) and checked(check)(value, quoted)
+    return checked(check)(value, quoted) and not identifies(name, value)

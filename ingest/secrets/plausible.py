@@ -16,7 +16,7 @@ from ingest.secrets.reading import load
 REDACTED = "[REDACTED"
 Check = Callable[[str, bool], bool]
 _RE = {kind: re.compile(f"(?i){'|'.join(parts)}") for kind, parts in load("values.toml").items()}
-_PLACEHOLDER_PART = SecretPattern(_RE["placeholder_part"].pattern)
+_PLACEHOLDER_PART, _IDENTIFIER = (SecretPattern(_RE[kind].pattern) for kind in ("placeholder_part", "identifier"))
 _LONG = 20
 """Characters from which on letters alone can be a token."""
 _LONGEST_WORD = 24
@@ -68,7 +68,7 @@ def prose(value: str) -> bool:
         return False
     if value.isdigit():
         return len(value) <= 8
-    return _RE["sign"].search(value.rstrip("!?%")) is not None and not _is_identifier(value, digits=0)
+    return _RE["sign"].search(value.rstrip("!?%*_~")) is not None and not _is_identifier(value, digits=0)
 
 
 def strong(value: str) -> bool:
@@ -90,17 +90,17 @@ def argument(value: str) -> bool:
 
 def no_words(value: str) -> bool:
     """Return whether what follows the first hyphen is more than words."""
-    words = value.lower().split("-")[1:]
+    words = re.split("[-_]+", value.lower())[1:]
     return none(value) and (len(words) < 2 or not all(word.isalpha() and len(word) <= 14 for word in words))
 
 
 def basic(value: str) -> bool:
     """Return whether a value is base64 of `name:password`."""
     try:
-        plain = b64decode(value + "=" * (-len(value) % 4), validate=True)
+        plain = b64decode(value + "=" * (-len(value) % 4), validate=True).decode()
     except (Error, ValueError):
         return False
-    return b":" in plain and all(32 <= byte < 127 or byte >= 0x80 for byte in plain)
+    return ":" in plain and plain.isprintable()
 
 
 def _is_placeholder(value: str) -> bool:
@@ -114,16 +114,16 @@ def _is_no_literal(value: str) -> bool:
 
 def _is_phrase(value: str) -> bool:
     """Return whether words are a pass phrase: four or more that make neither a sentence nor a name, or a common one."""
-    words = re.split(r"[ -]", value)
-    meaning = _RE["prose"].search(value) or _RE["name_word"].search(value)
-    phrase = len(words) > 3 and all(word.isalpha() and word.islower() and word.isascii() for word in words)
-    return (phrase and not meaning) or _RE["common"].fullmatch(value) is not None
+    if _RE["words"].fullmatch(value):
+        return not (_RE["prose"].search(value) or _RE["name_word"].search(value))
+    return _RE["common"].fullmatch(value) is not None
 
 
 def _is_identifier(value: str, *, digits: int) -> bool:
     """Return whether a value is a name made of words, as programs have them, with at most so many digits after one."""
     parts = [part for part in _RE["between_words"].split(value, _MOST_WORDS) if part][:_MOST_WORDS]
-    return bool(parts) and all(_is_word(part, max(digits, len(parts) > 2)) for part in parts)
+    long = len(parts) > 2 and (value.islower() or value.isupper())
+    return bool(parts) and all(_is_word(part, max(digits, long)) for part in parts)
 
 
 def _is_word(part: str, digits: int) -> bool:
@@ -136,19 +136,19 @@ def _is_word(part: str, digits: int) -> bool:
         return False
     part = word
     if len(part) < 4 or not part.isascii():
-        return part.isascii()
+        return True
     words = [part] if part.islower() or part.istitle() else _RE["camel"].findall(part)
     if len(part) < 2.5 * len(words):
         return False
     return all(
-        len(item) < 4 or (len(item) <= _LONGEST_WORD and 6 * sum(map(item.lower().count, "aeiouy")) >= len(item))
+        len(item) < 4 or (len(item) <= _LONGEST_WORD and 6 * len(_RE["vowel"].findall(item)) >= len(item))
         for item in words
     )
 
 
 def identifies(name: str, value: str) -> bool:
     """Return whether the value of such a name only tells one thing from others."""
-    return _RE["identifier"].search(f"{name}\0{value}") is not None
+    return _IDENTIFIER.is_in(f"{name}\0{value}".encode(errors="replace"))
 
 
 def is_words(value: str) -> bool:

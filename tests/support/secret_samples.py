@@ -1,7 +1,8 @@
 """Texts with secrets, made from a seed: no text of the repository looks like anybody's key.
 
 The shapes are in `secret_texts/*.json`: `shapes` and `forms` were listed while the rules were written, `held_out`,
-`later` and a third of `spellings` before; `innocents` are texts without a secret that look like some.
+`later` and a third of `spellings` before, `neighbors` after the held-out texts of decision 70 showed what was missing;
+`innocents` are texts without a secret that look like some.
 
 A shape is a text with `{...}` for what a generator makes, and the secret between « and ». Generators: `an36` letters
 and digits, `h40` hex, `A16` capitals and digits, `l32` small letters and digits, `d10` digits, `u43` also - and _,

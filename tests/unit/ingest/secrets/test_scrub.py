@@ -203,7 +203,7 @@ REMOVED = 0.97
 ALTERED = 0.005
 
 
-@pytest.mark.parametrize("part", ["spellings", "later", "forms"])
+@pytest.mark.parametrize("part", ["spellings", "later", "forms", "neighbors"])
 def test_spellings_of_secrets_are_removed(part: str):
     shapes = listed(part)
     leaks = {sample.name for seed in SEEDS for sample in samples(shapes, seed) if sample.leaks(scrub_text(sample.text))}
