@@ -320,7 +320,8 @@ async def test_what_nobody_ever_said_has_no_answer_unless_all_is_asked_for(clien
     assert (none["results"], none["confidence"] < 0.22) == ([], True)
     everything = await recall(client, "How do I bake sourdough bread?", min_confidence=0, **asked)
     assert len(everything["results"]) == 3
-    assert everything["confidence"] == none["confidence"]
+    # not equal: the model's vectors may arrive between the two recalls, and change it a little
+    assert everything["confidence"] < 0.22
     sure = await recall(client, "Which message broker do we use?", min_confidence=0.5, **asked)
     assert all(one["confidence"] >= 0.5 for one in sure["results"])
     refused = await client.post("/v1/recall", json={"query": "tea", "min_confidence": 1.5})
