@@ -118,7 +118,7 @@ class WorkerProcess:
                 redis, "to read the folds' version", lambda: rebuilds.start_due(settings.partitions)
             )
             if why:
-                logger.warning("%s; it runs in the background: `mnemolog rebuild status` shows its progress", why)
+                logger.warning("%s; `mnemolog rebuild status` shows its progress", why)
             queue = await JobQueue.connect(self._jobs_url)
             stack.push_async_callback(queue.aclose)
             embedders = LiveEmbedder(redis, self._build_embedder, settings.named_embedders)
@@ -159,7 +159,7 @@ class WorkerProcess:
                 asyncio.create_task(run_worker(worker) if on_jobs is None else stop.wait()),
                 asyncio.create_task(queue_when(self._documents_changed, embedding, LOOK_AGAIN_S)),
                 asyncio.create_task(queue_when(self._session_ended, summarising, UPKEEP_EVERY_S)),
-                asyncio.create_task(queue_rebuilding(queue, rebuilds, rebuilding, self._id)),
+                asyncio.create_task(queue_rebuilding(queue, rebuilds, rebuilding, self._id, settings.partitions)),
                 *(
                     asyncio.create_task(queue_periodically(queue, job, job.period_s))
                     for job in jobs
@@ -356,15 +356,23 @@ async def queue_periodically(queue: JobQueue, job: Job, period_s: float) -> None
         await asyncio.sleep(period_s)
 
 
-async def queue_rebuilding(queue: JobQueue, rebuilds: Rebuilds, rebuilding: RebuildJob, worker: str) -> None:
-    """Queue this worker's part in a rebuild while there is one; each worker has a job of its own to share it."""
+async def queue_rebuilding(
+    queue: JobQueue, rebuilds: Rebuilds, rebuilding: RebuildJob, worker: str, partitions: int
+) -> None:
+    """Queue this worker's part in a rebuild while there is one; each worker has a job of its own to share it.
+
+    After the end of a rebuild that kept one from starting that is due, that one starts.
+    """
+    has_work = False
     while True:
-        has_work = False
+        had_work, has_work = has_work, False
         try:
             if has_work := await rebuilds.has_work():
                 await queue.enqueue("rebuild", job_id=f"rebuild:{worker}")
             else:
                 await rebuilding.rest()
+                if had_work:
+                    await rebuilds.start_due(partitions)
         except Exception as error:  # Redis is away or starting; looked again later
             logger.warning("could not check for rebuilds: %s", error)
         await asyncio.sleep(REBUILD_AGAIN_S if has_work else REBUILD_LOOK_S)

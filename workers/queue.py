@@ -10,6 +10,7 @@ from typing import Any, cast
 import msgspec
 from arq import ArqRedis, Worker, create_pool, cron
 from arq.connections import RedisSettings
+from arq.constants import result_key_prefix
 from arq.jobs import Job as ArqJob
 from arq.jobs import JobStatus
 from arq.worker import func
@@ -73,8 +74,12 @@ class JobQueue(ArqRedis):
         pool = await create_pool(_redis_settings(redis_url))
         return cls(pool.connection_pool, _encode, _decode, QUEUE)
 
-    async def enqueue(self, name: str, *args: Any, job_id: str, delay: timedelta | None = None) -> bool:
-        """Queue a job; false when one with this id is waiting or running."""
+    async def enqueue(
+        self, name: str, *args: Any, job_id: str, delay: timedelta | None = None, again: bool = False
+    ) -> bool:
+        """Queue a job; false when one with this id is waiting or running, or has a result, unless `again`."""
+        if again:
+            await self.delete(result_key_prefix + job_id)
         return await self.enqueue_job(name, *args, _job_id=job_id, _defer_by=delay) is not None
 
     async def state(self, job_id: str) -> tuple[JobState, Any] | None:
@@ -86,7 +91,7 @@ class JobQueue(ArqRedis):
         status = await job.status()
         if status is JobStatus.not_found:
             return None
-        return ("running" if status is JobStatus.in_progress else "queued"), None
+        return ("queued" if status in (JobStatus.deferred, JobStatus.queued) else "running"), None
 
     async def aclose(self, close_connection_pool: bool | None = True) -> None:
         """Close the connections."""

@@ -130,7 +130,9 @@ class DisconnectTolerantProtocol(HttpToolsProtocol):
         super().data_received(data)
         # Most headers arrive in one piece and need no timer. After a response, what arrives may be the rest of a body
         # or empty lines: uvicorn's own timer begins again with every byte of them.
-        if self._in_head or getattr(self.cycle, "response_complete", False):
+        # After an upgrade, the connection is a WebSocket's, which has its own time limits.
+        is_mine = self.transport.get_protocol() is self
+        if is_mine and (self._in_head or getattr(self.cycle, "response_complete", False)):
             self._start_head_timer()
             if self._head_bytes > MAX_HEAD_BYTES:
                 self._close()

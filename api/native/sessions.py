@@ -1,8 +1,10 @@
 """Sessions: their observations, the documents condensed from them, and their commits."""
 
+from hashlib import blake2b
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, json
+from msgspec.structs import replace
 
 from api.http.endpoint import Endpoint
 from api.native.common import After, AnyProjectRequest, BoundedRead, InProject, ListRequest, router
@@ -11,7 +13,6 @@ from ingest.commands.command import Name
 from ingest.commands.decide import LinkCommit
 from ingest.commands.handler import Accepted
 from ingest.errors import NotFound
-from ingest.ids import new_event_id
 from ingest.platform.partial import check_missing
 from ingest.platform.tasks import JobState
 from ingest.roles import READ, READ_WRITE, WRITE
@@ -220,9 +221,12 @@ async def post_reflect(call: NativeCall, body: ReflectRequest) -> JobView:
 
 
 async def _ordered(call: NativeCall, what: Literal["consolidate", "reflect"], project: str, amount: int) -> JobView:
-    job = JobView(id=f"job_{new_event_id()}", status="queued")
-    order = ProjectOrder(what=what, project=project, amount=amount, reader=call.reader(), caller=call.caller())
-    await call.jobs.enqueue("project", order, job_id=f"{call.tenant}:{job.id}")
+    reader, caller = call.reader(), call.caller()
+    order = ProjectOrder(what=what, project=project, amount=amount, reader=reader, caller=caller)
+    # the same order is one job, however often it is sent, or one caller could fill the queue that all tenants share
+    same = json.encode(replace(order, reader=reader._replace(now=None)))
+    job = JobView(id=f"job_{blake2b(same, digest_size=10).hexdigest()}", status="queued")
+    await call.jobs.enqueue("project", order, job_id=f"{call.tenant}:{job.id}", again=True)
     return job
 
 
@@ -237,7 +241,7 @@ async def get_job(call: NativeCall, id: str) -> JobView:
         raise NotFound(f"there is no job {id!r}; results are kept for an hour")
     status, result = state
     if status == "failed":
-        return JobView(id=id, status=status, error=str(result))
+        return JobView(id=id, status=status, error="it failed; the worker's log has the reason. Send the order again")
     return JobView(id=id, status=status, result=result)
 
 

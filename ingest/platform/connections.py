@@ -7,12 +7,13 @@ needed. (The published type stubs describe another major version of redis-py.)
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast
 
 from redis.asyncio import BlockingConnectionPool
 from redis.backoff import ExponentialBackoff, NoBackoff
-from redis.exceptions import ConnectionError, TimeoutError
+from redis.exceptions import ConnectionError, ResponseError, TimeoutError
 from redis.retry import Retry
 
 from ingest.errors import InvalidSetting, LogUnavailable
@@ -230,8 +231,11 @@ def server_of(client: Client, key: str) -> str:
 
 
 async def down_nodes(client: Client) -> str:
-    """Return which nodes of a cluster are down, and how many primaries have no replica; empty for a single server."""
-    return await client.down_nodes() if isinstance(client, ClusterClient) else ""
+    """Return which nodes of a cluster are down, and how many primaries have no replica; empty for a single server, and
+    if the server refuses to say (managed services may)."""
+    with suppress(ResponseError):
+        return await client.down_nodes() if isinstance(client, ClusterClient) else ""
+    return ""
 
 
 async def info_of_nodes(client: Client, *sections: str, of_any: bool = False) -> list[dict[str, Any]]:

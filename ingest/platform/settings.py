@@ -194,7 +194,7 @@ def _scopes(raw: str) -> tuple[str, ...]:
 
 
 def _origins(raw: str) -> tuple[str, ...]:
-    origins = tuple(origin.rstrip("/") for origin in _names(raw))
+    origins = tuple(origin.rstrip("/").lower() for origin in _names(raw))  # as browsers send them
     for origin in origins:
         if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?#@*\s]+", origin):
             raise ValueError(

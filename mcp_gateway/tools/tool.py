@@ -78,8 +78,8 @@ class Written(Struct, frozen=True, kw_only=True):
 class JobOrders(Protocol):
     """Orders to the workers."""
 
-    async def enqueue(self, name: str, *args: Any, job_id: str) -> bool:
-        """Queue a job; false when one with this id is waiting or running."""
+    async def enqueue(self, name: str, *args: Any, job_id: str, again: bool = False) -> bool:
+        """Queue a job; false when one with this id is waiting or running, or has a result, unless `again`."""
         ...
 
     async def state(self, job_id: str) -> tuple[JobState, Any] | None:

@@ -238,6 +238,9 @@ class _Run:
             "keep_duplicates": True,
             "derived_from": list(step.left.sources),
         }
+        if step.memory.forget_after:
+            left = step.memory.forget_after - system_clock()
+            fields["ttl_days"] = max(left / timedelta(days=1), SOON_DAYS)
         remember = Remember(**fields)
         pointing = [
             WriteAction(
@@ -249,6 +252,10 @@ class _Run:
             for name, project in step.referenced_actions
         ]
         return [remember, *pointing]
+
+
+SOON_DAYS = 1e-6
+"""The time to live of what is left of a memory that has just expired."""
 
 
 def user_digest(tenant: str, user_id: str) -> str:

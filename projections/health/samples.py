@@ -192,7 +192,7 @@ class HealthSampler:
             lost_writes=lost_writes,
             nodes_down=nodes_down,
             # the server goes on writing to files that have no name any more
-            log_folder_gone=self._log_inode not in (None, inode),
+            log_folder_gone=bool(self._log_inode) and inode not in (None, self._log_inode),
             away=sorted(away),
             jobs_trouble=jobs_trouble,
         )
@@ -328,11 +328,11 @@ def _or(answer: int | Exception, previous: int) -> int:
 
 
 def _inode(folder: Path | None) -> int | None:
-    """Return what tells a folder from another one at the same place; None for a missing one."""
-    try:
-        return None if folder is None else folder.stat().st_ino
-    except OSError:
-        return None
+    """Return what tells a folder from another one at the same place: 0 for a missing one, None if it is unknown."""
+    with suppress(OSError):
+        if folder is not None:
+            return folder.stat().st_ino if folder.exists() else 0
+    return None
 
 
 def _local(log_folder: Path | None, snapshots: Path | None) -> tuple[int | None, float | None, str, int | None]:

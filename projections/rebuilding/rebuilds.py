@@ -28,6 +28,7 @@ from ingest.log.keys import REBUILDS, PartitionKeys
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.embedding.live import Choice
+from projections.folds.fold import VERSION
 from projections.rebuilding.canaries import Canaries
 from projections.store.redis_store import why_rebuild
 
@@ -73,6 +74,8 @@ class Rebuild(Struct, frozen=True, kw_only=True):
     canaries: Canaries | None = None
     why: str = ""
     embedders: tuple[Choice, Choice] | None = None
+    folds: int = 0
+    """The version of the folds of the release that started it; 0 for releases before version 9."""
 
     @property
     def under_way(self) -> bool:
@@ -280,7 +283,7 @@ class Rebuilds:
         parts = [await self._part(number, fresh=what == "documents") for number in partitions]
         rebuild = Rebuild(
             id=str(new_event_id()), what=what, switch=switch, state="running", parts=parts, started_at=self._clock(),
-            embedders=embedders,
+            embedders=embedders, folds=VERSION,
         )  # fmt: skip
         await self._write(rebuild.id, lambda _: rebuild)
         for earlier in await self.retained():  # there would be three copies of the documents in memory
@@ -290,7 +293,8 @@ class Rebuilds:
     async def start_due(self, partitions: int) -> str:
         """Rebuild the partitions whose live documents another version of the folds made. Return why; empty if none.
 
-        Starts nothing while a rebuild is in progress, or if an operator canceled or rolled back the newest one.
+        Starts nothing while a rebuild is in progress, or if one for this version failed, or an operator canceled it or
+        rolled it back.
         """
         reasons: dict[int, str] = {}
         for partition in range(partitions):
@@ -300,8 +304,9 @@ class Rebuilds:
                 reasons[partition] = why
         if not reasons:
             return ""
-        newest = next((rebuild for rebuild in await self.all() if rebuild.what == "documents"), None)
-        if newest is None or newest.state not in ("cancelled", "rolled_back"):
+        stored = await self.all()
+        earlier = [rebuild for rebuild in stored if rebuild.what == "documents" and rebuild.folds == VERSION]
+        if not earlier or earlier[0].state not in ("cancelled", "failed", "rolled_back"):
             with suppress(RebuildUnderWay):  # another worker was first
                 await self.start("documents", list(reasons))
         return next(iter(reasons.values()))

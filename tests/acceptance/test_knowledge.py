@@ -554,6 +554,7 @@ async def test_a_crystal_of_work_without_a_project_leaves_the_server_healthy(cli
 async def test_a_job_is_known_to_its_tenant_only(server: Server, client: Client, project: str):
     job = await write(client, "/v1/consolidate", project=project)
     assert (await read(client, f"/v1/jobs/{job['id']}"))["id"] == job["id"]
+    assert (await write(client, "/v1/consolidate", project=project))["id"] == job["id"], "the same order is one job"
     other = await new_tenant(server, f"other-{project}")
     async with other.client() as stranger:
         assert (await stranger.get(f"/v1/jobs/{job['id']}")).status_code == 404

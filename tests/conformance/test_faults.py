@@ -626,7 +626,7 @@ async def test_a_rebuild_is_queued_although_looking_for_one_failed(
     key_leaks.allow("mnemolog:arq")
     await shops.shop.rebuilds.start("documents", [0])
     queue, looks = await JobQueue.connect(server.url), server.fail(REFUSED, "HGET", times=2)
-    looking = asyncio.create_task(queue_rebuilding(queue, shops.failing.rebuilds, shops.failing.rebuild_job(), "w"))
+    looking = asyncio.create_task(queue_rebuilding(queue, shops.failing.rebuilds, shops.failing.rebuild_job(), "w", 2))
     await wait_until(lambda: redis.exists("arq:job:rebuild:w"))
     assert looks.met == 2
     await end(looking)

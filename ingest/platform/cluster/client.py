@@ -295,9 +295,11 @@ class ClusterClient(AsyncCoreCommands):
         return list(answers)
 
     async def down_nodes(self) -> str:
-        """Return which nodes are down, as the nodes that answer know it; empty if none is, or if they do not say."""
+        """Return which nodes are down, as the answering node knows it that misses most; empty if none is down. Raises
+        ResponseError if a node refuses to say."""
         answers = await self._router.run_everywhere(("CLUSTER", "NODES"), {}, of_any=True)
-        return next((down_nodes(answer.decode()) for answer in answers if isinstance(answer, bytes)), "")
+        views = [down_nodes(answer.decode()) for answer in answers if isinstance(answer, bytes)]
+        return max(views, key=len, default="")
 
     def pipeline(self, transaction: bool = True) -> SlotTransaction | SpreadPipeline:
         """A transaction in one slot, or commands spread over the nodes."""

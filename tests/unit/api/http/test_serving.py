@@ -51,6 +51,11 @@ class Reads:
         self.began = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.accept"})
+            await receive()
+            return
         self.began.set()
         await asyncio.sleep(0.05)
         body, more = b"", scope["path"] != "/refused"
@@ -71,7 +76,9 @@ async def serving(app: Reads, limits: ConnectionLimits | None = None) -> AsyncGe
     """The port where the application is served."""
     protocol: Any = partial(DisconnectTolerantProtocol, limits=limits or ConnectionLimits())
     listening = bind("127.0.0.1", 0)
-    config = uvicorn.Config(Served(app), http=protocol, lifespan="off", ws="none", log_config=None, access_log=False)
+    config = uvicorn.Config(
+        Served(app), http=protocol, lifespan="off", ws="websockets-sansio", log_config=None, access_log=False
+    )
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve(listening))
     await wait_until(lambda: server.started)
@@ -163,6 +170,21 @@ def trickle(port: int, first: bytes, more: bytes) -> bytes:
 async def test_a_client_that_sends_a_byte_now_and_then_after_a_response_is_cut_off(first: bytes, more: bytes):
     async with serving(Reads(), ConnectionLimits(head_s=0.3)) as port:
         assert (await asyncio.to_thread(trickle, port, first, more)).startswith(b"HTTP/1.1 204")
+
+
+async def test_a_websocket_on_a_connection_that_was_used_before_stays_open():
+    async with serving(Reads(), ConnectionLimits(head_s=0.1)) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(request(b"first"))
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204")
+        writer.write(
+            b"GET / HTTP/1.1\r\nHost: here\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        )
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(reader.read(1), 0.5)
+        writer.close()
 
 
 async def test_an_address_has_so_many_connections_and_the_next_one_is_refused():
