@@ -16,7 +16,7 @@ from projections.vectors.embedder import FixedEmbedder, cache_key
 from projections.vectors.tokens import TOKEN_DIMENSIONS, Tokens
 from tests.conformance.interruptions import forget
 
-SECRET, KEPT = "the code of the vault is 4711", "tea is served at four"
+SECRET, KEPT = "the vault is behind the mirror", "tea is served at four"
 
 
 class TokenHashEmbedder(HashEmbedder):
