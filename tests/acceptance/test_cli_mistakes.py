@@ -1,5 +1,6 @@
 """Mistakes of a command line's user, against a real server: one line of error with the right advice and exit code."""
 
+import json
 import socketserver
 import ssl
 import subprocess
@@ -93,9 +94,11 @@ MISTAKES = {
 def recorded(server: Server) -> Server:
     """The server with a project of these tests."""
     variables = {"MNEMOLOG_URL": server.url, "MNEMOLOG_SECRET": SECRET}
-    done = run(variables, "remember", "we deploy on Tuesdays", "--project", "mistakes", "--json")
-    assert done.returncode == 0, done.stderr
-    assert run(variables, "recall", "deploy", "--project", "mistakes", "--min-confidence", "0").returncode == 0
+    written = run(variables, "remember", "we deploy on Tuesdays", "--project", "mistakes", "--json")
+    assert written.returncode == 0, written.stderr
+    position = json.loads(written.stdout)["position"]
+    found = run(variables, "recall", "deploy", "--project", "mistakes", "--min-confidence", "0", "--after", position)
+    assert found.returncode == 0, found.stderr
     return server
 
 
