@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from api.importing import sessions
 from api.importing.claude_code import ANSWER, cut, objects, plain
-from api.importing.mapping import NAME_CHARS, ImportRow, Mapped, Record, Step, needed, text, when
+from api.importing.mapping import NAME_CHARS, ImportRow, Mapped, Record, Step, few, needed, text, when
 from api.importing.markdown import parts
 from api.importing.source import ImportRequest, Source, Unusable, exported, listed, modified, of_rows
 from ingest.commands.decide import Remember
@@ -82,8 +82,7 @@ def _source(system: str, field: str, request: ImportRequest) -> Source:
     rows = list(_rows(conversations, memories_of(entries, modified(path)), messages_of))
     source = of_rows(system, rows, lambda row: mapped(row, project), project)
     if others:
-        names = ", ".join([*others[:8], *["…"] * (len(others) > 8)])
-        source.notes.append(f"left out, {len(others):,} of the files in the export: {names}")
+        source.notes.append(f"left out, {len(others):,} of the files in the export: {few(others)}")
     return source
 
 
@@ -104,13 +103,13 @@ def _rows(
     yield from (*messages, *memories, *ends)
 
 
-def _branch(nodes: Mapping[str, Record], leaf: str, parent: str) -> list[str]:
-    """The nodes from the first one to a leaf."""
+def _branch(nodes: Mapping[str, Record], leaf: str, parent: str) -> dict[str, None]:
+    """The nodes from the first one to a leaf, as keys: each message looks itself up among them."""
     path = dict[str, None]()
     while leaf in nodes and leaf not in path:
         path[leaf] = None
         leaf = text(nodes[leaf], parent)
-    return list(reversed(path))
+    return dict.fromkeys(reversed(path))
 
 
 def _message(name: str, record: Record, in_path: bool) -> ImportRow:
@@ -161,7 +160,7 @@ def claude_messages(conversation: Record) -> Iterator[ImportRow]:
     """The messages in order; if the export marks the shown branch, those of other branches come last."""
     messages = enumerate(objects(conversation.get("chat_messages")))
     nodes = {text(each, "uuid") or f"number {number}": each for number, each in messages}
-    path = _branch(nodes, text(conversation, "current_leaf_message_uuid"), "parent_message_uuid") or list(nodes)
+    path = _branch(nodes, text(conversation, "current_leaf_message_uuid"), "parent_message_uuid") or nodes
     for name in dict.fromkeys([*path, *nodes]):
         yield _message(name, claude_message(nodes[name]), name in path)
 

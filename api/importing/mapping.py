@@ -30,6 +30,8 @@ MAX_METADATA_BYTES = 3_500
 """The size limit of a system's metadata, which leaves space for our own names."""
 MAX_RELATION_CHARS = 64
 """Of the type of a relation."""
+LISTED_NAMES = 8
+"""Of a longer list of names, in a message."""
 TITLE_CHARS = 200
 """Of a title that is made of a longer text."""
 
@@ -182,16 +184,23 @@ def names(row: Record, field: str, lost: list[str]) -> list[str]:
 
 def metadata_of(values: Mapping[str, Any], lost: list[str]) -> dict[str, str]:
     """Values as texts, within the size limit of an event's metadata; empty ones are omitted."""
-    metadata, left = dict[str, str](), MAX_METADATA_BYTES
+    metadata, left, over = dict[str, str](), MAX_METADATA_BYTES, list[str]()
     for name, value in values.items():
         if value not in (None, "", [], {}):
             stated = value if isinstance(value, str) else msgspec.json.encode(value).decode()
             size = len(f"{name}{stated}".encode(errors="replace"))
             if size > left:
-                lost.append(f"metadata over {MAX_METADATA_BYTES:,} bytes in all: {name[:64]}")
+                over.append(name[:64])
                 continue
             metadata[name], left = stated, left - size
+    if over:
+        lost.append(f"metadata over {MAX_METADATA_BYTES:,} bytes in all: {few(over)}")
     return metadata
+
+
+def few(names: Sequence[str]) -> str:
+    """The first names, joined."""
+    return ", ".join([*names[:LISTED_NAMES], *["…"] * (len(names) > LISTED_NAMES)])
 
 
 def when(row: Record, *fields: str) -> datetime:

@@ -51,7 +51,8 @@ _TAG = re.compile(r"(?:^|\s)#([^\s#]+)")
 
 def mapped(row: ImportRow, project: str) -> Mapped:
     """The memory or the relation for a row; raises CommandRejected for an unreadable file."""
-    record, lost = row.value, list[str]()
+    record = row.value
+    lost = list[str](record.get("lost", ()))
     if reason := text(record, "unreadable"):
         raise CommandRejected(reason)
     at, title = _time(record, lost), needed(record, "title")
@@ -59,7 +60,6 @@ def mapped(row: ImportRow, project: str) -> Mapped:
         ends = title, needed(record, "relation"), needed(record, "target")
         steps = related(project, *ends, at, lost, context=text(record, "context"))
         return Mapped(steps[1:] if record["link"] else steps, lost)  # the words of a link are in a section
-    noted = {name: value for name, value in record["front"].items() if name not in ("title", "tags", "modified")}
     command = Remember(
         project=project,
         content=needed(record, "text"),
@@ -67,7 +67,7 @@ def mapped(row: ImportRow, project: str) -> Mapped:
         tags=names(record, "tags", lost),
         concepts=[title[:NAME_CHARS]],
         files=[record["path"][:NAME_CHARS]],
-        metadata=metadata_of(noted, lost),
+        metadata=record["metadata"],
         keep_duplicates=True,
     )
     key = "\0".join((row.kind, project, record["path"], command.title, command.content))
@@ -86,13 +86,17 @@ def _time(record: Record, lost: list[str]) -> datetime:
 
 
 def rows_of(path: str, content: str, changed: object) -> Iterator[ImportRow]:
-    """The rows of a file."""
+    """The rows of a file. What its front matter gives to each row is bounded here: a file has many rows."""
     front, body = front_matter(content.replace("\r\n", "\n"))
     stem = Path(path).stem
     tagged: list[str] | str = front.get("tags", [])
     tagged = tagged.split(",") if isinstance(tagged, str) else tagged
     tags = [tag.strip().removeprefix("#") for tag in tagged if tag.strip()] + ["instructions"] * (stem in INSTRUCTIONS)
-    common: Record = {"path": path, "title": text(front, "title") or stem, "front": front, "changed": changed}
+    noted = {name: value for name, value in front.items() if name not in ("title", "tags", "modified")}
+    lost = list[str]()
+    tags, metadata = names({"tags": tags}, "tags", lost), metadata_of(noted, lost)
+    common: Record = {"path": path, "title": text(front, "title") or stem, "changed": changed}
+    common |= {"metadata": metadata, "lost": lost}
     common |= {name: front[name] for name in ("created", "modified") if text(front, name)}
     links = dict[str, None]()
     for number, (headings, section) in enumerate(sections(body)):

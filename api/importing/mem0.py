@@ -16,6 +16,7 @@ from api.importing.mapping import (
     Mapped,
     Record,
     Step,
+    few,
     metadata_of,
     names,
     needed,
@@ -82,7 +83,8 @@ def mapped(row: ImportRow, tenant: str, project: str) -> Mapped:
     noted: Any = record.get("metadata")
     own: Record = cast(Record, noted) if isinstance(noted, dict) else {}
     others = {name: value for name, value in record.items() if name not in _FIELDS and name not in _DERIVED}
-    lost += [f"metadata: {name}, because mem0 has a field of that name" for name in own if name in {ID, *others}]
+    if taken := [name for name in own if name == ID or name in others]:
+        lost.append(f"metadata: {few(taken)}, because mem0 has fields of that name")
     metadata = metadata_of({ID: "", **own, **others} | {ID: row.name}, lost)
     fields: dict[str, Any] = {
         "project": project,
