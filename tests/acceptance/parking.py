@@ -2,15 +2,17 @@
 
 import subprocess
 import sys
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
 import httpx
 import msgspec
 from commands import ROOT, environment
+from redis import Redis
 from waiting import wait_until
 
-from ingest.log.keys import PartitionKeys
+from ingest.log.keys import WORKERS, PartitionKeys
 from ingest.log.position import partition_of, session_route
 from ingest.platform.connections import connect
 from tests.acceptance.running import Server
@@ -49,7 +51,7 @@ async def parked(server: Server, client: httpx.AsyncClient, project: str, *paylo
 
 @contextmanager
 def newer_worker(server: Server) -> Generator[None]:
-    """A worker of a later release in the place of the server's own."""
+    """A worker of a later release in the place of the server's own, once it has started."""
     server.supervisor.worker.stop()
     settings = server.supervisor.settings
     variables = {
@@ -64,8 +66,18 @@ def newer_worker(server: Server) -> Generator[None]:
         [sys.executable, str(ROOT / "tests/support/newer_worker.py")], env=environment(**variables), cwd=ROOT
     )
     try:
+        _wait_for_worker(server)  # the viewer waits 25 s for a retry, and a start takes as long on a busy machine
         yield
     finally:
         process.terminate()
         process.wait(30)
         server.supervisor.worker.start()
+
+
+def _wait_for_worker(server: Server) -> None:
+    """Return once a worker is registered; a stopped one no longer is."""
+    deadline = time.monotonic() + 120
+    with Redis.from_url(server.redis_url) as redis:
+        while not redis.zcard(WORKERS):
+            assert time.monotonic() < deadline, "the worker of a later release does not start"
+            time.sleep(0.1)
