@@ -1,6 +1,5 @@
 """Composition root of the API process: builds and connects its services for as long as it runs."""
 
-import asyncio
 import logging
 from contextlib import AsyncExitStack
 from datetime import timedelta
@@ -25,7 +24,7 @@ from mcp_gateway.room import LastWrites
 from projections.condensing.llm.assistant import build_assistant, parse_daily_tokens
 from projections.condensing.operations import Condensing
 from projections.dead_letters.room import DeadLetters
-from projections.embedding.factory import build_embedder, token_counter
+from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
 from projections.forgetting.room import Forgetting
 from projections.health.queries import Diagnose, ProjectionProgress
@@ -46,7 +45,7 @@ from projections.queries.lookup import Lookup
 from projections.queries.memories import Memories
 from projections.queries.observations import AroundQueries, Observations
 from projections.queries.profiles import ProjectProfiles
-from projections.queries.recall import Recall, estimated_tokens
+from projections.queries.recall import Recall
 from projections.queries.sessions import Commits, Sessions, Summaries
 from projections.queries.work import Actions, Relations, Slots
 from projections.search.index import IndexService
@@ -197,8 +196,7 @@ async def _queries(
 ) -> Queries:
     priority = EmbeddingPriority(redis, index)
     stack.push_async_callback(priority.aclose)
-    counter = await asyncio.to_thread(token_counter)
-    recall = Recall(index, documents, on_hits=priority.raise_priority, count_tokens=counter or estimated_tokens)
+    recall = Recall(index, documents, on_hits=priority.raise_priority)
     await recall.warm_up()
     stack.callback(recall.close)
     lookup = Lookup(index, documents)

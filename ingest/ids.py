@@ -1,5 +1,6 @@
 """Identifiers: event ids from callers or ULIDs, document ids derived from them so that a repeat changes nothing."""
 
+import re
 from functools import lru_cache
 from hashlib import blake2b
 from typing import NewType
@@ -9,6 +10,10 @@ from ulid import ULID
 EventId = NewType("EventId", str)
 DocumentId = NewType("DocumentId", str)
 
+SHORT_DIGITS = 7
+"""Of a shortened id, as in git. Of 100,000 documents, one in 2,700 shares its shortened id with another."""
+_SHORT_ID = re.compile(rf"[a-z]+_[0-9a-f]{{{SHORT_DIGITS}}}")
+_WHOLE_ID = re.compile(r"[a-z]+_[0-9a-f]{20}")
 OBSERVATION = "obs"
 MEMORY = "mem"
 LESSON = "lsn"
@@ -30,6 +35,16 @@ def document_id(prefix: str, routing_key: str, event_id: str) -> DocumentId:
     names the same document, and equal event ids of two tenants do not meet."""
     digest = blake2b(f"{routing_key}\0{event_id}".encode(), digest_size=10).hexdigest()
     return DocumentId(f"{prefix}_{digest}")
+
+
+def shortened_id(name: str) -> str:
+    """The beginning of a document's id, which names the document to a reader in most cases; another name as it is."""
+    return name[: SHORT_DIGITS - 20] if _WHOLE_ID.fullmatch(name) else name
+
+
+def is_shortened(name: str) -> bool:
+    """Whether a name has the form of a shortened id."""
+    return _SHORT_ID.fullmatch(name) is not None
 
 
 def dedup_id(routing_key: str, event_id: str) -> str:

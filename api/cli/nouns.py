@@ -6,11 +6,10 @@ from typing import Any, Literal
 
 import msgspec
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from api.cli.client import ApiClient
-from api.cli.output import FAILED, Output, WrongCommand, one_line
+from api.cli.output import FAILED, Output, WrongCommand
 from api.cli.rows import (
     AGENT_READS,
     AGENT_WRITES,
@@ -40,6 +39,7 @@ from api.cli.show import history_table
 from ingest.events.envelope import Trust
 from ingest.platform.clock import machine_zone
 
+NOT_RECORDED, CLOSEST = "probably not recorded", 5
 _COLOURS = {"critical": "red", "warning": "yellow"}
 
 
@@ -381,49 +381,47 @@ def _show_results(output: Output, client: ApiClient, answer: Any, values: Values
     omitted = answer.get("omitted") or {"count": 0}
     left_out = f"; {omitted['count']} left out, of {omitted['tokens']} tokens" if omitted["count"] else ""
     if not answer["results"] and not left_out:
-        if answer.get("notes"):
-            raise typer.Exit(FAILED)
-        sure = answer["confidence"]
-        nearest = "" if sure is None else f"; the closest match has {sure:.0%} confidence (--min-confidence 0 shows it)"
-        output.note(f"No results{nearest}.")
+        if not answer.get("notes"):
+            output.note("No results.")
         raise typer.Exit(FAILED)
-    recorded = f"; an answer is recorded: {_confidence(answer)}" if answer.get("certainty") else ""
-    footer = f"{len(answer['results'])} in {answer['took_ms']:.0f} ms{recorded}{left_out}"
-    output.show(results_table(answer["results"]), footer)
+    results, is_missing = answer["results"], answer.get("certainty") == NOT_RECORDED
+    if is_missing:
+        results = results[:CLOSEST]
+        output.note(f"Probably not recorded ({_percent(answer)}). Closest:")
+    for line in result_lines(results):
+        output.line(line)
+    recorded = f"; {answer['certainty']} ({_percent(answer)})" if answer.get("certainty") and not is_missing else ""
+    output.note(f"{len(results)} in {answer['took_ms']:.0f} ms{recorded}{left_out}")
+    if is_missing:
+        raise typer.Exit(FAILED)
 
 
-def _confidence(answer: Mapping[str, Any]) -> str:
-    """The word and the number, never rounded up to 100 %."""
-    return f"{answer['certainty']} ({min(99, round(100 * answer['confidence']))}%)"
+def _percent(answer: Mapping[str, Any]) -> str:
+    """A confidence, never rounded up to 100 %."""
+    return f"{min(99, round(100 * answer['confidence']))}%"
 
 
-def results_table(results: list[dict[str, Any]]) -> Table:
-    """Recalled documents, best first; with the terms of each score if they were requested."""
-    rows = table("confidence", "kind", "agent", "when", "what")
-    rows.columns[0].justify = "right"
+def result_lines(results: list[dict[str, Any]]) -> Iterator[Text]:
+    """Recalled documents by session, best first; with the terms of each score if they were requested."""
+    from mcp_gateway.tools.grouped import grouped, lines_of
+    from mcp_gateway.tools.reading import RecalledDocument
+
+    documents = list[RecalledDocument]()
     for result in results:
-        what = Text(result["snippet"] or result["title"])
-        summaries = [name for name in result.get("repeats", ()) if name.startswith("sum_")]
-        if more := len(result.get("repeats", ())) - len(summaries):
-            what.append(f" (and {more} more like it)", style="dim")
-        for change in result.get("changed_since", ()):
-            times = f"{change['times']} times" if change["times"] > 1 else "once"
-            what.append(f" ({change['file']} changed {times} since)", style="yellow")
-        if newer := result.get("superseded_by"):
-            what.append(f" (probably replaced by {newer})", style="yellow")
-        if until := result.get("valid_until"):
-            what.append(f" (valid until {when(until, '%Y-%m-%d %H:%M')})", style="yellow")
-        what.append(f"\n{result['id']}", style="dim")
-        what.append("".join(f" quoted in {name}" for name in summaries), style="dim")
-        if trust := result.get("trust"):
-            what.append(f" {trust.replace('_', ' ')}", style="dim")
+        fields = {name: value for name, value in result.items() if value is not None}
+        fields["changed_since"] = [_changed(change) for change in result.get("changed_since", ())]
+        documents.append(msgspec.convert(fields, RecalledDocument))
+    for line in grouped(lines_of(documents), str):
+        yield Text(line)
+    for result in results:
         if terms := result.get("explain"):
-            what.append("\n" + "  ".join(f"{name} {value:.2f}" for name, value in terms.items()), style="dim")
-        # without a confidence, the score, which is only comparable within one answer
-        confidence = _confidence(result) if "certainty" in result else f"{result['score']:.3f}"
-        agent = Text(one_line(result["agent_id"] or "", 24))
-        rows.add_row(confidence, result["kind"], agent, when(result["occurred_at"], "%Y-%m-%d"), what)
-    return rows
+            parts = "  ".join(f"{name} {value:.2f}" for name, value in terms.items())
+            yield Text(f"{result['id']}: score {result['score']:.3f}  {parts}", style="dim")
+
+
+def _changed(change: Mapping[str, Any]) -> str:
+    times = f"{change['times']} times" if change["times"] > 1 else "once"
+    return f"{change['file']} changed {times} since"
 
 
 def _show_context(output: Output, client: ApiClient, answer: Any, values: Values) -> None:

@@ -5,7 +5,7 @@ import { el, fill, svg } from "./dom.js";
 import { event, knownAt, Moments, MOST } from "./moments.js";
 import { chooseProject, empty, failure, field, filters, list, select, tag } from "./parts.js";
 import { href, stay } from "./route.js";
-import { count, inWords, number, projectName, shortened, when } from "./text.js";
+import { count, number, projectName, shortened, when } from "./text.js";
 import { clockTime, turn } from "./turn.js";
 
 export const title = "Replay";
@@ -374,11 +374,7 @@ const answer = (one, note) => [
   " ",
   shortened(one.snippet || one.title, 180),
   " ",
-  el(
-    "span",
-    { class: "certainty" },
-    [one.agent_id, one.certainty && inWords(one)].filter(Boolean).join(", "),
-  ),
+  el("span", { class: "quiet" }, one.agent_id),
   note && [" ", tag(note, "old")],
 ];
 

@@ -22,12 +22,11 @@ const WEIGHTS = {
   recency: ["recency", "included because the request has a half-life"],
 };
 
-/** The legend for the confidence words and the bar colors; only colors that occur in the results. */
+/** The legend for the bar colors that occur in the results. */
 export const legend = (results) =>
   el(
     "p",
     { class: "legend" },
-    results.some((one) => one.certainty) && el("span", {}, "Confidence: sure from 70%, likely from 40%, otherwise unsure."),
     el("span", {}, "Score:"),
     Object.entries(PARTS)
       .filter(([name]) => results.some(({ explain }) => explain[name] > 0.005))

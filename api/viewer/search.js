@@ -20,7 +20,7 @@ export async function show(route) {
     : empty(
         "Search what agents recorded",
         "Ask in plain language; names, files and ids match as words.",
-        "Each result shows its confidence and how its score was computed.",
+        "Each result shows how its score was computed.",
       );
   return el("div", {}, searchForm(query, route), answer);
 }
@@ -84,9 +84,9 @@ function searchForm(query, route) {
   );
 }
 
-/** The slider of the minimum confidence; at its left end, the server's default. */
+/** The slider of the minimum confidence. */
 function sureness(route) {
-  const least = route.params.get("min") ?? "";
+  const least = Number(route.params.get("min") ?? 0);
   const words = el("output", { for: "min" }, sureWords(least));
   return el(
     "label",
@@ -95,20 +95,19 @@ function sureness(route) {
     el("input", {
       type: "range",
       id: "min",
-      min: -5,
+      min: 0,
       max: 95,
       step: 5,
-      value: least === "" ? -5 : Number(least) * 100,
+      value: least * 100,
       oninput: (event) => {
-        words.textContent = sureWords(leastOf(event.target.value));
+        words.textContent = sureWords(event.target.value / 100);
       },
-      onchange: (event) => change({ min: leastOf(event.target.value) || null }),
+      onchange: (event) => change({ min: event.target.value === "0" ? null : String(event.target.value / 100) }),
     }),
   );
 }
 
-const leastOf = (value) => (Number(value) < 0 ? "" : String(Number(value) / 100));
-const sureWords = (least) => (least === "" ? "the server's default" : least === "0" ? "show all" : percent(Number(least)));
+const sureWords = (least) => (least ? percent(least) : "show all");
 
 function submit(event) {
   event.preventDefault();
@@ -123,7 +122,7 @@ function submit(event) {
 
 const kindsOf = ({ params }) => params.get("kinds")?.split(",") ?? KINDS;
 
-/** The server's results, and its results without a minimum confidence; the difference is what was omitted. */
+/** The server's results; with a minimum confidence, the results below it are left out, and can be opened. */
 async function results(query, route) {
   const asked = {
     query,
@@ -134,29 +133,23 @@ async function results(query, route) {
     ...(route.params.has("kinds") && { kinds: kindsOf(route) }),
     ...(route.params.has("asof") && { as_of: new Date(route.params.get("asof")).toISOString() }),
   };
-  const least = route.params.get("min");
-  const [answer, all] = await Promise.all([
-    post("/v1/recall", least === null ? asked : { ...asked, min_confidence: Number(least) }),
-    post("/v1/recall", { ...asked, min_confidence: 0 }),
-  ]);
-  const kept = new Set(answer.results.map((one) => one.id));
-  const left = all.results.filter((one) => !kept.has(one.id));
-  return el(
-    "div",
-    {},
-    notes(answer),
-    answer.results.length
-      ? el(
-          "ol",
-          { class: "results" },
-          answer.results.map((one) => el("li", {}, card(one, route))),
-        )
-      : nothing(all, route),
-    leftOut(left, least, answer.results.length, route),
-  );
+  const least = Number(route.params.get("min") ?? 0);
+  const answer = await post("/v1/recall", asked);
+  const enough = ({ confidence }) => confidence === undefined || confidence === null || confidence >= least;
+  const shown = answer.results.filter(enough);
+  return el("div", {}, notes(answer, shown), list(shown, route) ?? nothing(answer, route), leftOut(answer, shown, least, route));
 }
 
-function notes(answer) {
+const list = (results, route) =>
+  results.length
+    ? el(
+        "ol",
+        { class: "results" },
+        results.map((one) => el("li", {}, card(one, route))),
+      )
+    : null;
+
+function notes(answer, shown) {
   const lag = Object.values(answer.lag).reduce((sum, behind) => sum + behind, 0);
   return el(
     "div",
@@ -164,45 +157,34 @@ function notes(answer) {
     el(
       "p",
       { class: "quiet" },
-      `${count(answer.results.length, "result")} in ${Math.round(answer.took_ms)} ms`,
-      answer.certainty && answer.results.length > 0 && `. An answer is recorded: ${inWords(answer)}`,
+      `${count(shown.length, "result")} in ${Math.round(answer.took_ms)} ms`,
+      answer.certainty && `. Subject: ${inWords(answer)}`,
     ),
     lag > 0 &&
       el("p", { class: "warning" }, `${count(lag, "event")} pending, so recent documents may be missing.`),
-    answer.results.length > 0 && legend(answer.results),
+    shown.length > 0 && legend(shown),
     answer.degraded.map((reason) => el("p", { class: "warning" }, reason)),
   );
 }
 
-function nothing(all, route) {
-  const nearest = all.results[0];
-  if (!nearest)
-    return empty(
-      "No results",
-      route.project === null
-        ? "No document matches by words or by meaning."
-        : "Nothing in this project matches by words or by meaning. Choose “All projects” above to broaden the search.",
-    );
+function nothing(answer, route) {
+  if (answer.results.length) return empty("No confident results", "All results are below the minimum confidence.");
   return empty(
-    "No confident results",
-    all.certainty ? `An answer is recorded: ${inWords(all)}. Agents get no results below the minimum confidence.` : "",
-    el("p", { class: "quote" }, shortened(nearest.snippet)),
+    "No results",
+    route.project === null
+      ? "No document matches by words or by meaning."
+      : "Nothing in this project matches by words or by meaning. Choose “All projects” above to broaden the search.",
   );
 }
 
-function leftOut(left, least, shown, route) {
+function leftOut(answer, shown, least, route) {
+  const left = answer.results.filter((one) => !shown.includes(one));
   if (!left.length) return null;
-  const limit = shown ? "far less likely than the first result" : "the answer is below the server's minimum confidence";
-  const why = least ? `below ${percent(Number(least))} confidence` : limit;
   return el(
     "details",
     { class: "left" },
-    el("summary", {}, `${count(left.length, "result")} left out: ${why}`),
-    el(
-      "ol",
-      { class: "results" },
-      left.map((one) => el("li", {}, card(one, route))),
-    ),
+    el("summary", {}, `${count(left.length, "result")} left out: below ${percent(least)} confidence`),
+    list(left, route),
   );
 }
 
@@ -212,7 +194,7 @@ function card(result, { params }) {
   return el(
     "article",
     { class: "card result" },
-    el("div", { class: "head" }, tag(result.kind, result.kind), el("h2", {}, linked(result, marked(heading, query))), sure(result)),
+    el("div", { class: "head" }, tag(result.kind, result.kind), el("h2", {}, linked(result, marked(heading, query)))),
     text && el("p", { class: "snippet" }, marked(text, query)),
     facts(
       result.agent_id,
@@ -252,11 +234,6 @@ function linked(result, words) {
         words,
       )
     : words;
-}
-
-function sure(result) {
-  if (!result.certainty) return null;
-  return el("span", { class: `certainty ${result.certainty}`, title: "How likely this answers the question" }, inWords(result));
 }
 
 /** The near-duplicates, loaded when opened. */

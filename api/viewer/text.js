@@ -45,7 +45,7 @@ export function hours(from, until) {
 export const when = (iso) => TIME.format(new Date(iso));
 export const number = (value) => NUMBER.format(value);
 export const percent = (share) => `${Math.round(share * 100)}%`;
-/** A confidence as a word and a percentage, which is never rounded up to 100%. */
+/** Whether the subject is recorded, with a percentage that is never rounded up to 100%. */
 export const inWords = ({ certainty, confidence }) => `${certainty} (${percent(Math.min(0.99, confidence))})`;
 
 /** "1 memory", "3 memories". */

@@ -3,7 +3,7 @@
 Hosts show a model either the text or the data of an answer, so each is complete, and neither is longer than needed.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,16 +16,24 @@ from ingest.errors import CommandRejected
 from ingest.events.envelope import Trust
 from ingest.names import DATA_NOT_INSTRUCTIONS, marked
 from ingest.roles import READ
+from mcp_gateway.tools.grouped import fitting_lines, grouped, lines_of
 from mcp_gateway.tools.tool import Arguments, Call, Deferred, Tool, ToolAnswer, without_unset
+from projections.compression.tokens import estimated_tokens, fitting
 
 if TYPE_CHECKING:
     from projections.queries.context import Context
-    from projections.queries.recall import Omitted, RecallAnswer, RecallRequest, RecallResult
+    from projections.queries.recall import RecallAnswer, RecallRequest, RecallResult
 
 SHOWN_CHARACTERS = 4_000
 """Of one full search result in the text: about a thousand tokens. The data has all of it."""
 READ_CHARACTERS = 40_000
 """Of all documents read by id, in the text."""
+USUAL_TOKENS = 700
+"""Of an answer without `max_tokens`: some fifteen statements."""
+OFFERED = 30
+"""Results that are looked at for an answer: twice as many as usually fit."""
+CLOSEST = 5
+"""Results of a query whose subject is probably not recorded."""
 ENVELOPE_TOKENS = 60
 """Of the markers and notes around the results."""
 QUOTED_CHARACTERS = 200
@@ -45,7 +53,6 @@ class RecalledDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     content: Annotated[str, Meta(description="The full text, if requested.")] = ""
     details: Annotated[dict[str, Any], Meta(description="Other fields of a document read by id.")] = {}
     confidence: Annotated[float, Meta(description="0 to 1: probability that this is an answer.")] | UnsetType = UNSET
-    certainty: str = ""
     score: Annotated[float, Meta(description="For full results; comparable within this answer.")] | UnsetType = UNSET
     occurred_at: Annotated[datetime, Meta(tz=True)]
     agent_id: str = ""
@@ -73,11 +80,10 @@ def shortened(result: "RecallResult", *, project_known: bool, session_known: boo
     """A result as a short entry, without a project or session that the call named; memories and lessons are without
     session."""
     of_a_session = result.kind in ("observation", "summary") and not session_known
-    title, text = _title_and_rest(" ".join(result.title.split()), result.snippet)
     return replace(
         _document(result),
-        title=title,
-        snippet=text,
+        title=" ".join(result.title.split()),
+        snippet=result.snippet,
         occurred_at=result.occurred_at.replace(microsecond=0),
         session_id=(result.session_id or "") if of_a_session else "",
         project="" if project_known else result.project,
@@ -95,7 +101,6 @@ def _document(result: "RecallResult") -> RecalledDocument:
         kind=result.kind,
         title=result.title,
         confidence=UNSET if result.confidence is None else result.confidence,
-        certainty=result.certainty or "",
         occurred_at=result.occurred_at,
         agent_id=result.agent_id or "",
         session_id=result.session_id or "",
@@ -110,49 +115,39 @@ def _document(result: "RecallResult") -> RecalledDocument:
     )
 
 
-def _title_and_rest(title: str, text: str) -> tuple[str, str]:
-    """A title, and the rest of a text: titles are often the beginning of the text, sometimes cut within a word."""
-    plain = text.lstrip("# ")
-    if not plain.startswith(title):
-        return title, text
-    rest = plain[len(title) :]
-    return (plain, "") if rest[:1].isalnum() else (title, rest.strip())
-
-
 def answered(
-    results: list[RecalledDocument],
-    degraded: list[str],
-    *,
-    whole: bool,
-    omitted: "Omitted | None" = None,
-    answer: "RecallAnswer | None" = None,
+    results: list[RecalledDocument], degraded: list[str], *, whole: bool, statement: str = "", omitted: int = 0
 ) -> Recalled:
-    """The results, `whole` or as entries, with notes on the confidence of the answer and on what did not fit."""
-    note = DATA_NOT_INSTRUCTIONS if whole else f"{DATA_NOT_INSTRUCTIONS} {READ_WHOLE}"
-    if answer is not None and answer.certainty and answer.confidence is not None:
-        note += f" An answer is recorded: {in_words(answer.certainty, answer.confidence)}."
-    if omitted and omitted.count:
-        note += f" Left out by `max_tokens`: {omitted.count} results of {omitted.tokens} tokens."
-    return Recalled(results=results, note=note, degraded=degraded)
+    """The results, `whole` or as entries, with notes on whether the subject is recorded and on what did not fit."""
+    notes = [statement, "" if whole else READ_WHOLE]
+    if omitted:
+        notes.append(f"Left out by `max_tokens`: {omitted} results.")
+    return Recalled(results=results, note=" ".join(filter(None, [DATA_NOT_INSTRUCTIONS, *notes])), degraded=degraded)
+
+
+def stated(answer: "RecallAnswer") -> str:
+    """Whether the subject of a query is recorded; empty if that is unknown."""
+    if answer.certainty is None or answer.confidence is None:
+        return ""
+    sure = f"({percent(answer.confidence)} confidence)"
+    match answer.certainty:
+        case "recorded":
+            return f"The subject is recorded {sure}."
+        case "uncertain":
+            return f"The subject may be recorded {sure}."
+        case _:
+            return f"Probably not recorded {sure}. Closest:"
 
 
 def nothing(query: str, least: float | None, nearest: float | None, degraded: list[str], *, narrowed: bool) -> Recalled:
-    """An empty answer that says why, and what to do. `least` is the requested confidence, None for the default;
-    `nearest` the confidence of the best result, even if too low, None without results."""
+    """An empty answer that says why, and what to do. `least` is the requested confidence, `nearest` that of the
+    answer."""
     quoted = f"`{' '.join(query.split())[:QUOTED_CHARACTERS]}`"
-    if nearest is None:
+    if least and nearest is not None:
+        note = f"No result for {quoted} has {percent(least)} confidence. Try other words, or a lower `min_confidence`."
+    else:
         within = " within these filters" * narrowed
         note = f"Nothing recorded matches {quoted}{within}. Try other words{' or fewer filters' * narrowed}."
-    elif least is None:
-        note = (
-            f"Nothing recorded answers {quoted}: the closest match has {percent(nearest)} confidence. "
-            "Try other words, or `min_confidence` 0 to see the closest matches anyway."
-        )
-    else:
-        note = (
-            f"Nothing recorded answers {quoted} with {percent(least)} confidence: the closest has {percent(nearest)}. "
-            "Try other words, or a lower `min_confidence`."
-        )
     return Recalled(results=[], note=note, degraded=degraded)
 
 
@@ -161,20 +156,19 @@ def percent(confidence: float) -> str:
     return f"{min(99, round(confidence * 100))}%"
 
 
-def in_words(certainty: str, confidence: float) -> str:
-    """A confidence by its word and its number."""
-    return f"{certainty} ({percent(confidence)} confidence)"
-
-
-def recalled_text(recalled: Recalled, most: int = SHOWN_CHARACTERS) -> str:
-    """The results as a numbered list, marked as data, after a line on what they may lack; `most` characters of each
-    full one."""
+def recalled_text(recalled: Recalled, lines: Sequence[str], statement: str = "") -> str:
+    """Lines of results, marked as data; before them what the answer may lack and whether the subject is recorded."""
     notes = [f"Note: {lack}." for lack in recalled.degraded]
-    if not recalled.results:
+    if not lines:
         return "\n".join([*notes, recalled.note])
-    lines = [line for number, document in enumerate(recalled.results, 1) for line in _entry(number, document, most)]
-    advice = recalled.note.removeprefix(DATA_NOT_INSTRUCTIONS).strip()
-    return "\n".join([*notes, *marked("mnemolog-recall", lines), *([advice] if advice else [])])
+    notes += [statement] if statement else []
+    advice = recalled.note.removeprefix(DATA_NOT_INSTRUCTIONS).replace(statement, "", 1).strip()
+    return "\n".join([*notes, *marked("mnemolog-recall", [*lines]), *([advice] if advice else [])])
+
+
+def entries(documents: Sequence[RecalledDocument], most: int = SHOWN_CHARACTERS) -> list[str]:
+    """Full documents as a numbered list, `most` characters of each."""
+    return [line for number, document in enumerate(documents, 1) for line in _entry(number, document, most)]
 
 
 def _entry(number: int, document: RecalledDocument, most: int = SHOWN_CHARACTERS) -> list[str]:
@@ -207,8 +201,6 @@ def _facts(document: RecalledDocument) -> Iterator[str]:
         yield f"session {document.session_id}"
     if document.project:
         yield f"project {document.project}"
-    if document.confidence is not UNSET:
-        yield in_words(document.certainty, document.confidence)
     if document.confirmed:
         yield f"confirmed {document.confirmed}x"
     if document.derived_from:
@@ -258,7 +250,8 @@ Kinds = Annotated[list[Kind], Meta(max_length=4, description="Omit for all.")]
 AllTags = Annotated[Names, Meta(description="Must have all.")]
 LeastSure = Annotated[float, Meta(ge=0, le=1, description="0 shows everything.")]
 LeastTrust = Annotated[Trust, Meta(description="Lowest class.")]
-MaxTokens = Annotated[int, Meta(ge=1, le=200_000, description="Maximum length of the text.")]
+Limit = Annotated[int, Meta(ge=1, le=200, description="Maximum results; default: as many as fit.")]
+MaxTokens = Annotated[int, Meta(ge=1, le=200_000, description="Maximum length of the text; default: 700.")]
 Time = Annotated[datetime, Meta(description="ISO 8601.")]
 Ids = Annotated[list[Name], Meta(max_length=MAX_READ, description="Read these instead.")]
 
@@ -276,7 +269,7 @@ class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "fr
     to: Time | UnsetType = UNSET
     as_of: Annotated[datetime, Meta(description="What was known then.")] | UnsetType = UNSET
     time_zone: Annotated[str, Meta(max_length=64, description="IANA name; default: UTC.")] = ""
-    limit: Annotated[int, Meta(ge=1, le=200, description="Maximum results.")] = 10
+    limit: Limit | UnsetType = UNSET
     max_tokens: MaxTokens | UnsetType = UNSET
     min_confidence: LeastSure | UnsetType = UNSET
     min_trust: LeastTrust | UnsetType = UNSET
@@ -303,24 +296,28 @@ async def recall(call: Call, arguments: RecallArguments) -> ToolAnswer:
 
     answer, missing = await call.read_own_writes(arguments.agent_id, ask)
     lacks = missing + answer.degraded + answer.notes
-    if answer.results:
-        project_known, session_known = arguments.project is not UNSET, bool(arguments.session_id)
-        results = [
-            in_full(result)
-            if arguments.full
-            else shortened(result, project_known=project_known, session_known=session_known)
-            for result in answer.results
-        ]
-        omitted: Omitted | None = None
-        if arguments.max_tokens is not UNSET:
-            results, omitted = await call.queries.recall.fitting(
-                results, lambda result: "\n".join(_entry(1, result)), arguments.max_tokens - ENVELOPE_TOKENS
-            )
-        recalled = answered(results, lacks, whole=arguments.full, omitted=omitted, answer=answer)
-    else:
+    results = answer.results[:CLOSEST] if answer.certainty == "probably not recorded" else answer.results
+    if not results:
         least = None if arguments.min_confidence is UNSET else arguments.min_confidence
         recalled = nothing(arguments.query, least, answer.confidence, lacks, narrowed=arguments.narrowed)
-    return ToolAnswer(recalled_text(recalled), recalled)
+        return ToolAnswer(recalled_text(recalled, []), recalled)
+    if arguments.full:
+        documents = [in_full(result) for result in results]
+        if arguments.max_tokens is not UNSET:
+            room = arguments.max_tokens - ENVELOPE_TOKENS
+            documents = fitting(documents, lambda it: estimated_tokens("\n".join(_entry(1, it))), room)
+        lines = entries(documents)
+    else:
+        room = USUAL_TOKENS if arguments.max_tokens is UNSET else arguments.max_tokens
+        project_known, session_known = arguments.project is not UNSET, bool(arguments.session_id)
+        offered = lines_of(
+            [shortened(result, project_known=project_known, session_known=session_known) for result in results]
+        )
+        selected = fitting_lines(offered, room - ENVELOPE_TOKENS)
+        documents, lines = [line.of for line in selected], [*grouped(selected)]
+    omitted = 0 if arguments.max_tokens is UNSET else len(results) - len(documents)
+    recalled = answered(documents, lacks, whole=arguments.full, statement=stated(answer), omitted=omitted)
+    return ToolAnswer(recalled_text(recalled, lines, stated(answer)), recalled)
 
 
 read_documents = Deferred("mcp_gateway.tools.documents:read_documents")
@@ -329,13 +326,14 @@ read_documents = Deferred("mcp_gateway.tools.documents:read_documents")
 async def read_whole(call: Call, ids: list[str], agent_id: str = "") -> ToolAnswer:
     """The documents with these ids, in full."""
     lacks = await call.wait_for_own_writes(agent_id)
+    ids = await call.whole_ids(ids, agent_id)
     documents, unknown = await read_documents(call, ids, call.reader(agent_id))
     lacks += [f"there is no document {name!r}" for name in unknown]
     if not documents:
         recalled = Recalled(results=[], note="Use ids from `recall` and `context`.", degraded=lacks)
     else:
         recalled = answered(documents, lacks, whole=True)
-    return ToolAnswer(recalled_text(recalled, READ_CHARACTERS // max(1, len(documents))), recalled)
+    return ToolAnswer(recalled_text(recalled, entries(documents, READ_CHARACTERS // max(1, len(documents)))), recalled)
 
 
 def request(arguments: RecallArguments) -> "RecallRequest":
@@ -346,6 +344,8 @@ def request(arguments: RecallArguments) -> "RecallRequest":
         name: value for name, value in without_unset(arguments).items() if name not in ("full", "ids", "max_tokens")
     }
     keywords["agent_id"] = keywords.pop("author")
+    if not arguments.full:
+        keywords.setdefault("limit", OFFERED)
     return RecallRequest(**keywords)
 
 

@@ -5,7 +5,7 @@ Nothing here or in the tools imports the index at load time: the stdio bridge li
 
 import json
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, TypeVar, cast
@@ -193,6 +193,10 @@ class Call(NamedTuple):
         from projections.documents.access import operator_of
 
         return operator_of(self.tenant, self.key_scope, system_clock())
+
+    async def whole_ids(self, ids: Sequence[str], agent_id: str = "") -> list[str]:
+        """The ids of documents as they are stored; results show shortened ones."""
+        return await self.queries.lookup.whole_ids(ids, self.reader(agent_id))
 
     async def write(self, command: WriteCommand) -> "Accepted":
         """Handle a command and record its position. Raises what the command handler raises."""

@@ -165,7 +165,7 @@ async def revise(call: Call, arguments: ReviseArguments) -> ToolAnswer:
     from projections.operations.memories import MemoryChanges  # loads the index, which the stdio bridge must not
 
     changes = without_unset(arguments)
-    name = changes.pop("id")
+    (name,) = await call.whole_ids([changes.pop("id")], arguments.agent_id)
     reader, caller = call.reader(arguments.agent_id), call.caller(arguments.agent_id)
     accepted = await call.operations.memories.change(name, MemoryChanges(**changes), reader, caller)
     call.wrote(caller.agent_id, accepted.position)
@@ -203,7 +203,8 @@ class ConfirmedIds(Struct, frozen=True, kw_only=True):
 async def confirm(call: Call, arguments: ConfirmArguments) -> ToolAnswer:
     """Confirm the memories and lessons."""
     reader, caller = call.reader(arguments.agent_id), call.caller(arguments.agent_id)
-    outcome = await call.operations.confirming.confirm(arguments.ids, reader, caller, arguments.event_id)
+    ids = await call.whole_ids(arguments.ids, arguments.agent_id)
+    outcome = await call.operations.confirming.confirm(ids, reader, caller, arguments.event_id)
     call.wrote(caller.agent_id, outcome.position)
     unknown = f"; not a memory or lesson: {', '.join(outcome.unknown)}" if outcome.unknown else ""
     answer = convert(outcome, ConfirmedIds, from_attributes=True)
@@ -239,12 +240,13 @@ class Forgot(Struct, frozen=True, kw_only=True):
 async def forget(call: Call, arguments: ForgetArguments) -> ToolAnswer:
     """Delete the document, if this agent can read it."""
     reader, caller = call.reader(arguments.agent_id), call.caller(arguments.agent_id)
+    (name,) = await call.whole_ids([arguments.id], arguments.agent_id)
     deleted = await call.operations.forgetting.document(
-        arguments.id, reader, caller, reason=arguments.reason, event_id=arguments.event_id
+        name, reader, caller, reason=arguments.reason, event_id=arguments.event_id
     )
     call.wrote(caller.agent_id, deleted.position)
     counts = ", ".join(f"{count} {kind}" for kind, count in sorted(deleted.documents.items()))
-    return ToolAnswer(f"forgot {arguments.id} ({counts})", convert(deleted, Forgot, from_attributes=True))
+    return ToolAnswer(f"forgot {name} ({counts})", convert(deleted, Forgot, from_attributes=True))
 
 
 FORGET = Tool(

@@ -15,16 +15,14 @@ import hashlib
 import logging
 import os
 import platform
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from projections.vectors.embedder import Embedder, ModelUnavailable, NoEmbedder, UnknownEmbedder
+from projections.vectors.embedder import Embedder, NoEmbedder, UnknownEmbedder
 from projections.vectors.model_files import (
     FALLBACK_FILE,
     FALLBACK_MODEL,
     MODEL_FILE,
-    TOKENIZER_FILE,
     packaged_model,
     read_manifest,
 )
@@ -140,22 +138,6 @@ def load_multilingual(threads: int = 1) -> Embedder:
     from projections.vectors import static
 
     return MultilingualEmbedder(static.load(packaged_model(), of_model=False), threads)
-
-
-def token_counter(directory: Path | None = None) -> Callable[[str], int] | None:
-    """Counts the tokens of a text as the packaged model does, whichever embedder is used; None without its package.
-
-    Loads the tokenizer, some 60 ms.
-    """
-    try:
-        path = (directory or packaged_model()) / TOKENIZER_FILE
-    except ModelUnavailable:
-        return None
-    if not path.is_file():
-        return None
-    from projections.embedding import onnx
-
-    return onnx.token_counter(path)
 
 
 def openai_compatible(spec: str, target: str, api_key: str, timeout_s: float) -> Embedder:

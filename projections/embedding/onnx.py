@@ -8,9 +8,8 @@ token separately (see `tools/minilm/graph.py`). So a replay gives the vectors th
 
 import json
 import os
-import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -141,20 +140,6 @@ def load_tokenizer(path: Path, max_tokens: int) -> Any:
     tokenizer.enable_truncation(max_tokens)
     tokenizer.no_padding()
     return tokenizer
-
-
-def token_counter(path: Path) -> Callable[[str], int]:
-    """What counts the tokens of a text, with the tokenizer of this file: some 5 µs a token."""
-    tokenizer: Any = Tokenizer.from_file(str(path))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-
-    def count(text: str) -> int:
-        # the tokenizer takes a longer run for one unknown word
-        runs = sum(len(run) // 3 for run in re.findall(r"\S{101,}", text))
-        return runs + len(tokenizer.encode(encodable(text), add_special_tokens=False).ids)
-
-    return count
 
 
 def runtime_version() -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from itertools import chain, groupby, zip_longest
 from typing import Annotated, Literal, TypeAlias, get_args
@@ -23,6 +23,7 @@ from ingest.platform.partial import made_of_parts
 from projections.compression.accounts import headline, prose
 from projections.compression.compression import spoken
 from projections.compression.sentences import closed, is_courtesy, pieces, shortened
+from projections.compression.tokens import estimated_tokens
 from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action, is_active, open_actions
 from projections.documents.lessons import Lesson
@@ -36,14 +37,11 @@ from projections.queries.lookup import FileChange, Lookup, key_scope
 from projections.queries.profile import Profile
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import (
-    CountTokens,
     LeastSure,
     Recall,
-    RecallAnswer,
     RecallRequest,
     RecallResult,
     TimeZone,
-    estimated_tokens,
 )
 from projections.queries.sessions import summaries_of
 from projections.queries.work import Slots
@@ -60,8 +58,8 @@ MORE_FROM = 300
 """Tokens of a budget that has room for saying so."""
 SESSION_OBSERVATIONS = 5
 NEAREST = 3
-"""Results that are shown where recall is not sure enough of any to answer."""
-ABOUT_QUERY, NEAREST_TO_QUERY = "About your query", "Nearest to your query, probably no answer"
+"""Results of a query whose subject is probably not recorded."""
+ABOUT_QUERY, NEAREST_TO_QUERY = "About your query", "Probably not recorded; nearest to your query"
 LINE_CHARS = 400
 OUTCOME_CHARS = 200
 """Of an earlier session, which has one line."""
@@ -148,7 +146,7 @@ def _inert(line: str) -> str:
 
 
 def compile_context(
-    project: str, parts: Iterable[ContextPart | None], token_budget: int, count: CountTokens = estimated_tokens
+    project: str, parts: Iterable[ContextPart | None], token_budget: int, count: Callable[[str], int] = estimated_tokens
 ) -> Context:
     """The lines that fit, in order, in an envelope that names the project; never over the budget.
 
@@ -387,7 +385,7 @@ def _dated(session: Session, title: str) -> str:
     return f"Session of {_date(session)}" + f": {title}" * bool(title)
 
 
-def recall_block(title: str, answer: RecallAnswer) -> ContextPart | None:
+def recall_block(title: str, results: Iterable[RecallResult]) -> ContextPart | None:
     """The results of recall, best first."""
     lines = {
         row.id: line_of(
@@ -395,7 +393,7 @@ def recall_block(title: str, answer: RecallAnswer) -> ContextPart | None:
             row.trust,
             row.changed_since,
         )
-        for row in answer.results
+        for row in results
     }
     return part("recall", title, lines.values(), lines)
 
@@ -454,10 +452,12 @@ class Compile:
         self._lookup = Lookup(index, documents, clock)
         self._slots, self._profiles, self._clock = Slots(documents, self._lookup), profiles, clock
 
-    async def __call__(self, request: ContextRequest, reader: Reader, count: CountTokens | None = None) -> Context:
+    async def __call__(
+        self, request: ContextRequest, reader: Reader, count: Callable[[str], int] = estimated_tokens
+    ) -> Context:
         """The context for a request; raises ProjectionBehind when `after` is not projected in time.
 
-        `count` gives the tokens of a text, unless they are those of the model.
+        `count` gives the tokens of a text.
         """
         if request.after:
             await self._index.wait_for(Token.parse(request.after))
@@ -477,9 +477,8 @@ class Compile:
             parts = [recalled, *pinned, memories, lessons, actions, profile_block(profile), *past]
             unsearched = any(candidate and candidate.kind in NOT_SEARCHED for candidate in parts)
             notes = await self._lookup.unknown(reader, [] if unsearched else [request.project])
-            counted = count or self._recall.count_tokens
-            # in a thread: to count the tokens of a long text takes milliseconds
-            context = await asyncio.to_thread(compile_context, request.project, parts, request.token_budget, counted)
+            # in a thread: the lines of a large budget take milliseconds
+            context = await asyncio.to_thread(compile_context, request.project, parts, request.token_budget, count)
             return replace(context, notes=notes)
 
     async def _memories(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
@@ -549,7 +548,7 @@ class Compile:
         return observations
 
     async def _recalled(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
-        """What recall finds; where it is not sure enough to answer, the nearest results, called that."""
+        """What recall finds; the nearest results if the subject is probably not recorded."""
         if not request.query.strip():
             return None
         requested = RecallRequest(
@@ -560,7 +559,6 @@ class Compile:
             time_zone=request.time_zone,
         )
         answer = await self._recall(requested, reader)
-        if answer.results or answer.confidence is None or request.min_confidence is not None:
-            return recall_block(ABOUT_QUERY, answer)
-        nearest = await self._recall(replace(requested, min_confidence=0.0, limit=NEAREST), reader)
-        return recall_block(NEAREST_TO_QUERY, nearest)
+        if answer.certainty == "probably not recorded":
+            return recall_block(NEAREST_TO_QUERY, answer.results[:NEAREST])
+        return recall_block(ABOUT_QUERY, answer.results)

@@ -4,13 +4,14 @@ import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.errors import NotFound
-from ingest.ids import DocumentId
+from ingest.errors import CommandRejected, NotFound
+from ingest.ids import DocumentId, is_shortened
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from projections.compression.words import TOOLS, files_in, same_file
 from projections.documents.access import Reader, may_read
@@ -134,6 +135,10 @@ def _base(path: str) -> str:
     return path.strip().replace("\\", "/").rpartition("/")[2]
 
 
+def _beginning(allowed: Filter, now_ms: int, begins: str, index: Index) -> list[DocumentLocation]:
+    return index.beginning(allowed, now_ms, begins)
+
+
 class Lookup:
     """Answers what exists, of whatever kind."""
 
@@ -159,6 +164,23 @@ class Lookup:
             for located in documents
             if may_read(located.document, reader) and not isinstance(located.document, SupersededEvent | Ledger)
         ]
+
+    async def whole_ids(self, names: Sequence[str], reader: Reader) -> list[str]:
+        """The names, with a shortened id of a document that the reader finds replaced by the whole one.
+
+        Raises CommandRejected for a shortened id that several of the documents have.
+        """
+        whole, allowed, now_ms = list[str](), key_scope(reader), to_ms(self._clock())
+        for name in names:
+            found = list[DocumentLocation]()
+            if is_shortened(name):
+                found = await self._index.ask(partial(_beginning, allowed, now_ms, name))
+            if len(found) > 1:
+                raise CommandRejected(
+                    f"{name!r} is the beginning of {', '.join(id for _, id in found)}: use one of these"
+                )
+            whole.append(found[0][1] if found else name)
+        return whole
 
     async def changed_since(self, documents: Iterable[Document], reader: Reader) -> dict[str, list[FileChange]]:
         """What was changed of the files that memories and lessons name, since they were stated, by document id.

@@ -5,7 +5,6 @@ One thread makes the vectors of queries, with the model of the index, and a cach
 
 import asyncio
 import logging
-import math
 import re
 import time
 from collections import OrderedDict
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import cache
-from typing import Annotated, Literal, NamedTuple, TypeVar, cast
+from typing import Annotated, Literal, NamedTuple, cast
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -31,6 +30,7 @@ from ingest.platform.partial import left_out, left_out_message
 from ingest.platform.tracing import Attributes, span
 from projections.compression.accounts import headline, prose
 from projections.compression.sentences import SCAN_CHARS, has_words, pieces, plain
+from projections.compression.tokens import estimated_tokens, fitting
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.index_entry import searchable, texts_in
@@ -47,7 +47,6 @@ from projections.search.dates import NamedTime, named_time, without_middle
 from projections.search.index import EmbedderMismatch, IndexService
 from projections.search.lexical import MAX_QUERY_TERMS
 from projections.search.question import Certainty, Filter, Hit, Question, Ranking, certainty
-from projections.search.ranking import ANSWERED_FROM
 from projections.search.similarity import states_the_same
 from projections.search.terms import SCANNED, query_terms_of, snippet, terms
 from projections.vectors.embedder import Embedder, ModelUnavailable
@@ -58,19 +57,9 @@ MADE_INLINE = 20
 # asked of the index beyond the limit, to replace documents deleted between search and read
 SPARE_HITS = 4
 
-CountTokens = Callable[[str], int]
-"""Gives the tokens of a text. Takes a few microseconds a token, so it is called in a thread."""
-
-
-def estimated_tokens(text: str) -> int:
-    """Characters divided by three, rounded up: agentmemory's estimate, and ours without the model's tokenizer."""
-    return math.ceil(len(text) / 3)
-
-
-Item = TypeVar("Item")
 Kind = Literal["observation", "memory", "lesson", "summary"]
 LeastSure = Annotated[float, Meta(ge=0, le=1)] | None
-"""How sure results must be that they are an answer; None is the default limit, 0 none."""
+"""The least confidence of a result; None for no limit."""
 
 
 TimeZone = Annotated[str, Meta(max_length=64)]
@@ -84,9 +73,9 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula
     exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent.
 
-    Without `min_confidence` nothing is returned if the query probably has no answer (`ANSWERED_FROM`), and no result
-    that is much less likely one than the best (`ranking.likely`); with it, what is less confident is left out, and
-    results of unknown confidence stay. `min_trust` is the lowest trust class of a result; from high to low:
+    With `min_confidence` results of less confidence are left out, for callers who prefer silence; those of unknown
+    confidence stay. Without it nothing that was found is withheld: `certainty` of the answer says whether it is
+    probably not recorded. `min_trust` is the lowest trust class of a result; from high to low:
     user_stated, agent_concluded, imported, tool_output, external. With `fold` a result represents those that say nearly
     the same, unless the question counts.
 
@@ -129,8 +118,8 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One recalled document. `score` is comparable within one answer only, `confidence` (0..1) among all; `certainty`
-    is a word for it.
+    """One recalled document. `score` is comparable within one answer only, `confidence` (0..1) among all; no result has
+    a higher one than those before it.
 
     `snippet` is the part of it that the query's words are in, `trust` its trust class (left out: agent_concluded).
     `derived_from` are the documents it was made of, `confirmed` how often it proved right, `repeats` those that say
@@ -151,7 +140,6 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     occurred_at: datetime
     metadata: dict[str, str]
     confidence: float | None = None
-    certainty: Certainty | None = None
     derived_from: list[str] = []
     confirmed: int = 0
     repeats: list[str] = []
@@ -170,8 +158,8 @@ class Omitted(Struct, frozen=True, kw_only=True):
 
 
 class RecallAnswer(Struct, frozen=True, kw_only=True):
-    """What was recalled. `confidence` (0..1) is how likely the query has an answer here, also where nothing is
-    returned, and `certainty` a word for it; None where that is not known. `lag`: log entries not searchable yet, by
+    """What was recalled. `confidence` (0..1) is how likely the subject of the query is recorded, also where nothing is
+    returned, and `certainty` the words for it; None where that is not known. `lag`: log entries not searchable yet, by
     partition; `degraded`: what was left out; `notes`: names in the request of which nothing is found, and whether only
     the rarest terms of a long query were searched; `omitted` is null without `max_tokens`.
     """
@@ -214,11 +202,9 @@ class Recall:
         documents: DocumentReader,
         clock: Clock = system_clock,
         on_hits: Callable[[Iterable[Hit]], None] | None = None,
-        count_tokens: CountTokens = estimated_tokens,
     ) -> None:
         """`on_hits` is called with the hits of every answer."""
         self._index, self._documents, self._clock = index, documents, clock
-        self.count_tokens = count_tokens
         self._on_hits = on_hits
         self._lookup = Lookup(index, documents, clock)
         self.vectors = QueryVectors(index)
@@ -249,9 +235,10 @@ class Recall:
         omitted = None
         if request.max_tokens is not None:
             short = [replace(result, content=result.snippet) for result in results]
-            results, omitted = await self.fitting(
-                short, lambda result: f"{result.title}\n{result.content}", request.max_tokens
-            )
+            results = fitting(short, _tokens_of, request.max_tokens)
+            selected = {result.id for result in results}
+            left_out = [result for result in short if result.id not in selected]
+            omitted = Omitted(count=len(left_out), tokens=sum(map(_tokens_of, left_out)))
         projects = {request.project or "", *request.projects}.difference(result.project for result in results)
         others = () if results else (request.agent_id, request.session_id)
         notes = await self._lookup.unknown(reader, sorted(projects), *others)
@@ -267,21 +254,6 @@ class Recall:
             degraded=degraded,
             omitted=omitted,
         )
-
-    async def fitting(
-        self, results: Sequence[Item], text_of: Callable[[Item], str], max_tokens: int
-    ) -> tuple[list[Item], Omitted]:
-        """The results whose texts have at most `max_tokens` tokens together, best first, and what was left out.
-
-        One that does not fit makes room for a shorter one after it.
-        """
-        counts = await asyncio.to_thread(lambda: [self.count_tokens(text_of(result)) for result in results])
-        selected, room = list[Item](), max_tokens
-        for result, tokens in zip(results, counts, strict=True):
-            if tokens <= room:
-                selected.append(result)
-                room -= tokens
-        return selected, Omitted(count=len(counts) - len(selected), tokens=sum(counts) - (max_tokens - room))
 
     async def found(self, request: RecallRequest, reader: Reader) -> RecalledDocuments:
         """What a recall finds, as documents: for a dialect that shows them in its own way. Raises the same."""
@@ -324,8 +296,6 @@ class Recall:
         )
         searched, degraded = await self.vectors.search(question, allowed)
         best, least = searched[0].answerable if searched else None, request.min_confidence
-        if least is None and best is not None and best < ANSWERED_FROM:
-            searched = []
         # what is not returned is not read, unless it may be the repeat of what is
         searched = [hit for hit in searched if any(_is_sure(match, least) for match in (hit, *hit.repeats))]
         hits = [match for hit in searched for match in (hit, *hit.repeats)]
@@ -343,14 +313,30 @@ class Recall:
         recalled = (summaries_joined(recalled) if request.fold else recalled)[: request.limit]
         if request.mode == "hybrid" and request.ranking == "fused" and question.named is None:
             recalled = newest_first(recalled, without_middle(request.query))
+        recalled = falling(recalled)
         if self._on_hits is not None:
             self._on_hits(result.hit for result in recalled)
         return RecalledDocuments(recalled, degraded, best)
 
 
+def _tokens_of(result: RecallResult) -> int:
+    return estimated_tokens(f"{result.title}\n{result.content}")
+
+
 def _is_sure(hit: Hit, least: float | None) -> bool:
-    """Whether a hit is returned at all, with this least confidence or none."""
-    return hit.likely if least is None else hit.confidence is None or hit.confidence >= least
+    """Whether a hit has this least confidence, if there is one; unknown confidence is enough."""
+    return least is None or hit.confidence is None or hit.confidence >= least
+
+
+def falling(results: Sequence[Recalled]) -> list[Recalled]:
+    """The results; none has a higher confidence than one before it, because importance, kind or age put that first."""
+    lowest, lowered = 1.0, list[Recalled]()
+    for result in results:
+        if result.hit.confidence is not None:
+            lowest = min(lowest, result.hit.confidence)
+            result = result._replace(hit=replace(result.hit, confidence=lowest))
+        lowered.append(result)
+    return lowered
 
 
 def _named(request: RecallRequest, now: datetime) -> NamedTime | None:
@@ -530,7 +516,6 @@ def _result(result: Recalled, words: Sequence[str], *, explain: bool) -> RecallR
         occurred_at=occurred_at,
         metadata=metadata or {},
         confidence=hit.confidence,
-        certainty=certainty(hit.confidence),
         derived_from=derived_from or [],
         confirmed=confirmed,
         repeats=result.repeats,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ingest.ids import DocumentId
 from projections.search import search as ranking
-from projections.search.candidates import STATIC_CANDIDATES, Meaning, Near, best_first, nearest_first
+from projections.search.candidates import STATIC_CANDIDATES, Meaning, Near, best_first, nearest_first, packed
 from projections.search.columns import ascending
 from projections.search.index import (
     MAX_OF_ONE_MOMENT,
@@ -141,6 +141,11 @@ class EmbeddedIndex:
 
     def every(self, allowed: Filter, now_ms: int, most: int | None = None) -> list[DocumentLocation]:
         return self._places(self._matching(allowed, now_ms)[:most])
+
+    def beginning(self, allowed: Filter, now_ms: int, begins: str) -> list[DocumentLocation]:
+        documents = self._matching(allowed, now_ms)
+        alike = documents[self._index.id_key.values[documents] == packed(begins)]
+        return [place for place in self._places(alike) if place[1].startswith(begins)]
 
     def facets(self, places: Sequence[DocumentLocation]) -> list[Sequence[str]]:
         ordinals_of = (self._index.ordinal_of.get(name) for _, name in places)

@@ -134,6 +134,10 @@ class Index(Protocol):
         """All of them, or `most`, in no order."""
         ...
 
+    def beginning(self, allowed: Filter, now_ms: int, begins: str) -> list[DocumentLocation]:
+        """Those whose id begins with these eight characters or more, in no order."""
+        ...
+
     def facets(self, places: Sequence[DocumentLocation]) -> list[Sequence[str]]:
         """The facet values (`facet`) of each document; none for one that is not there."""
         ...

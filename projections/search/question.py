@@ -165,17 +165,19 @@ class Question(Struct, frozen=True, kw_only=True):
         return self.vector if self.mode != "lexical" and self.vector is not None and self.vector.size else None
 
 
-Certainty = Literal["sure", "likely", "unsure"]
-SURE_FROM, LIKELY_FROM = 0.7, 0.4
-"""Of the questions whose answer is called sure, at least 91 % of every set have one; of the likely ones at least 71 %.
-Of all results called sure 83 % answer, of the likely ones 54 %, of the unsure ones 9 % (docs/concepts/recall.md)."""
+Certainty = Literal["recorded", "uncertain", "probably not recorded"]
+RECORDED_FROM, UNCERTAIN_FROM = 0.4, 0.15
+"""Of the questions whose subject is called recorded, at least 90 % of every set have an answer; fewer than four of a
+hundred that have one are called probably not recorded (docs/concepts/recall.md)."""
 
 
 def certainty(confidence: float | None) -> Certainty | None:
-    """The word for a confidence (0..1), of a result or of an answer; None if it is unknown."""
+    """The word for an answer's confidence (0..1); None if it is unknown."""
     if confidence is None:
         return None
-    return "sure" if confidence >= SURE_FROM else "likely" if confidence >= LIKELY_FROM else "unsure"
+    if confidence >= RECORDED_FROM:
+        return "recorded"
+    return "uncertain" if confidence >= UNCERTAIN_FROM else "probably not recorded"
 
 
 class Hit(Struct, frozen=True):
@@ -194,8 +196,6 @@ class Hit(Struct, frozen=True):
     """Of the question, as they were searched."""
     answerable: float | None = None
     """0..1, how likely the question has an answer, as far as this result tells; None if unknown."""
-    likely: bool = True
-    """Whether it is returned without a limit of confidence (see `ranking.likely`)."""
 
 
 __all__ = ["BitMap", "Facets", "Matching", "among", "bitmap", "entry_facets", "facet", "ordinals"]

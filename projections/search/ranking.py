@@ -124,6 +124,8 @@ class Weights(NamedTuple):
     """(len(KIND),), of the log odds that a question is about the first kind."""
     answerable: Floats
     """(len(ANSWERABLE),), of the log odds that the question has an answer, by what speaks for a result."""
+    by_cosine: Floats
+    """(len(BY_COSINE),), of the same, by the best cosine alone."""
     share: Floats
     """(2,), of the log odds that it is this result, if there is one: of its log share of the answer, and a constant."""
 
@@ -151,6 +153,7 @@ KIND = (
 )  # fmt: skip
 """What tells the kind of history: shares of the pool, and how the question is put."""
 ANSWERABLE = ("near", "said", "unknown", "static", "best_cosine", "always")
+BY_COSINE = ("best_cosine", "always")
 SHARE = ("share", "always")
 MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector")
 CUES = ("first_person", "time", "several", "number", "past", "now", "present", "question_word", "question_mark")
@@ -165,6 +168,7 @@ def shipped_weights() -> Weights:
         np.array([read["features"][name] for name in FEATURES]).T,
         np.array([read["kind"][name] for name in KIND]),
         np.array([read["answerable"][name] for name in ANSWERABLE]),
+        np.array([read["by_cosine"][name] for name in BY_COSINE]),
         np.array([read["share"][name] for name in SHARE]),
     )
 
@@ -566,15 +570,6 @@ def _episode_best(values: Floats, episode: NDArray[np.int32]) -> Floats:
     return np.where(episode >= 0, means, values)
 
 
-ANSWERED_FROM = 0.15
-"""Below that a question has no answer. Of the answerable questions of each set fewer than three of a hundred are; the
-first question to a new server, before the model has embedded anything, has 0.195."""
-UNLIKELY = 0.03
-"""Share of the confidence of the best result below which a result is not returned: of the answers among the first ten
-at most 1.8 of a hundred are (coding sessions 0), and of the results 2 to 15."""
-SILENT = 0.5
-"""The same for a result without a word of the question, in it or near it, if others have one: by meaning alone it must
-be half as convincing. Of the answers of any set at most .8 of a hundred are below."""
 CORRECTED = 0.5
 """Trust in a corrected term: often the documents never said the question's word, but something like it."""
 FEWEST = 1_000
@@ -647,19 +642,21 @@ class Confidence(NamedTuple):
     answers: Floats
 
 
-def likely(answers: Floats, near: Floats) -> NDArray[np.bool_]:
-    """(n,), which of a pool are returned without a limit of confidence: not those that are far less likely the answer
-    than the best (`UNLIKELY`, `SILENT`). `answers` (n,) is how likely each is, `near` (n, terms) above 0 where it, or a
-    document near it, says the term."""
-    speaks = np.asarray((near > 0).any(axis=1), np.bool_)
-    least = np.where(speaks | (not speaks.any()), UNLIKELY, SILENT)
-    return np.asarray(answers >= least * answers.max(initial=0.0), np.bool_)
-
-
 def confidence(columns: Floats, final: Floats, weights: Weights | None = None) -> Confidence:
     """Of documents with these columns of `evidence` and these scores, whose softmax is a share of the answer."""
     weights = shipped_weights() if weights is None else weights
-    answerable = _probability(columns @ weights.answerable)
+    return shared(_probability(columns @ weights.answerable), final, weights)
+
+
+def confidence_by_cosine(cosine: Floats | NDArray[np.float32], weights: Weights | None = None) -> float:
+    """0..1, how likely a question has an answer, by the best of these cosines of the model (nan: not embedded yet)."""
+    weights = shipped_weights() if weights is None else weights
+    best = np.fmax.reduce(cosine, initial=-1.0)  # ignores nan
+    return float(_probability(np.array([best, 1.0]) @ weights.by_cosine))
+
+
+def shared(answerable: Floats, final: Floats, weights: Weights | None = None) -> Confidence:
+    """Of documents with these scores, where the question has an answer with this probability."""
     return Confidence(answerable, answerable * share_of(final, weights))
 
 

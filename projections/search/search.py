@@ -47,18 +47,19 @@ from projections.search.ranking import (
     PoolBM25,
     Scores,
     confidence,
+    confidence_by_cosine,
     confidence_by_words,
     evidence,
     idf_of,
-    likely,
     lowered,
     score,
-    share_of,
+    shared,
     standardized,
     stretched,
 )
 from projections.search.similarity import Distinct, distinct
-from projections.search.terms import STOP_WORDS, query_terms_of, required_terms, says_english, terms, wholes
+from projections.search.terms import STOP_WORDS, names_in, query_terms_of, required_terms, says_english, terms, wholes
+from projections.vectors.static import StaticTable
 
 Floats = NDArray[np.float64]
 DAY_MS = 86_400_000
@@ -75,11 +76,10 @@ def hits(
     digits: int | None = None,
     sure: Confidence | None = None,
     terms: Sequence[str] = (),
-    are_likely: NDArray[np.bool_] | None = None,
 ) -> list[Hit]:
     """The hits at these places of `documents`, in that order; `parts` explain, nan is left out.
 
-    With `digits` all figures are rounded. `sure` is their confidence, `are_likely` (n,) which are returned by default.
+    With `digits` all figures are rounded. `sure` is their confidence.
     """
     chosen = np.fromiter(places, np.int64)
     ordinals: list[int] = documents[chosen].tolist()
@@ -92,7 +92,6 @@ def hits(
 
     answers = sureness(None if sure is None else sure.answers)
     answerable = sureness(None if sure is None else sure.answerable)
-    is_likely = [True] * len(chosen) if are_likely is None else are_likely[chosen].tolist()
     return [
         Hit(
             id=rows.ids[ordinal],
@@ -103,11 +102,8 @@ def hits(
             confidence=confidence,
             answerable=answerability,
             terms=terms,
-            likely=likely,
         )
-        for ordinal, row, confidence, answerability, likely in zip(
-            ordinals, figures.tolist(), answers, answerable, is_likely, strict=True
-        )
+        for ordinal, row, confidence, answerability in zip(ordinals, figures.tolist(), answers, answerable, strict=True)
     ]
 
 
@@ -134,6 +130,8 @@ _STOP_HASHES = hashed(word.encode() for word in STOP_WORDS)
 KNOWN_TERMS = 0.5
 """Share of the terms of a question that have a static vector; of fewer, and without an English stop word, it is in
 another language, so confidence is unknown."""
+RELATED_FROM = 0.3
+"""Cosine from which a document has to do with a question that names a time and of which it says no other word."""
 FIRST_BY = 0.5
 """How far a document of the named time is put before the best of other times if it says as much of the question."""
 WHOLE_LIFT = 4.0
@@ -188,7 +186,9 @@ def _ranked(
     weighed, weights = _weigh(rows, question, relevance * tool * echo, documents)
     # order
     fold = question.fold and not cues.several  # a question that counts needs each of them
-    order = best_first(rows, documents, np.round(weighed, DIGITS), len(documents) if fold else question.limit)
+    order = best_first(rows, documents, np.round(weighed, DIGITS), len(documents))
+    matches = _matches(question, pool, measured, is_corrected=query_terms != query_words)
+    order = [place for place in order if matches[place]][: None if fold else question.limit]
     lifts = {"first_of_time": measured.first_of_time, "whole": measured.whole, "tokens": measured.tokens}
     parts = {
         "cosine": pool.cosine,
@@ -205,8 +205,7 @@ def _ranked(
     competing = np.where(is_summary, lowered(scores.final, SUMMARY_WEIGHT), scores.final)
     confidences = _confidences(candidates, question, query_terms, pool, order, measured, competing)
     best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
-    are_likely = _likely(question, measured, share_of(competing) if confidences is None else confidences.answers)
-    return _to_hits(rows, documents, best, weighed, parts, confidences, query_terms, are_likely)
+    return _to_hits(rows, documents, best, weighed, parts, confidences, query_terms)
 
 
 def _to_hits(
@@ -217,10 +216,9 @@ def _to_hits(
     parts: Mapping[str, NDArray[Any]],
     confidences: Confidence | None,
     query_terms: Sequence[str],
-    are_likely: NDArray[np.bool_] | None = None,
 ) -> list[Hit]:
     def at(places: Iterable[int], terms: Sequence[str] = ()) -> list[Hit]:
-        return hits(rows, documents, places, scores, parts, DIGITS, confidences, terms, are_likely)
+        return hits(rows, documents, places, scores, parts, DIGITS, confidences, terms)
 
     first = at((result.place for result in best), query_terms)
     return [
@@ -303,6 +301,8 @@ class PoolFeatures(NamedTuple):
     """(terms,), which have a static vector; None without a table."""
     evidence: Floats
     """(n, len(ANSWERABLE))."""
+    counted: NDArray[np.bool_]
+    """(terms,), which do not name the time that the question names."""
 
 
 def features(
@@ -352,7 +352,7 @@ def features(
         # all that have the word come before the rest, however near that is: agentmemory's clients count on it
         says = scores.lexical > 0
         whole = whole + says * (np.ptp(scores.final) + WHOLE_LIFT * scores.lexical / scores.lexical.max())
-    return PoolFeatures(scores, named, whole, by_tokens, idf, near, in_table, speaks)
+    return PoolFeatures(scores, named, whole, by_tokens, idf, near, in_table, speaks, counted)
 
 
 def _confidences(
@@ -367,43 +367,69 @@ def _confidences(
     """How likely the question has an answer and each document of the pool, of these scores, is one. 0 for a question
     without words, such as punctuation.
 
-    None if unknown: without both words and static vectors, or if the question or the first results are in a language
-    without static vectors.
+    If the question or the first results are in code or a language without static vectors, the best cosine tells, and
+    the words that they share: a word without a static vector is not one that was never said. None if unknown: without
+    vectors, or if the model knows other languages than the static vectors, because its cosines have another scale.
     """
-    table, distinct_terms = candidates.table, list(dict.fromkeys(query_terms))
+    table = candidates.table
     if table is None or measured.in_table is None or question.mode != "hybrid":
         return None
     if not query_terms or not measured.idf.sum():
         none = np.zeros(len(pool.terms))
         return Confidence(none, none)
-    if measured.in_table.any() and measured.in_table.mean() < KNOWN_TERMS and not says_english(question.text):
+    if _is_familiar(table, question, pool, order, measured.in_table):
+        # not with the lifts of a named time and of identifiers: what they pass would seem impossible
+        return confidence(measured.evidence, final)
+    if not table.of_model:
         return None
-    if not table.of_model and not (measured.in_table.mean() > KNOWN_TERMS and says_english(question.text)):
-        return None  # the model knows other languages: whether an answer is found, English words do not tell
+    answerable = np.zeros(len(pool.terms))
     if not measured.in_table.any():
-        by_words = confidence_by_words(distinct_terms, measured.near, measured.idf)
-        return Confidence(by_words, by_words)
-    first = pool.terms.beginnings(order[:FIRST], DATE_TERMS, READ_FOR_LANGUAGE)
-    if lengths := [len(hashes) for hashes in first if len(hashes)]:
-        every = np.concatenate(first)
-        familiar = table.knows(every) | np.isin(
-            every, _STOP_HASHES
-        )  # short texts have their stop words, which are English
-        if np.mean(np.add.reduceat(familiar.astype(np.int64), np.cumsum([0, *lengths[:-1]])) / lengths) < KNOWN_FROM:
-            return None
-    # not with the lifts of a named time and of identifiers: what they pass would seem impossible
-    return confidence(measured.evidence, final)
-
-
-def _likely(question: Question, measured: PoolFeatures, answers: Floats) -> NDArray[np.bool_] | None:
-    """(n,), which results are returned by default; None for all of them: a named time puts its documents first and
-    excludes nothing. A word or two asks for all that have one of them."""
-    if question.mode != "hybrid" or question.named is not None:
+        answerable = confidence_by_words(list(dict.fromkeys(query_terms)), measured.near, measured.idf)
+    elif np.isnan(pool.cosine).all():
         return None
-    if not is_lookup(question.text):
-        return likely(answers, measured.near)
-    says = np.asarray((measured.scores.said > 0).any(axis=1), np.bool_)
-    return says if says.any() else None
+    if not names_in(question.text):  # names that differ are as near as those that are the same
+        answerable = np.maximum(answerable, confidence_by_cosine(pool.cosine))
+    return shared(answerable, final)
+
+
+def _is_familiar(
+    table: StaticTable, question: Question, pool: Pool, order: Sequence[int], in_table: NDArray[np.bool_]
+) -> bool:
+    """Whether a question (`in_table` (terms,): which of its terms have a static vector) and its first results are in
+    English, so that words without a static vector are names."""
+    share = in_table.mean()
+    if not share or (share < KNOWN_TERMS and not says_english(question.text)):
+        return False
+    if not table.of_model and not (share > KNOWN_TERMS and says_english(question.text)):
+        return False
+    first = pool.terms.beginnings(order[:FIRST], DATE_TERMS, READ_FOR_LANGUAGE)
+    lengths = [len(hashes) for hashes in first if len(hashes)]
+    if not lengths:
+        return True
+    every = np.concatenate(first)
+    # short texts have their stop words, which are English
+    familiar = table.knows(every) | np.isin(every, _STOP_HASHES)
+    shares = np.add.reduceat(familiar.astype(np.int64), np.cumsum([0, *lengths[:-1]])) / lengths
+    return bool(np.mean(shares) >= KNOWN_FROM)
+
+
+def _matches(question: Question, pool: Pool, measured: PoolFeatures, *, is_corrected: bool) -> NDArray[np.bool_]:
+    """(n,), which documents of the pool are results at all: almost always all of them.
+
+    Of a question that is nothing but names, those that say one of the names whole: a file that was never mentioned is
+    no other file. Of a word or two, those that say one, if any does. Of a question with a time ("nice weather today"),
+    those that have to do with what is left besides the time.
+    """
+    every = np.ones(len(pool.terms), np.bool_)
+    if question.mode != "hybrid":
+        return every
+    said = np.asarray((measured.scores.said > 0) & measured.counted)
+    if (names := names_in(question.text)) and not is_corrected:
+        return np.asarray(np.any([pool.terms.in_order(name) for name in names], axis=0), np.bool_)
+    says = np.asarray(said.any(axis=1), np.bool_)
+    if question.named is not None:
+        return says | ~(pool.cosine < RELATED_FROM)
+    return says if is_lookup(question.text) and says.any() else every
 
 
 def pool_of(candidates: Candidates, question: Question, query_terms: Sequence[str]) -> tuple[NDArray[np.int64], Pool]:

@@ -109,11 +109,23 @@ def required_terms(text: str) -> list[str]:
 def wholes(text: str) -> list[list[str]]:
     """The terms of the parts of each identifier, path, version or address of a query, in their order; of a query of
     nothing but stop words all of them."""
+    return [parts for parts in _parts_of_runs(text) if len(parts) > 1]
+
+
+def _parts_of_runs(text: str) -> list[list[str]]:
     runs = _runs(text)
     parts = [[_stem(word) for word in _without_whole(run, _words(run)) if word not in STOP_WORDS] for run in runs]
-    if not any(parts):
-        parts = [[word for run in runs for word in _words(run)]]
-    return [part for part in parts if len(part) > 1]
+    return parts if any(parts) else [[word for run in runs for word in _words(run)]]
+
+
+_NAME = re.compile(r"[A-Za-z0-9][.\-/\\:@#_]+[A-Za-z0-9]|[0-9][A-Za-z]|[A-Za-z][0-9]|[a-z][A-Z]")
+"""What words have that are the name of a file, a ticket, a host, a symbol, a version, a commit."""
+
+
+def names_in(query: str) -> list[list[str]]:
+    """The terms of the parts of each name, of a query that is nothing but names; else none."""
+    is_name = (word.isascii() and _NAME.search(word) for word in query.split())
+    return [*filter(None, _parts_of_runs(query))] if all(is_name) else []
 
 
 def date_terms(when: date) -> list[str]:

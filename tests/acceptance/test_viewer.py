@@ -422,8 +422,8 @@ async def test_words_of_the_question_are_marked_and_the_colors_of_scores_explain
     assert await page.value(marks) == ["pool", "retries"]
     legend = await page.value("document.querySelector('.legend').textContent")
     assert "words" in legend
-    sure = "import('/viewer/text.js').then(({ inWords }) => inWords({ certainty: 'sure', confidence: 0.999 }))"
-    assert await page.value(sure) == "sure (99%)", "never rounded up"
+    sure = "import('/viewer/text.js').then(({ inWords }) => inWords({ certainty: 'recorded', confidence: 0.999 }))"
+    assert await page.value(sure) == "recorded (99%)", "never rounded up"
 
 
 async def test_the_dashboard_counts_all_events_of_the_last_hour_and_day_by_project(shown: Shown, page: Page):

@@ -1,6 +1,7 @@
 """Recall of questions that name a time, and of names that nothing is stored under, on a real server."""
 
 import asyncio
+import re
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 
 from ingest.commands.decide import ReviseMemory
 from ingest.errors import CommandRejected
+from ingest.ids import shortened_id
 from ingest.log.keys import PartitionKeys
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client
@@ -24,6 +26,7 @@ from projections.queries.embedding_priority import EmbeddingPriority
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import Recall, RecallAnswer, RecallRequest
 from projections.search import terms
+from projections.search.embedded import EmbeddedIndex
 from projections.search.question import Hit
 from projections.vectors.embedder import Urgency, place
 
@@ -181,6 +184,24 @@ async def test_a_project_without_documents_is_said_with_similar_names(recall: Re
 
 async def test_an_existing_project_that_does_not_answer_is_no_unknown_one(recall: Recall):
     assert await notes(recall, project=PROJECT, tags=["none has it"]) == []
+
+
+async def test_a_shortened_id_is_that_of_a_document_that_the_reader_finds(desk: Desk):
+    own, foreign = await desk.remember("tea"), await desk.remember("tea", tenant=STRANGER.tenant)
+    await desk.settle()
+    asked = [shortened_id(own), shortened_id(foreign), "mem_0000000", own]
+    assert await desk.lookup.whole_ids(asked, ADA) == [own, shortened_id(foreign), "mem_0000000", own]
+
+
+async def test_a_shortened_id_of_several_documents_is_refused_with_their_ids(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+):
+    names = sorted([await desk.remember("tea"), await desk.remember("coffee")])
+    await desk.settle()
+    monkeypatch.setattr(EmbeddedIndex, "beginning", lambda self, allowed, now_ms, begins: self.every(allowed, now_ms))
+    with pytest.raises(CommandRejected) as refused:
+        await desk.lookup.whole_ids(["mem_1234567"], ADA)
+    assert sorted(re.findall(r"mem_[0-9a-f]{20}", str(refused.value))) == names
 
 
 async def test_names_of_what_the_reader_may_not_find_are_not_told(recall: Recall, desk: Desk):

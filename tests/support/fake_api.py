@@ -8,6 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
+from projections.search.question import certainty
+
 EVENT = {
     "position": "0:5-0", "recorded_at": "2026-03-14T09:26:53.000000Z", "type": "observation.recorded",
     "project": "shop", "agent_id": "ada", "data": {"content": "tests are\nred \x1b[31magain"},
@@ -16,7 +18,7 @@ RESULT: dict[str, Any] = {
     "id": "obs_1", "kind": "observation", "score": 0.5, "title": "tests are red", "snippet": "tests [bold]are[/] red",
     "content": "tests [bold]are[/] red, as they were yesterday", "repeats": ["obs_2", "sum_3"], "agent_id": "ada",
     "occurred_at": "2026-03-14T09:26:53Z", "metadata": {}, "explain": {"lexical": 1.5}, "confidence": 0.996,
-    "certainty": "sure",
+    "session_id": "s1", "project": "shop", "confirmed": 2,
 }  # fmt: skip
 PARTITION = {
     "partition": 0, "head": "5-0", "searchable": "4-10", "lag": 3, "to_embed": 2, "dead_letters": 1, "worker": "w1",
@@ -35,6 +37,7 @@ class FakeServer:
         self.requests: list[tuple[str, Any, dict[str, str]]] = []
         accepted = {"id": "obs_1", "event_id": "e1", "position": "0:5-0", "duplicate": False}
         self.recalled: list[dict[str, Any]] = [RESULT]
+        self.confidence: float | None = 0.996
         self.answers: dict[str, tuple[int, Any]] = {
             "POST /v1/observations": (202, accepted),
             "POST /v1/memories": (202, {**accepted, "duplicate": True}),
@@ -48,7 +51,7 @@ class FakeServer:
             return self.answers.get(f"{method} {path}", self.everything) if method == "GET" else self.everything
         match path:
             case "/v1/recall":
-                sure = {"confidence": 0.12, "certainty": "unsure"}
+                sure = {"confidence": self.confidence, "certainty": certainty(self.confidence)}
                 return 200, {"results": self.recalled, **sure, "took_ms": 1.5, "lag": {}, "degraded": []}
             case "/v1/events" if method == "GET":
                 request = parse_qs(query)

@@ -21,12 +21,19 @@ from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.queries.context import ContextRequest
 from projections.queries.observations import EnrichRequest
-from projections.queries.recall import RecallRequest, estimated_tokens
+from projections.queries.recall import RecallRequest
 from projections.queries.views import view
 from projections.search.similarity import SIMILAR_ABOVE, similarity
 
 MAX_TOKENS = 200_000
 TAG, OUR_TAG = "agentmemory-context", "mnemolog-context"
+
+
+def estimated_tokens(text: str) -> int:
+    """Characters divided by three, rounded up: agentmemory's estimate."""
+    return -(-len(text) // 3)
+
+
 LONGER_TOKENS = estimated_tokens(2 * (len(TAG) - len(OUR_TAG)) * " ")
 """What a context grows by when its tag is the one that agentmemory's clients know."""
 

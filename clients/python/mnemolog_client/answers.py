@@ -336,8 +336,7 @@ class FileChange(Struct, frozen=True, kw_only=True):
 
 
 class RecallResult(Struct, frozen=True, kw_only=True):
-    """A document that was found. `score` compares within one answer, `confidence` (0..1) among all; `certainty` is a
-    word for it: sure, likely or unsure."""
+    """A document that was found. `score` compares within one answer, `confidence` (0..1) among all."""
 
     id: str
     kind: str
@@ -351,7 +350,6 @@ class RecallResult(Struct, frozen=True, kw_only=True):
     occurred_at: datetime
     metadata: dict[str, str]
     confidence: float | None = None
-    certainty: str | None = None
     derived_from: list[str] = []
     confirmed: int = 0
     repeats: list[str] = []
@@ -370,9 +368,9 @@ class Omitted(Struct, frozen=True, kw_only=True):
 
 
 class Recalled(Struct, frozen=True, kw_only=True):
-    """What was found, best first; empty when nothing known is an answer. `confidence` (0..1) and `certainty` say how
-    likely an answer is recorded, `degraded` what it may lack; `notes` name projects, agents and sessions of the request
-    that have no documents, or say that only some terms of a long query were searched."""
+    """What was found, best first. `confidence` (0..1) and `certainty` (recorded, uncertain, probably not recorded) say
+    how likely the subject is recorded, `degraded` what it may lack; `notes` name projects, agents and sessions of the
+    request that have no documents, or say that only some terms of a long query were searched."""
 
     results: list[RecallResult]
     took_ms: float

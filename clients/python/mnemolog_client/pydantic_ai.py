@@ -76,5 +76,4 @@ def _refusals_for_the_model() -> Generator[None]:
 
 
 def _line(result: RecallResult) -> str:
-    certainty = f", {result.certainty}" if result.certainty else ""
-    return f"[{result.id}] {result.content} ({result.kind}, {result.occurred_at:%Y-%m-%d}{certainty})"
+    return f"[{result.id}] {result.content} ({result.kind}, {result.occurred_at:%Y-%m-%d})"

@@ -26,9 +26,7 @@ export function memoryTools(
     ),
     execute: async ({ query, limit = 5 }) => {
       const results = await memory.search(query, { project, user_id: userId, limit });
-      return results.map(({ id, kind, content, occurred_at, certainty }) => (
-        { id, kind, content, occurred_at, certainty }
-      ));
+      return results.map(({ id, kind, content, occurred_at }) => ({ id, kind, content, occurred_at }));
     },
   });
   const remember = tool({

@@ -41,8 +41,8 @@ export type Action = Answer<"/v1/actions/{id}", "get">;
 /** What can be done now, most urgent first; `open` counts all that is still to be done. */
 export type Frontier = Answer<"/v1/frontier", "get">;
 /**
- * What was found, best first; empty when nothing known is an answer. `confidence` (0..1) and `certainty` say how likely
- * an answer is recorded. `degraded` says what it may lack.
+ * What was found, best first. `confidence` (0..1) and `certainty` say how likely the subject is recorded. `degraded` says
+ * what it may lack.
  */
 export type Recalled = Omit<Answer<"/v1/recall", "post">, "confidence" | "results"> & {
   results: RecallResult[];

@@ -566,7 +566,7 @@ export interface paths {
         put?: never;
         /**
          * Find the documents that answer a query.
-         * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents. `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent. Without `min_confidence` nothing is returned if the query probably has no answer (`ANSWERED_FROM`), and no result that is much less likely one than the best (`ranking.likely`); with it, what is less confident is left out, and results of unknown confidence stay. `min_trust` is the lowest trust class of a result; from high to low: user_stated, agent_concluded, imported, tool_output, external. With `fold` a result represents those that say nearly the same, unless the question counts. With `max_tokens` the titles and contents of all results have at most so many tokens, and `content` is the snippet; a result that does not fit is left out, and counted in `omitted`. A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`, unless `from` or `to` is given.
+         * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents. `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent. With `min_confidence` results of less confidence are left out, for callers who prefer silence; those of unknown confidence stay. Without it nothing that was found is withheld: `certainty` of the answer says whether it is probably not recorded. `min_trust` is the lowest trust class of a result; from high to low: user_stated, agent_concluded, imported, tool_output, external. With `fold` a result represents those that say nearly the same, unless the question counts. With `max_tokens` the titles and contents of all results have at most so many tokens, and `content` is the snippet; a result that does not fit is left out, and counted in `omitted`. A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`, unless `from` or `to` is given.
          */
         post: operations["post_v1_recall"];
         delete?: never;
@@ -1571,14 +1571,14 @@ export interface components {
         };
         /**
          * RecallAnswer
-         * @description What was recalled. `confidence` (0..1) is how likely the query has an answer here, also where nothing is
-         *         returned, and `certainty` a word for it; None where that is not known. `lag`: log entries not searchable yet, by
+         * @description What was recalled. `confidence` (0..1) is how likely the subject of the query is recorded, also where nothing is
+         *         returned, and `certainty` the words for it; None where that is not known. `lag`: log entries not searchable yet, by
          *         partition; `degraded`: what was left out; `notes`: names in the request of which nothing is found, and whether only
          *         the rarest terms of a long query were searched; `omitted` is null without `max_tokens`.
          */
         RecallAnswer: {
             /** @default null */
-            certainty?: ("likely" | "sure" | "unsure") | null;
+            certainty?: ("probably not recorded" | "recorded" | "uncertain") | null;
             /** @default null */
             confidence?: number | null;
             degraded: string[];
@@ -1600,9 +1600,9 @@ export interface components {
          *         memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula
          *         exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent.
          *
-         *         Without `min_confidence` nothing is returned if the query probably has no answer (`ANSWERED_FROM`), and no result
-         *         that is much less likely one than the best (`ranking.likely`); with it, what is less confident is left out, and
-         *         results of unknown confidence stay. `min_trust` is the lowest trust class of a result; from high to low:
+         *         With `min_confidence` results of less confidence are left out, for callers who prefer silence; those of unknown
+         *         confidence stay. Without it nothing that was found is withheld: `certainty` of the answer says whether it is
+         *         probably not recorded. `min_trust` is the lowest trust class of a result; from high to low:
          *         user_stated, agent_concluded, imported, tool_output, external. With `fold` a result represents those that say nearly
          *         the same, unless the question counts.
          *
@@ -1682,8 +1682,8 @@ export interface components {
         };
         /**
          * RecallResult
-         * @description One recalled document. `score` is comparable within one answer only, `confidence` (0..1) among all; `certainty`
-         *         is a word for it.
+         * @description One recalled document. `score` is comparable within one answer only, `confidence` (0..1) among all; no result has
+         *         a higher one than those before it.
          *
          *         `snippet` is the part of it that the query's words are in, `trust` its trust class (left out: agent_concluded).
          *         `derived_from` are the documents it was made of, `confirmed` how often it proved right, `repeats` those that say
@@ -1693,8 +1693,6 @@ export interface components {
          */
         RecallResult: {
             agent_id: string | null;
-            /** @default null */
-            certainty?: ("likely" | "sure" | "unsure") | null;
             /** @default [] */
             changed_since?: components["schemas"]["FileChange"][];
             /** @default null */
@@ -4652,12 +4650,11 @@ export interface operations {
                      *           "project": "shop",
                      *           "occurred_at": "2026-01-31T12:00:00Z",
                      *           "metadata": {},
-                     *           "confidence": 0.93,
-                     *           "certainty": "sure"
+                     *           "confidence": 0.93
                      *         }
                      *       ],
                      *       "confidence": 0.93,
-                     *       "certainty": "sure",
+                     *       "certainty": "recorded",
                      *       "took_ms": 4.1,
                      *       "lag": {},
                      *       "degraded": []

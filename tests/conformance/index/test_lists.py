@@ -64,6 +64,16 @@ async def test_all_or_some_of_all_are_listed(filled: Filled):
         assert len({*some}) == len(some) == min(most, 10)
 
 
+async def test_documents_are_found_by_the_beginning_of_their_ids_if_the_filter_allows_them(filled: Filled):
+    for name in ("mem_1a2b3c4d5e", "mem_1a2b3c4fff", "mem_1a2b3caaaa", "obs_1a2b3c4d5e"):
+        await filled.put(name, "tea", tags=["hot"] if name.endswith("fff") else ["cold"])
+    index = await filled.settle()
+    assert sorted(ids(index.beginning(ANYTHING, T0, "mem_1a2b3c4"))) == ["mem_1a2b3c4d5e", "mem_1a2b3c4fff"]
+    hot = Filter(tenant="default", tags=["hot"])
+    assert ids(index.beginning(hot, T0, "mem_1a2b3c4")) == ["mem_1a2b3c4fff"]
+    assert index.beginning(ANYTHING, T0, "mem_9999999") == []
+
+
 async def test_more_than_one_answer_of_the_engine_holds_are_listed(filled: Filled, monkeypatch: pytest.MonkeyPatch):
     """And a list that is not read to its end leaves nothing open there: it may be asked for again and again."""
     monkeypatch.setattr(on_engine, "AT_ONCE", 3)

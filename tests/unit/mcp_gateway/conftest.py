@@ -46,6 +46,8 @@ class ScriptedQueries:
         self.documents: list[Memory] = []
         self.superseded: list[str] | UnsetType = UNSET
         self.similar: list[str] | UnsetType = UNSET
+        self.whole: dict[str, str] = {}
+        """Whole ids by shortened ones."""
         self.behind = False
         self.fault: Exception | None = None
 
@@ -85,6 +87,9 @@ class ScriptedQueries:
         if self.behind and request is not None and request.after:
             raise ProjectionBehind(1.0, {0: 3})
 
+    async def whole_ids(self, names: Sequence[str], reader: Reader) -> list[str]:
+        return [self.whole.get(name, name) for name in names]
+
     def as_queries(self) -> Queries:
         fields: dict[str, Any] = dict.fromkeys(Queries._fields)
         slots, log = (
@@ -92,7 +97,7 @@ class ScriptedQueries:
             SimpleNamespace(wait_for_own_writes=self.wait_for_own_writes),
         )
         fields |= {"recall": self.recall, "context": self.context, "slots": slots, "log": log}
-        fields["lookup"] = SimpleNamespace(documents=self.found)
+        fields["lookup"] = SimpleNamespace(documents=self.found, whole_ids=self.whole_ids)
         fields["memories"] = SimpleNamespace(answer_to=self.answer_to)
         return Queries(**fields)
 
@@ -175,7 +180,6 @@ def result() -> Callable[..., RecallResult]:
         }
         given: dict[str, Any] = {**defaults, **fields}
         given.setdefault("snippet", " ".join(given["content"].split()))
-        given.setdefault("certainty", certainty(given.get("confidence")))
         return RecallResult(**given)
 
     return make

@@ -1,7 +1,5 @@
 """Entries that a model judges results by, and whole documents."""
 
-from collections.abc import Callable
-
 import pytest
 from condensing import called, saw
 from factories import NOW
@@ -15,34 +13,13 @@ from mcp_gateway.tools.reading import (
     nothing,
     percent,
     recalled_text,
-    shortened,
+    stated,
 )
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.sessions import Summary
-from projections.queries.recall import RecallResult
-
-
-def entry(found: RecallResult) -> RecalledDocument:
-    return shortened(found, project_known=True, session_known=False)
-
-
-@pytest.mark.parametrize(
-    ("title", "content", "told"),
-    [
-        ("Tea", "Ada drinks it.", ("Tea", "Ada drinks it.")),
-        ("Ada drinks tea.", "Ada drinks tea.", ("Ada drinks tea.", "")),
-        ("Ada drinks tea.", "Ada drinks tea. With milk.", ("Ada drinks tea.", "With milk.")),
-        ("Ada drinks te", "Ada drinks tea. With milk.", ("Ada drinks tea. With milk.", "")),
-        ("Report", "## Report It works.", ("Report", "It works.")),
-        ("", "Ada drinks tea.", ("Ada drinks tea.", "")),
-    ],
-)
-def test_a_snippet_does_not_repeat_the_title(
-    result: Callable[..., RecallResult], title: str, content: str, told: tuple[str, str]
-):
-    short = entry(result(title=title, content=content))
-    assert (short.title, short.snippet) == told
+from projections.queries.recall import RecallAnswer
+from projections.search.question import Certainty
 
 
 def test_a_probability_is_never_told_as_certainty():
@@ -52,33 +29,36 @@ def test_a_probability_is_never_told_as_certainty():
 @pytest.mark.parametrize(
     ("least", "nearest", "narrowed", "told"),
     [
-        (None, 0.1, False, "the closest match has 10% confidence. Try other words, or `min_confidence` 0"),
-        (0.9, 0.5, False, "answers `tea` with 90% confidence: the closest has 50%. Try other words, or a lower"),
-        (None, None, True, "matches `tea` within these filters. Try other words or fewer filters."),
-        (0.0, None, False, "matches `tea`. Try other words."),
+        (0.9, 0.5, False, "No result for `tea` has 90% confidence. Try other words, or a lower `min_confidence`."),
+        (None, None, True, "Nothing recorded matches `tea` within these filters. Try other words or fewer filters."),
+        (0.0, 0.1, False, "Nothing recorded matches `tea`. Try other words."),
     ],
 )
 def test_finding_nothing_is_explained(least: float | None, nearest: float | None, narrowed: bool, told: str):
     found = nothing("tea", least, nearest, [], narrowed=narrowed)
-    assert told in recalled_text(found)
-    assert recalled_text(found) == found.note
+    assert recalled_text(found, []) == found.note == told
 
 
 @pytest.mark.parametrize(
-    ("repeats", "told"),
+    ("certainty", "confidence", "statement"),
     [
-        (["obs_2"], "1 near-duplicate, mem_1)"),
-        (["obs_2", "obs_3"], "2 near-duplicates, mem_1)"),
-        (["obs_2", "sum_3"], "1 near-duplicate, quoted in sum_3, mem_1)"),
-        (["sum_3"], "memory, quoted in sum_3, mem_1)"),
+        ("recorded", 0.96, "The subject is recorded (96% confidence)."),
+        ("uncertain", 0.2, "The subject may be recorded (20% confidence)."),
+        ("probably not recorded", 0.1, "Probably not recorded (10% confidence). Closest:"),
+        (None, None, ""),
     ],
 )
-def test_the_summary_that_quotes_a_result_is_named(result: Callable[..., RecallResult], repeats: list[str], told: str):
-    assert told in recalled_text(answered([entry(result(repeats=repeats))], [], whole=True))
+def test_an_answer_states_whether_the_subject_is_recorded(
+    certainty: Certainty | None, confidence: float | None, statement: str
+):
+    answer = RecallAnswer(results=[], confidence=confidence, certainty=certainty, took_ms=1.0, lag={}, degraded=[])
+    assert stated(answer) == statement
 
 
-def test_what_an_answer_lacks_comes_first(result: Callable[..., RecallResult]):
-    assert recalled_text(answered([entry(result())], ["words only"], whole=False)).startswith("Note: words only.\n<")
+def test_what_an_answer_lacks_comes_first():
+    recalled = answered([], ["words only"], whole=False, statement="The subject is recorded (96% confidence).")
+    lines = recalled_text(recalled, ["obs_1 x"], "The subject is recorded (96% confidence).").splitlines()
+    assert lines[:3] == ["Note: words only.", "The subject is recorded (96% confidence).", "<mnemolog-recall>"]
 
 
 def test_details_of_a_whole_document_are_named_lines():
@@ -147,9 +127,3 @@ def test_a_lesson_and_a_summary_are_read_with_what_they_say_beside_their_text():
     )  # fmt: skip
     found = whole(summary)
     assert (found.content, found.details) == ("Fixed it.", {"decisions": ["keep cookies"], "remaining": ["tests"]})
-
-
-def test_a_memory_that_ends_says_when(result: Callable[..., RecallResult]):
-    short = entry(result(valid_until=NOW))
-    assert short.valid_until == NOW
-    assert f", valid until {NOW:%Y-%m-%d %H:%M} UTC, mem_1)" in recalled_text(answered([short], [], whole=False))

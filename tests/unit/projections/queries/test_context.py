@@ -38,8 +38,6 @@ from projections.queries.lookup import FileChange
 from projections.queries.observations import Enriched, enrich
 from projections.queries.profile import Profile
 from projections.queries.recall import (
-    Omitted,
-    Recall,
     RecallAnswer,
     Recalled,
     RecallResult,
@@ -143,7 +141,7 @@ def test_the_first_lines_of_memories_and_lessons_leave_room_for_sessions():
 
 def test_the_last_session_comes_before_the_other_memories_and_those_before_earlier_sessions():
     sessions = [summary_block(PAST, summary(n)) for n in range(3)]
-    told = compiled(360, MEMORIES, *sessions)
+    told = compiled(280, MEMORIES, *sessions)
     assert "Outcome 0" in told.context
     assert "open end 0" in told.context
     assert "Outcome 1" not in told.context
@@ -151,7 +149,7 @@ def test_the_last_session_comes_before_the_other_memories_and_those_before_earli
 
 
 def test_a_session_is_told_as_far_as_there_is_room_its_outcome_and_open_ends_first():
-    told = compiled(130, summary_block(PAST, summary(1, decisions=8)))
+    told = compiled(100, summary_block(PAST, summary(1, decisions=8)))
     (block,) = told.blocks
     assert [line[:12] for line in block.text.splitlines()[1:4]] == ["Outcome 1: t", "- remaining:", "- decided: W"]
     assert block.sources == ["sum_1"]
@@ -187,7 +185,7 @@ def test_the_sources_of_a_block_are_those_of_the_lines_that_are_told():
 
 def test_what_was_asked_for_comes_before_everything():
     slot = slot_block(Slot(id="slt_1", label="guidance", content="Ask first.", occurred_ms=to_ms(NOW)))
-    recalled = recall_block("About your query", found("On day one.", "At night."))
+    recalled = recall_block("About your query", found("On day one.", "At night.").results)
     told = compiled(160, recalled, slot, LESSONS, session(1))
     assert [block.kind for block in told.blocks] == ["recall", "slot", "lessons"]
     assert told.blocks[0].text == "## About your query\n- (2026-01-31) On day one.\n- (2026-01-31) At night."
@@ -206,14 +204,13 @@ def test_what_was_asked_for_comes_before_everything():
 )
 def test_a_short_statement_is_shown_as_a_whole_and_anything_else_by_its_snippet(content: str, trust: Any, shown: str):
     (row,) = found("…18…").results
-    answer = replace(found(), results=[replace(row, content=content, trust=trust)])
-    block = recall_block("About your query", answer)
+    block = recall_block("About your query", [replace(row, content=content, trust=trust)])
     assert block
     assert block.lines == [f"- (2026-01-31) {shown}"]
 
 
 def test_a_sentence_is_told_once_where_it_is_needed_most():
-    recalled = recall_block("About your query", found("The pool has 18 connections. It was 30."))
+    recalled = recall_block("About your query", found("The pool has 18 connections. It was 30.").results)
     memories = memories_block([memory(7, "the pool has 18 connections")])
     past = part("session", "Session", ["Traffic grew. It was 30. It helped."], ["sum_1"])
     told = compiled(500, recalled, memories, past)
@@ -501,24 +498,6 @@ def test_a_summary_that_only_quotes_an_observation_is_its_repeat(
     assert scores == sorted({0.9, *scores}, reverse=True)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "room", "selected", "omitted"),
-    [
-        pytest.param([5, 5], 10, "ab", Omitted(), id="all"),
-        pytest.param([5, 9, 4], 10, "ac", Omitted(count=1, tokens=9), id="a-shorter-one-after-it"),
-        pytest.param([11], 10, "", Omitted(count=1, tokens=11), id="none"),
-        pytest.param([], 10, "", Omitted(), id="of-none"),
-    ],
-)
-async def test_results_that_fit_together_and_what_is_left_out(
-    tokens: list[int], room: int, selected: str, omitted: Omitted
-):
-    nothing: Any = None
-    recall = Recall(nothing, nothing, count_tokens=int)
-    sizes = dict(zip("abc", map(str, tokens), strict=False))
-    assert await recall.fitting(list(sizes), sizes.__getitem__, room) == (list(selected), omitted)
-
-
 def test_data_is_in_fences_by_where_it_is_from_and_cannot_close_them():
     memories = [
         memory(1, "The gate is blue."),
@@ -561,7 +540,7 @@ def test_a_summary_tells_what_tools_said_in_a_fence_and_an_imported_one_has_no_t
 
 def test_what_stands_in_a_fence_is_told_again_where_a_user_or_an_agent_states_it():
     answer = found("The pool has 18 connections.")
-    recalled = recall_block("About", replace(answer, results=[replace(answer.results[0], trust="tool_output")]))
+    recalled = recall_block("About", [replace(answer.results[0], trust="tool_output")])
     told = compiled(500, recalled, memories_block([memory(1, "The pool has 18 connections.")]))
     assert [block.text.splitlines()[-1] for block in told.blocks] == [
         "</mnemolog-data>",

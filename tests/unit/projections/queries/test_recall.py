@@ -7,32 +7,35 @@ from typing import Any, cast
 import pytest
 
 from projections.documents.access import Reader
-from projections.queries.recall import Recall, RecallRequest
+from projections.queries.recall import Recall, Recalled, RecallRequest, falling
 from projections.search.question import Hit
 
 
-def hit(name: str, *, likely: bool = True, confidence: float = 0.5, repeats: Sequence[Hit] = ()) -> Hit:
+def hit(name: str, *, confidence: float | None = 0.5, repeats: Sequence[Hit] = ()) -> Hit:
     return Hit(
-        id=name, partition=0, kind="observation", score=1.0, explain={}, likely=likely, confidence=confidence,
-        repeats=repeats, answerable=0.9,
+        id=name, partition=0, kind="observation", score=1.0, explain={}, confidence=confidence, repeats=repeats,
+        answerable=0.1,
     )  # fmt: skip
 
 
-SURE, UNSURE = hit("obs_sure", confidence=0.9), hit("obs_unsure", likely=False, confidence=0.1)
+SURE, UNSURE = hit("obs_sure", confidence=0.9), hit("obs_unsure", confidence=0.1)
 
 
 @pytest.mark.parametrize(
     ("hits", "least", "read"),
     [
-        ([SURE, UNSURE], None, ["obs_sure"]),
+        ([SURE, UNSURE], None, ["obs_sure", "obs_unsure"]),
         ([SURE, UNSURE], 0.0, ["obs_sure", "obs_unsure"]),
         ([SURE, UNSURE], 0.5, ["obs_sure"]),
-        ([hit("obs_first", repeats=[UNSURE])], None, ["obs_first", "obs_unsure"]),  # it may be listed as a repeat
-        ([hit("obs_first", likely=False, repeats=[SURE])], None, ["obs_first", "obs_sure"]),
+        ([SURE, hit("obs_unknown", confidence=None)], 0.5, ["obs_sure", "obs_unknown"]),
+        ([hit("obs_first", repeats=[UNSURE])], 0.5, ["obs_first", "obs_unsure"]),  # it may be listed as a repeat
+        ([hit("obs_first", confidence=0.1, repeats=[SURE])], 0.5, ["obs_first", "obs_sure"]),
         ([], None, []),
     ],
 )
-async def test_what_is_not_returned_is_not_read(hits: list[Hit], least: float | None, read: list[str]):
+async def test_only_results_below_the_least_confidence_are_not_read(
+    hits: list[Hit], least: float | None, read: list[str]
+):
     names: list[str] = []
 
     async def search(*_: Any) -> list[Hit]:
@@ -48,3 +51,9 @@ async def test_what_is_not_returned_is_not_read(hits: list[Hit], least: float | 
     assert (await recall.found(request, Reader("acme"))).hits == []
     assert names == read
     recall.close()
+
+
+def test_no_result_has_a_higher_confidence_than_those_before_it():
+    confidences = [0.4, 0.7, None, 0.2, 0.3]
+    results = [Recalled(hit("obs_1", confidence=sure), cast(Any, None), []) for sure in confidences]
+    assert [result.hit.confidence for result in falling(results)] == [0.4, 0.4, None, 0.2, 0.2]

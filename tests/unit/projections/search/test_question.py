@@ -132,12 +132,12 @@ def test_the_values_of_a_facet_are_those_that_documents_have_also_after_loading_
     ("confidence", "word"),
     [
         (None, None),
-        (0.0, "unsure"),
-        (0.399, "unsure"),
-        (0.4, "likely"),
-        (0.699, "likely"),
-        (0.7, "sure"),
-        (1.0, "sure"),
+        (0.0, "probably not recorded"),
+        (0.149, "probably not recorded"),
+        (0.15, "uncertain"),
+        (0.399, "uncertain"),
+        (0.4, "recorded"),
+        (1.0, "recorded"),
     ],
 )
 def test_a_confidence_has_a_word(confidence: float | None, word: str | None):

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from projections.search.columns import TermRows
+from projections.search.question import RECORDED_FROM, UNCERTAIN_FROM
 from projections.search.ranking import (
     ANSWERABLE,
-    ANSWERED_FROM,
     CORRECTED,
     EXPECTED_COSINE,
     FEATURES,
@@ -23,10 +23,10 @@ from projections.search.ranking import (
     Pool,
     Scores,
     confidence,
+    confidence_by_cosine,
     confidence_by_words,
     evidence,
     idf_of,
-    likely,
     lowered,
     score,
     share_of,
@@ -498,7 +498,7 @@ def test_a_document_without_a_models_vector_counts_as_if_its_cosine_were_barely_
 
 
 def test_a_question_about_what_nobody_ever_said_has_no_answer():
-    assert sure([[0, 1, 0]], [0.1])[0] < ANSWERED_FROM
+    assert sure([[0, 1, 0]], [0.1])[0] < UNCERTAIN_FROM
 
 
 def test_a_name_that_neither_the_documents_nor_the_model_know_makes_an_answer_less_likely():
@@ -576,27 +576,9 @@ def test_of_words_that_no_vector_knows_some_are_enough_but_every_number_is_neede
         ["proj-9999", "proj", "9999"], np.array([[0, 1, 0], [0, 1, 1], [0, 0, 0]], np.float64), IDF
     )
     assert other_ticket == nothing == 0
-    assert ticket > ANSWERED_FROM
+    assert ticket > UNCERTAIN_FROM
     (bigrams,) = confidence_by_words(["测试", "试付", "付款"], np.array([[1.0, 0, 0]]), IDF)
-    assert bigrams > ANSWERED_FROM
-
-
-@pytest.mark.parametrize(
-    ("answers", "says", "kept"),
-    [
-        ([0.9, 0.03, 0.02], [1, 1, 1], [True, True, False]),
-        ([0.9, 0.4, 0.5], [1, 0, 0], [True, False, True]),
-        ([0.9, 0.4, 0.02], [0, 0, 0], [True, True, False]),
-        ([0.0, 0.0], [1, 0], [True, True]),
-        ([], [], []),
-    ],
-    ids=["far less likely", "by meaning alone", "nothing has the words", "all alike", "none"],
-)
-def test_results_far_less_likely_than_the_best_are_not_returned(
-    answers: list[float], says: list[int], kept: list[bool]
-):
-    near = np.array(says, np.float64).reshape(-1, 1)
-    assert likely(np.array(answers, np.float64), near).tolist() == kept
+    assert bigrams > UNCERTAIN_FROM
 
 
 @given(st.lists(st.floats(-50, 50), min_size=2, max_size=20), st.floats(0, 1))
@@ -612,3 +594,8 @@ def test_a_summary_leaves_its_sources_their_share_of_the_answer():
     is_summary = np.array([True, False, False, False])
     competing = np.where(is_summary, lowered(summary_first, 0.5), summary_first)
     assert share_of(competing)[1] > 2 * share_of(summary_first)[1]
+
+
+def test_the_nearer_the_best_cosine_the_surer_a_question_in_another_language_has_an_answer():
+    far, near = (confidence_by_cosine(np.array([NAN, -0.2, best])) for best in (0.2, 0.6))
+    assert far < UNCERTAIN_FROM < RECORDED_FROM < near

@@ -11,7 +11,7 @@ from projections.search import columns
 from projections.search import search as module
 from projections.search.columns import hashed
 from projections.search.cues import PROMPT
-from projections.search.dates import LONGEST_QUESTION
+from projections.search.dates import LONGEST_QUESTION, NamedTime
 from projections.search.embedded import search
 from projections.search.lexical import MAX_QUERY_TERMS, MOST_COUNTED
 from projections.search.question import Filter, Hit, Question
@@ -152,19 +152,19 @@ def test_neighbours_join_the_pool_only_when_they_match(index: IndexReplica, put:
     put("obs_2", "at four", episode="s", agent_id="ada")
     put("obs_3", "as always", episode="s", agent_id="ada")
     put("obs_4", "elsewhere", episode="t", agent_id="ada")
-    assert found(index, "tea") == {"obs_1", "obs_2"}
+    assert found(index, "where is the tea?") == {"obs_1", "obs_2"}
     put("obs_5", "we drank coffee", episode="u", agent_id="ada")
     put("obs_6", "from another", episode="u", agent_id="bob")
     put("obs_7", "of another tenant", episode="u", tenant="other")
-    assert found(index, "coffee") == {"obs_5", "obs_6"}
-    assert found(index, "coffee", agent_id="ada") == {"obs_5"}
+    assert found(index, "where is the coffee?") == {"obs_5", "obs_6"}
+    assert found(index, "where is the coffee?", agent_id="ada") == {"obs_5"}
 
 
 def test_a_removed_neighbour_does_not_come_along(index: IndexReplica, put: Put):
     put("obs_1", "we drank tea", episode="s")
     put("obs_2", "at four", episode="s")
     index.apply(0, [Remove("obs_2")])
-    assert found(index, "tea") == {"obs_1"}
+    assert found(index, "where is the tea?") == {"obs_1"}
 
 
 def test_those_beside_a_removed_document_become_neighbours(index: IndexReplica, put: Put):
@@ -207,7 +207,7 @@ def test_each_mode_uses_its_own_leg(index: IndexReplica, put: Put, embed: Embed)
     embed(put("mem_far", "a train"), [0, 1, 0, 0])
 
     def asked(mode: Mode) -> list[str]:
-        return ids(search(index, ask("tea", vector=TEA, mode=mode), ANYTHING))
+        return ids(search(index, ask("where is the tea?", vector=TEA, mode=mode), ANYTHING))
 
     assert asked("lexical") == ["mem_word"]
     assert asked("vector") == ["mem_near", "mem_far"]
@@ -215,12 +215,33 @@ def test_each_mode_uses_its_own_leg(index: IndexReplica, put: Put, embed: Embed)
     assert asked("hybrid")[-1] == "mem_far"
 
 
-def test_a_word_makes_all_that_have_it_likely_and_nothing_else(index: IndexReplica, put: Put, embed: Embed):
+def test_a_word_finds_only_documents_that_say_it_unless_none_does(index: IndexReplica, put: Put, embed: Embed):
     put("mem_word", "a train with tea")
     embed(put("mem_near", "a hot drink"), [1, 0.1, 0, 0])
-    likely = {hit.id: hit.likely for hit in search(index, ask("tea", vector=TEA), ANYTHING)}
-    assert likely == {"mem_word": True, "mem_near": False}
-    assert [hit.likely for hit in search(index, ask("beverage", vector=TEA), ANYTHING)] == [True]
+    assert ids(search(index, ask("tea", vector=TEA), ANYTHING)) == ["mem_word"]
+    assert ids(search(index, ask("beverage", vector=TEA), ANYTHING)) == ["mem_near"]
+
+
+@pytest.mark.parametrize("query", ["stripe_refund.py", "src/payments/refund.py", "docker-compose.yml", "prod-asia"])
+def test_a_name_that_was_never_said_finds_no_other_name(index: IndexReplica, put: Put, embed: Embed, query: str):
+    embed(put("mem_1", "src/payments/stripe_webhook.py verifies signatures"), TEA)
+    embed(put("mem_2", "prod-eu runs Redis"), TEA)
+    assert search(index, ask(query, vector=TEA), ANYTHING) == []
+
+
+@pytest.mark.parametrize("query", ["stripe_webhook.py", "stripe webhook", "stripe_webhok.py", "stripe_refund.py docs"])
+def test_a_name_that_was_said_or_is_one_of_several_words_finds_it(
+    index: IndexReplica, put: Put, embed: Embed, query: str
+):
+    embed(put("mem_1", "src/payments/stripe_webhook.py verifies signatures"), TEA)
+    assert ids(search(index, ask(query, vector=TEA), ANYTHING)) == ["mem_1"]
+
+
+def test_a_remark_on_a_time_finds_only_what_has_to_do_with_the_rest_of_it(index: IndexReplica, put: Put, embed: Embed):
+    embed(put("mem_1", "Money is stored as integer cents", occurred_ms=1_500), [0.2, 1, 0, 0])
+    embed(put("mem_2", "It rained on the bicycles", occurred_ms=1_500), [1, 0, 0, 0])
+    today = NamedTime(1_000, 2_000, rest="nice weather", only=False)
+    assert ids(search(index, ask("nice weather today", vector=TEA, named=today), ANYTHING)) == ["mem_2"]
 
 
 def test_without_a_query_vector_words_decide(index: IndexReplica, put: Put, embed: Embed):

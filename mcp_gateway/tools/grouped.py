@@ -1,0 +1,119 @@
+"""The compact form of results: by session, whose date and name are told once, and a line per result. Pure."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ingest.ids import shortened_id
+from projections.compression.sentences import is_courtesy
+from projections.compression.tokens import estimated_tokens
+
+if TYPE_CHECKING:
+    from mcp_gateway.tools.reading import RecalledDocument
+
+OF_A_SESSION = ("observation", "summary")
+_WORD = re.compile(r"\w+")
+
+
+class Line(NamedTuple):
+    """A result on a line, and the heading that it is under."""
+
+    heading: str
+    text: str
+    id: str
+    of: "RecalledDocument"
+
+
+def grouped(lines: Sequence[Line], id_of: Callable[[str], str] = shortened_id) -> Iterator[str]:
+    """The lines under their headings, in the order of the best of each; equal texts are one line with their number.
+
+    `id_of` gives the form in which an id is told. A result that another one probably replaces comes right after it.
+    """
+    by_heading: dict[str, list[Line]] = {}
+    heading_of = {line.id: line.heading for line in lines}
+    for line in lines:
+        heading = heading_of.get(line.of.superseded_by, line.heading)
+        by_heading.setdefault(heading, []).append(line)
+    for heading, members in by_heading.items():
+        yield heading
+        ids_of: dict[str, list[str]] = {}
+        for line in sorted(members, key=lambda line: _after(line, members)):
+            ids_of.setdefault(line.text, []).append(line.id)
+        for text, ids in ids_of.items():
+            yield f"{id_of(ids[0])} {text}" + (f" ({len(ids)} times)" if len(ids) > 1 else "")
+
+
+def _after(line: Line, members: Sequence[Line]) -> tuple[int, int]:
+    """The place of a line; of a replaced one, the place of the line that replaces it."""
+    places = {other.id: place for place, other in enumerate(members)}
+    return places.get(line.of.superseded_by, places[line.id]), places[line.id]
+
+
+def lines_of(results: Sequence["RecalledDocument"]) -> list[Line]:
+    """Each result as a line, in their order."""
+    authors: dict[str, set[str]] = {}
+    for result in results:
+        authors.setdefault(_group(result), set()).add(result.agent_id)
+    return [_line(result, authors[_group(result)]) for result in results]
+
+
+def _group(result: "RecalledDocument") -> str:
+    """What a heading says of the results under it: their session, or that they have none."""
+    parts = ["Memories and lessons"]
+    if result.kind in OF_A_SESSION:
+        parts = [f"{result.occurred_at:%Y-%m-%d}", *([f"session {result.session_id}"] if result.session_id else [])]
+    return ", ".join([*parts, *([f"project {result.project}"] if result.project else [])])
+
+
+def _line(result: "RecalledDocument", authors: set[str]) -> Line:
+    heading, text = _group(result), text_of(result.title, result.snippet or result.content)
+    if len(authors) == 1 and result.agent_id:
+        heading += f", by {result.agent_id}"
+    elif result.agent_id and not text.casefold().startswith(result.agent_id.casefold()):
+        text = f"{result.agent_id}: {text}"
+    if result.kind not in OF_A_SESSION or result.superseded_by:
+        text = f"({result.occurred_at:%Y-%m-%d}) {text}"
+    remarks = ", ".join(_remarks(result))
+    return Line(heading, f"{text} ({remarks})" if remarks else text, result.id, result)
+
+
+def _remarks(result: "RecalledDocument") -> Iterator[str]:
+    """What a reader must know to trust a result."""
+    if result.superseded_by:
+        yield f"probably replaced by {shortened_id(result.superseded_by)}"
+    if result.confirmed:
+        yield f"confirmed {result.confirmed}x"
+    yield from result.changed_since
+    if result.valid_until:
+        yield f"valid until {result.valid_until:%Y-%m-%d %H:%M} UTC"
+    if result.trust in ("imported", "external"):
+        yield result.trust
+
+
+def text_of(title: str, text: str) -> str:
+    """A text on a line after its title, unless that is a greeting or the text says most of it."""
+    title, text = (" ".join(each.split()) for each in (title, text))
+    words = _WORD.findall(title.casefold())
+    said = {*_WORD.findall(text.casefold())}
+    if not text:
+        return title
+    if 2 * sum(word in said for word in words) >= len(words) or is_courtesy(title):
+        return text
+    return f"{title.rstrip('.:')}: {text}"
+
+
+def fitting_lines(lines: Sequence[Line], room: int) -> list[Line]:
+    """The lines that have at most `room` tokens together with their headings."""
+    headings = set[str]()
+
+    def tokens_of(line: Line) -> int:
+        heading = "" if line.heading in headings else f"{line.heading}\n"
+        return estimated_tokens(f"{heading}{shortened_id(line.id)} {line.text}\n")
+
+    selected = list[Line]()
+    for line in lines:
+        if (tokens := tokens_of(line)) <= room:
+            room -= tokens
+            headings.add(line.heading)
+            selected.append(line)
+    return selected
