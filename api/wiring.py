@@ -89,7 +89,7 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
     stack.push_async_callback(appends.aclose)
     build = partial(build_embedder, cache=settings.cache_dir, api_key=settings.embedder_key or "")
     embedders = LiveEmbedder(redis, build, settings.named_embedders)
-    await retry_until_connected(redis, "to read the embedder", lambda: embedders.start(settings.embedder_spec))
+    await retry_until_connected(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
     index = await _index(settings, settings.redis_url, redis, log, embedders, stack)
     documents = DocumentReader(redis, settings.partitions, index.partition_of)
     jobs = await JobQueue.connect(jobs_url)

@@ -122,7 +122,7 @@ class WorkerProcess:
             queue = await JobQueue.connect(self._jobs_url)
             stack.push_async_callback(queue.aclose)
             embedders = LiveEmbedder(redis, self._build_embedder, settings.named_embedders)
-            await retry_until_connected(redis, "to read the embedder", lambda: embedders.start(settings.embedder_spec))
+            await retry_until_connected(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
             most = max(1, settings.embedding_queue // settings.partitions)
             host = RunnerHost(
                 redis, blocking, log, self._id, self._applied, PartitionDeadLetters, log.look_whether_open, most

@@ -245,7 +245,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     durability: Annotated[Durability | None, "MNEMOLOG_DURABILITY", _durability] = None
     embedder: Annotated[str, "MNEMOLOG_EMBEDDER", _embedder] = "default"
     embedders: Annotated[tuple[str, ...], "MNEMOLOG_EMBEDDERS", _embedders] = ()
-    late_interaction: Annotated[bool, "MNEMOLOG_LATE_INTERACTION", _on_off] = False
     embedding_queue: Annotated[int, "MNEMOLOG_EMBEDDING_QUEUE", _whole(1, 10_000_000)] = 20_000
     embedding_cache_days: Annotated[float, "MNEMOLOG_EMBEDDING_CACHE_DAYS", _days] = 30.0
     embedder_key: Annotated[str | None, "MNEMOLOG_EMBEDDER_KEY"] = None
@@ -318,14 +317,9 @@ class Settings(Struct, frozen=True, kw_only=True):
             raise InvalidSetting(f"MNEMOLOG_INDEX: {error}") from None
 
     @property
-    def embedder_spec(self) -> str:
-        """The embedder; the default one with vectors of tokens, if the settings want them."""
-        return "default:late" if self.late_interaction and self.embedder == "default" else self.embedder
-
-    @property
     def named_embedders(self) -> frozenset[str]:
         """The embedders that may be used because the settings name them, literally as they are written there."""
-        return frozenset({self.embedder_spec, *self.embedders})
+        return frozenset({self.embedder, *self.embedders})
 
     @property
     def backup_target(self) -> str:

@@ -33,8 +33,7 @@ from projections.folds.fold import documents_of
 from projections.search.comparing import cached_vectors, queue_to_embed
 from projections.store.feed import Vectors, encode_items
 from projections.store.redis_store import load
-from projections.vectors.embedder import Embedder, Embedders, cache_key, chunk, pack
-from projections.vectors.tokens import embed
+from projections.vectors.embedder import BYTES_PER_DIMENSION, Embedder, Embedders, cache_key, chunk, pack
 
 logger = logging.getLogger(__name__)
 
@@ -70,8 +69,8 @@ class DocumentVectors:
 
     async def of(
         self, embedder: Embedder, places: Sequence[DocumentLocation], cached: timedelta = timedelta(0)
-    ) -> list[list[bytes]]:
-        """What the cache has of each document's chunks (`cached_form`); none for one without text, or that has changed.
+    ) -> list[bytes]:
+        """The vectors of each document, one a chunk, packed; nothing for one without text, or that has changed.
 
         Vectors are cached for at least `cached`; those of changed texts are removed from the cache.
         """
@@ -84,9 +83,9 @@ class DocumentVectors:
         changed = [n for n, (old, new) in enumerate(zip(texts, now, strict=True)) if old != new]
         if keys := [embedding(cache_key(embedder.model, text)) for n in changed for text in chunks[n]]:
             await self._redis.unlink(*keys)
-        packed = [list(islice(vectors, len(parts))) for parts in chunks]
+        packed = [b"".join(islice(vectors, len(parts))) for parts in chunks]
         gone = {places[n].id for n in changed}
-        return [[] if place.id in gone else rows for place, rows in zip(places, packed, strict=True)]
+        return [b"" if place.id in gone else rows for place, rows in zip(places, packed, strict=True)]
 
     async def _texts(self, places: Sequence[DocumentLocation]) -> list[str]:
         documents = await self.documents(places)
@@ -115,26 +114,18 @@ class DocumentVectors:
             # the threads take parts of texts of similar length, so that there is little padding
             loop = asyncio.get_running_loop()
             parts = [[missing[number] for number in part] for part in parts_of([len(texts[n]) for n in missing])]
-            work = [
-                loop.run_in_executor(self._executor, cached_form, embedder, [texts[n] for n in part]) for part in parts
-            ]
+            work = [loop.run_in_executor(self._executor, embedder.embed, [texts[n] for n in part]) for part in parts]
             computed = await asyncio.gather(*work)
             async with self._redis.pipeline(transaction=False) as pipe:
                 for part, rows in zip(parts, computed, strict=True):
                     for n, row in zip(part, rows, strict=True):
-                        vectors[n] = row
-                        pipe.set(keys[n], row, ex=cached)
+                        vectors[n] = packed = pack(np.asarray(row, dtype=np.float32))
+                        pipe.set(keys[n], packed, ex=cached)
                 for answer in await pipe.execute(raise_on_error=False):
                     _unless_away(answer)
-        return [vector for vector in vectors if vector is not None]
-
-
-def cached_form(embedder: Embedder, texts: Sequence[str]) -> list[bytes]:
-    """What the cache has of each text: its vector, packed, and behind it those of its tokens, if there are any."""
-    rows, tokens = embed(embedder, texts)
-    return [
-        pack(np.asarray(row, dtype=np.float32)) + of_text.tobytes() for row, of_text in zip(rows, tokens, strict=True)
-    ]
+        # cut, because earlier releases cached vectors of tokens after that of the text
+        size = BYTES_PER_DIMENSION * embedder.dimensions
+        return [vector[:size] for vector in vectors if vector is not None]
 
 
 def parts_of(lengths: Sequence[int]) -> list[list[int]]:
@@ -219,7 +210,7 @@ class EmbeddingQueue:
             where = place.partition, place.generation
             done.setdefault(where, []).append((place.id, score))
             if rows:
-                items.setdefault(where, []).append(Vectors.of(place.id, embedder.model, embedder.dimensions, rows))
+                items.setdefault(where, []).append(Vectors(place.id, embedder.model, embedder.dimensions, rows))
         for where, taken in done.items():
             keys = PartitionKeys(where[0]).of_generation(where[1])
             await finish_embedding(self._redis, keys, encode_items(items[where]) if where in items else b"", taken)

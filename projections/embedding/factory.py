@@ -4,7 +4,6 @@
 |---|---|
 | `default` | int8 MiniLM, from a package, 384 dimensions |
 | `multilingual` | Universal Sentence Encoder for 15 languages, 512 dimensions; needs the extra of that name |
-| `default:late` | the same, with vectors of tokens for late interaction |
 | `none` | no vectors |
 | `onnx:<directory>` | a model in the format of the packaged one (`tools/minilm`) |
 | `sentence-transformers:<name or path>` | any model that is on this machine; needs the extra of that name |
@@ -33,16 +32,17 @@ REQUIRED_MEAN_COSINE = 0.985
 logger = logging.getLogger(__name__)
 
 
-def load_default(cache: Path | None = None, threads: int = 1, *, late: bool = False) -> Embedder:
+def load_default(cache: Path | None = None, threads: int = 1, suffix: str = "") -> Embedder:
     """The packaged MiniLM, in int8 if this processor computes that exactly; its model is loaded by `open` or `embed`.
 
-    With `late` it gives vectors of tokens, too. `cache` is a folder for the result of the comparison. Raises
-    ModelUnavailable.
+    `cache` is a folder for the result of the comparison. The model's name ends with `suffix`. Raises ModelUnavailable.
     """
-    from projections.embedding.onnx import LateEmbedder, OnnxEmbedder
+    from projections.embedding.onnx import OnnxEmbedder
 
     directory = packaged_model()
-    return (LateEmbedder if late else OnnxEmbedder)(directory, threads, exact_graph(directory, cache))
+    embedder = OnnxEmbedder(directory, threads, exact_graph(directory, cache))
+    embedder.model += suffix
+    return embedder
 
 
 def exact_graph(directory: Path, cache: Path | None, required: float = REQUIRED_MEAN_COSINE) -> str:
@@ -112,8 +112,8 @@ def build_embedder(
             return load_default(cache, threads)
         case "multilingual", "":
             return load_multilingual(threads)
-        case "default", "late":
-            return load_default(cache, threads, late=True)
+        case "default", "late":  # the same vectors under the name that they have in logs of earlier releases
+            return load_default(cache, threads, "+tokens")
         case "none", "":
             return NoEmbedder()
         case "onnx", path if path:

@@ -27,7 +27,6 @@ from tokenizers import Tokenizer
 from projections.vectors.embedder import ModelUnavailable, encodable, unit_rows
 from projections.vectors.model_files import REFERENCE_FILE, TOKENIZER_FILE, verify
 from projections.vectors.static import StaticTable, load
-from projections.vectors.tokens import LATE_SUFFIX, Tokens, compressed
 
 # Rows times longest row of one run: bounds what a run allocates (measured: 65 MB over an idle session).
 PADDED_TOKENS_PER_RUN = 2048
@@ -71,21 +70,16 @@ class OnnxEmbedder:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(n, dimensions) float32, rows of unit length in the order of the texts."""
-        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
-        for rows, _, means in self._runs(texts):
-            vectors[rows] = means
-        return unit_rows(vectors)
-
-    def _runs(self, texts: Sequence[str]) -> Iterator[tuple[list[int], list[NDArray[np.float32]], NDArray[np.float32]]]:
-        """Some of the texts at a time: their numbers, the vectors of the tokens of each, and their means."""
         self.open()
+        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         # One by one: encode_batch would start a thread a core, whatever `threads` and the niceness say.
         tokens: list[list[int]] = [self._tokenizer.encode(encodable(text[:MAX_CHARACTERS])).ids for text in texts]
         for rows in runs([len(row) for row in tokens]):
-            yield rows, *self._run([tokens[row] for row in rows])
+            vectors[rows] = self._run([tokens[row] for row in rows])
+        return unit_rows(vectors)
 
-    def _run(self, tokens: Sequence[Sequence[int]]) -> tuple[list[NDArray[np.float32]], NDArray[np.float32]]:
-        """The (tokens, dimensions) vectors of each row's tokens, padding left out, and their (n, dimensions) means."""
+    def _run(self, tokens: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        """(n, dimensions) mean of each row's token vectors, padding left out."""
         lengths = np.array([len(row) for row in tokens], dtype=np.int64)
         ids = np.zeros((len(tokens), max(map(len, tokens))), dtype=np.int64)
         mask = np.zeros_like(ids)
@@ -94,24 +88,7 @@ class OnnxEmbedder:
             mask[row, : len(of_text)] = 1
         (hidden,) = self._session.run(None, {"input_ids": ids, "attention_mask": mask})
         summed = np.einsum("nt,ntd->nd", mask.astype(np.float32), hidden)
-        means = summed / lengths[:, None].astype(np.float32)
-        return [of_text[:length] for of_text, length in zip(hidden, lengths, strict=True)], means
-
-
-class LateEmbedder(OnnxEmbedder):
-    """The packaged model, with the vectors of each text's tokens."""
-
-    def __init__(self, directory: Path, threads: int = 1, graph: str = "") -> None:
-        super().__init__(directory, threads, graph)
-        self.model: str = f"{self.model}{LATE_SUFFIX}"
-
-    def embed_with_tokens(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], list[Tokens]]:
-        """The vectors, as `embed` gives them, and the tokens of each text."""
-        vectors, tokens = np.zeros((len(texts), self.dimensions), np.float32), dict[int, Tokens]()
-        for rows, of_texts, means in self._runs(texts):
-            vectors[rows] = means
-            tokens |= zip(rows, map(compressed, of_texts), strict=True)
-        return unit_rows(vectors), [tokens[row] for row in range(len(texts))]
+        return summed / lengths[:, None].astype(np.float32)
 
 
 def mean_cosine(embedder: OnnxEmbedder, directory: Path) -> float:

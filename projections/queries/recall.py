@@ -50,7 +50,6 @@ from projections.search.question import Certainty, Filter, Hit, Question, Rankin
 from projections.search.similarity import states_the_same
 from projections.search.terms import SCANNED, query_terms_of, snippet, terms
 from projections.vectors.embedder import Embedder, ModelUnavailable
-from projections.vectors.tokens import Tokens, embed
 
 # results made on the event loop: each takes up to a millisecond
 MADE_INLINE = 20
@@ -579,7 +578,7 @@ class QueryVectors:
     def __init__(self, index: IndexService) -> None:
         self._index = index
         self._thread = ThreadPoolExecutor(1, "query-embedding")
-        self._cached: OrderedDict[tuple[str, str], tuple[NDArray[np.float32], Tokens | None]] = OrderedDict()
+        self._cached: OrderedDict[tuple[str, str], NDArray[np.float32]] = OrderedDict()
         self.watch: Callable[[float, Exception | None], None] | None = None
         """Told of every query that is embedded: the seconds it took, and what went wrong."""
 
@@ -601,19 +600,17 @@ class QueryVectors:
             return await self._index.search(question, allowed), []
         while True:
             embedder = self.embedder
-            (vector, tokens), degraded = await self.vector_of(embedder, without_middle(question.text))
+            vector, degraded = await self.vector_of(embedder, without_middle(question.text))
             try:
-                requested = replace(question, vector=vector, tokens=tokens, model=embedder.model)
+                requested = replace(question, vector=vector, model=embedder.model)
                 return await self._index.search(requested, allowed), degraded
             except EmbedderMismatch:  # the index changed models while the query was embedded: embed it again
                 continue
 
-    async def vector_of(
-        self, embedder: Embedder, query: str
-    ) -> tuple[tuple[NDArray[np.float32] | None, Tokens | None], list[str]]:
-        """The query's unit vector, and those of its tokens, if the model makes them; or None and the reason."""
+    async def vector_of(self, embedder: Embedder, query: str) -> tuple[NDArray[np.float32] | None, list[str]]:
+        """The query's unit vector, or None and the reason."""
         if not embedder.dimensions:
-            return (None, None), ["no embedder is configured: words only"]
+            return None, ["no embedder is configured: words only"]
         cached = self._cached.get((embedder.model, query))
         if cached is None:
             started = time.perf_counter()
@@ -625,15 +622,15 @@ class QueryVectors:
                     "gen_ai.embeddings.dimension.count": embedder.dimensions,
                 }
                 with span(f"embeddings {embedder.model}", attributes):
-                    rows, (tokens,) = await loop.run_in_executor(self._thread, embed, embedder, [query])
+                    rows = await loop.run_in_executor(self._thread, embedder.embed, [query])
             except MnemologError as error:
                 self._tell(started, error)
                 logger.warning("the query could not be embedded: %s", error)
                 # readers must not see a service's address or its answer
                 reason = str(error) if isinstance(error, ModelUnavailable) else error.code
-                return (None, None), [f"the query could not be embedded ({reason}): words only"]
+                return None, [f"the query could not be embedded ({reason}): words only"]
             self._tell(started)
-            cached = np.asarray(rows[0], np.float32), tokens if len(tokens) else None
+            cached = np.asarray(rows[0], np.float32)
             self._cached[embedder.model, query] = cached
             if len(self._cached) > CACHED_QUERIES:
                 self._cached.popitem(last=False)

@@ -155,7 +155,7 @@ class CandidateIndexes:
         items: dict[int, list[Vectors]] = {}
         for ordinal, location, rows in zip(batch, locations, vectors, strict=True):
             if rows:
-                item = Vectors.of(location.id, embedder.model, embedder.dimensions, rows)
+                item = Vectors(location.id, embedder.model, embedder.dimensions, rows)
                 items.setdefault(location.partition, []).append(item)
             else:  # without text, or changed: the feed has the change
                 candidate.without_text.add(ordinal)

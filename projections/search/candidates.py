@@ -19,7 +19,6 @@ from projections.search.columns import Column, TermColumn, TermRows
 from projections.search.terms import terms
 from projections.search.vectors import VectorIndex
 from projections.vectors.static import StaticTable
-from projections.vectors.tokens import TOKEN_DIMENSIONS
 
 OF_ENTRY: dict[str, type[np.generic]] = {
     "occurred_ms": np.int64, "recorded_ms": np.int64, "renewed_ms": np.int64,
@@ -40,8 +39,6 @@ class DocumentColumns:
     def __init__(self, vectors: VectorIndex, static: VectorIndex) -> None:
         """`vectors` are for those of the model, `static` for the static ones."""
         self.vectors, self.static = vectors, static
-        self.tokens = VectorIndex(TOKEN_DIMENSIONS, search=False)
-        """Those of the documents' tokens, for late interaction; mostly empty."""
         self.ids: list[str] = []
         self.terms = TermColumn()
         self.authors: list[str] = []

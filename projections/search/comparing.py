@@ -256,9 +256,9 @@ async def cached_vectors(redis: Client, model: str, dimensions: int, documents: 
         rows = iter(await pipe.execute() if keys else [])
     size, cached = dimensions * BYTES_PER_DIMENSION, Cached([], set())
     for name, parts in texts.items():
-        vectors: list[bytes] = [row for _ in parts if len(row := next(rows) or b"") >= size]
+        vectors: list[bytes] = [row for _ in parts if len(row := (next(rows) or b"")[:size]) == size]
         if len(vectors) == len(parts):
-            cached.items.append(Vectors.of(name, model, dimensions, vectors))
+            cached.items.append(Vectors(name, model, dimensions, b"".join(vectors)))
         else:
             cached.missing.add(name)
     return cached

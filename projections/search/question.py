@@ -133,8 +133,7 @@ class Question(Struct, frozen=True, kw_only=True):
     `half_life_days` tune; `rrf` is agent-memory's, with `recency_boost`. `model` made the vector; an index of another
     refuses the question. With `fold`, near-duplicates are collapsed into one `fused` hit. `named` is the time that the
     text names: `fused` ranks what occurred then, or says so, first. With `explain` hits say what each feature adds.
-    `tokens` are the vectors of the text's tokens, if the model makes them. `words` are the terms that are searched: set
-    by `search`.
+    `words` are the terms that are searched: set by `search`.
     """
 
     text: str
@@ -151,7 +150,6 @@ class Question(Struct, frozen=True, kw_only=True):
     fold: bool = False
     named: NamedTime | None = None
     explain: bool = False
-    tokens: NDArray[np.int8] | None = None
     words: Sequence[str] = ()
 
     @property

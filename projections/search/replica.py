@@ -25,7 +25,6 @@ from projections.search.question import BitMap, Facets, entry_facets, facet
 from projections.search.vectors import VectorIndex
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors, read_entry
 from projections.vectors.static import StaticTable
-from projections.vectors.tokens import TOKEN_DIMENSIONS
 
 EMBEDDED_AT_ONCE = 1_000
 """Documents whose terms become static vectors together."""
@@ -147,8 +146,6 @@ class IndexReplica(DocumentColumns):
                 continue
             if np.array_equal(self.terms[ordinal], other.terms[theirs]):
                 self.vectors.take(ordinal, other.vectors, theirs)
-                if other.tokens.has(theirs):
-                    self.tokens.put(ordinal, other.tokens.rows(theirs))
                 taken += 1
         return taken
 
@@ -296,7 +293,6 @@ class IndexReplica(DocumentColumns):
             self._holes.add(episode)
             self.earlier[ordinal] = self.later[ordinal] = -1
         self.vectors.remove(ordinal)
-        self.tokens.remove(ordinal)
         self.static.remove(ordinal)
 
     def _set_vectors(self, items: Iterable[Vectors]) -> None:
@@ -308,8 +304,6 @@ class IndexReplica(DocumentColumns):
             if ordinal is not None and item.model == self.model and item.dimensions == self.vectors.dimensions:
                 ordinals.append(ordinal)
                 rows.append(np.frombuffer(item.rows, dtype="<f2").reshape(-1, item.dimensions))
-                if item.tokens:
-                    self.tokens.put(ordinal, np.frombuffer(item.tokens, np.int8).reshape(-1, TOKEN_DIMENSIONS))
         if ordinals:
             counts = np.array([len(row) for row in rows], np.int64)
             self.vectors.put_each(np.array(ordinals, np.int64), np.concatenate(rows), counts)

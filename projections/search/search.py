@@ -5,7 +5,6 @@
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace as replace_fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +53,6 @@ from projections.search.ranking import (
     lowered,
     score,
     shared,
-    standardized,
     stretched,
 )
 from projections.search.similarity import Distinct, distinct
@@ -141,8 +139,6 @@ LISTED = 150
 """The newest documents of a named time, and the newest IMPORTANT ones, that are weighed if only a time is named."""
 IMPORTANT = 7
 """Of 10: what an agent called important, above the default of 5."""
-LATE_WEIGHT = 0.3
-"""Of the standardized similarity of tokens: the best of 0.15 to 1 on seven sets (decision 62)."""
 CONFIDENCE_DIGITS = 3
 DIGITS = 6
 """Scores that differ by less are equal, and equals are ordered by id."""
@@ -189,7 +185,7 @@ def _ranked(
     order = best_first(rows, documents, np.round(weighed, DIGITS), len(documents))
     matches = _matches(question, pool, measured, is_corrected=query_terms != query_words)
     order = [place for place in order if matches[place]][: None if fold else question.limit]
-    lifts = {"first_of_time": measured.first_of_time, "whole": measured.whole, "tokens": measured.tokens}
+    lifts = {"first_of_time": measured.first_of_time, "whole": measured.whole}
     parts = {
         "cosine": pool.cosine,
         "static": np.full(len(documents), np.nan) if pool.static is None else pool.static,
@@ -291,8 +287,6 @@ class PoolFeatures(NamedTuple):
     """What lifts documents of the time that the question names above the best of other times."""
     whole: Floats
     """What lifts documents that say an identifier in the order of its parts."""
-    tokens: Floats
-    """What the similarity of tokens adds to `scores.final`."""
     idf: Floats
     """(terms,), of each distinct term among all that the reader can read."""
     near: Floats
@@ -328,11 +322,6 @@ def features(
         inside = _of_time(candidates.rows, documents, pool.terms, question.named)
     idf = idf_of(*candidates.frequencies(distinct_terms))
     scores = score(query_terms, pool, mode=question.mode, cues=cues, inside=inside)
-    by_tokens = np.zeros(n)
-    if question.tokens is not None:
-        similarity = candidates.rows.tokens.max_similarity(question.tokens, documents)
-        by_tokens = LATE_WEIGHT * np.nan_to_num(standardized(similarity))  # without tokens: as a mean document
-        scores = replace_fields(scores, final=scores.final + by_tokens)
     said, near = scores.said, scores.near
     if inside.any() and question.mode != "vector":
         of_inside = inside[:, None] & ~counted
@@ -352,7 +341,7 @@ def features(
         # all that have the word come before the rest, however near that is: agentmemory's clients count on it
         says = scores.lexical > 0
         whole = whole + says * (np.ptp(scores.final) + WHOLE_LIFT * scores.lexical / scores.lexical.max())
-    return PoolFeatures(scores, named, whole, by_tokens, idf, near, in_table, speaks, counted)
+    return PoolFeatures(scores, named, whole, idf, near, in_table, speaks, counted)
 
 
 def _confidences(

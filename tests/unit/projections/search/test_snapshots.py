@@ -1,3 +1,4 @@
+import hashlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -157,6 +158,16 @@ def test_an_index_without_vectors_can_be_saved(tmp_path: Path, folder: Path):
     loaded = load(folder, "none")
     assert loaded.vectors.dimensions == 0
     assert loaded.vectors.nearest(np.empty(0, np.float32), Matching(BitMap([1])), 3).tolist() == []
+
+
+def test_vectors_of_tokens_in_an_older_snapshot_are_ignored(filled: IndexReplica, folder: Path):
+    manifest = save(filled, folder)
+    content = b"vectors of tokens"
+    (folder / "01" / "tokens.npy").write_bytes(content)
+    files = {**manifest.files, "tokens.npy": hashlib.sha256(content).hexdigest()}
+    raw = msgspec.json.encode(replace(manifest, files=files).signed)
+    (folder / "01" / "manifest.json").write_bytes(raw)
+    assert answers(load(folder)) == answers(filled)
 
 
 def test_the_manifest_says_where_in_the_feeds_it_stands(filled: IndexReplica, folder: Path):
