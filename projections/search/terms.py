@@ -119,7 +119,7 @@ compiled_terms = native.Terms([*STOP_WORDS], [*OPERATORS]) if NATIVE else None
 
 def leading_stop_words(text: str) -> list[str]:
     """The stop words with which a text begins, each once: a question of nothing else finds it by them."""
-    # not `_runs`, for speed: every text gets here, and stop words have only letters
+    # not `_split`, for speed: every text gets here, and stop words have only letters
     words = dict.fromkeys(_LETTERS.findall(text[:LEADING_CHARACTERS].lower()))
     return [word for word in words if word in STOP_WORDS]
 
@@ -134,8 +134,8 @@ def single_characters(text: str) -> list[str]:
     """The Chinese characters and pictographs of a text, each once: a question of one character finds it by them.
 
     Only texts have all Chinese ones: in questions they would make half of the words mean little. Other scripts have
-    hardly a word of one character. A text of 100 characters gets some 70 more terms, beside 99 bigrams; to look for the
-    bigrams that begin with a character, and index only the last character of each run, would take a search by prefix.
+    hardly a word of one character. A text of 100 characters gets some 80 more terms, about as many as bigrams; to look
+    for the bigrams that begin with a character, and index only the last one of each run, would take a search by prefix.
     """
     return [] if text.isascii() else list(dict.fromkeys(_CHARACTER.findall(text)))
 
@@ -145,14 +145,14 @@ def required_terms(text: str) -> list[str]:
 
     A text may say them with another joiner, or as the end of a longer path.
     """
-    words = [word for run in _runs(text) for word in _words(run)[1]]
+    words = [word for run in _split(_plain(text)) for word in _words(run)[1]]
     return [_stem(word) for word in [word for word in words if word not in STOP_WORDS] or words]
 
 
 def wholes(text: str) -> list[list[str]]:
     """The terms of the parts of each identifier, path, version or address of a query, in their order; of a query of
     nothing but stop words all of them."""
-    words = [_words(run)[1] for run in _runs(text)]
+    words = [_words(run)[1] for run in _split(_plain(text))]
     parts = [*map(_kept, words)]
     return [part for part in (parts if any(parts) else [[*chain.from_iterable(words)]]) if len(part) > 1]
 
@@ -172,10 +172,6 @@ def _plain(text: str) -> str:
 
 def _split(text: str) -> list[str]:
     return (_ASCII_RUN if text.isascii() else _RUN).findall(text)
-
-
-def _runs(text: str) -> list[str]:
-    return _split(_plain(text))
 
 
 def _as_name(word: re.Match[str]) -> str:
@@ -198,8 +194,8 @@ _stems_of = PerWord(_stems).__getitem__
 
 def _kept(parts: Sequence[str], joined: Sequence[str] = ()) -> list[str]:
     """The stems of words; a stop word is left out, or a name if it is one of several parts."""
-    said = (word for word in (*joined, *parts) if len(parts) > 1 or word not in STOP_WORDS)
-    return [NAME + word if word in STOP_WORDS else _stem(word) for word in said]
+    words = (word for word in (*joined, *parts) if len(parts) > 1 or word not in STOP_WORDS)
+    return [NAME + word if word in STOP_WORDS else _stem(word) for word in words]
 
 
 def _words(run: str) -> tuple[Sequence[str], list[str]]:
