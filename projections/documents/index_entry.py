@@ -10,9 +10,16 @@ from ingest.platform.clock import to_ms
 from ingest.secrets.scrub import without_marks
 from projections.compression.payloads import named
 from projections.kernel.module import native
-from projections.search.cues import ASKS, FIRST_PERSON, NUMBER, NUMBERS, SELF, TELLS_TIME, TIME_STEMS, traits
+from projections.search.cues import ASKS, FIRST_PERSON, NUMBER, NUMBERS, PROMPT, SELF, TELLS_TIME, TIME_STEMS, traits
 from projections.search.dates import ANCHORS, HINTS, resolved_terms, times_in
-from projections.search.terms import STOP_WORDS, compiled_terms, date_terms, leading_stop_words, terms
+from projections.search.terms import (
+    STOP_WORDS,
+    compiled_terms,
+    date_terms,
+    leading_stop_words,
+    single_characters,
+    word_terms,
+)
 
 HIDDEN_MS = 1
 """`retired_ms` of a document in quarantine: it was in use at no time."""
@@ -74,7 +81,8 @@ def entry_for(document: Any, kind: str, terms: str, **fields: Any) -> IndexEntry
 
 
 def index_terms(text: str, when: datetime, *, stated: bool = False, also: Sequence[str] = ()) -> str:
-    """The terms of a searchable text, of the dates it names, its traits, and the terms of the date it is about.
+    """The terms of a searchable text, its `single_characters` unless it is a prompt, the terms of the dates it names,
+    its traits, and the terms of the date it is about.
 
     `also` are traits that the text does not tell. What has some is no statement: its first stop words are left out.
 
@@ -86,12 +94,13 @@ def index_terms(text: str, when: datetime, *, stated: bool = False, also: Sequen
     if stated and FIRST_PERSON not in features:
         features = [FIRST_PERSON, *features]
     dates = resolved_terms(times, when) if times else ()
-    return " ".join([*filter(None, [joined]), *dates, *features, *also, *date_terms(when)])
+    characters = [] if PROMPT in also else single_characters(text)
+    return " ".join([*filter(None, [joined]), *characters, *dates, *features, *also, *date_terms(when)])
 
 
 def read_in_python(text: str, with_stop_words: bool) -> tuple[str, list[str], list[str]]:
     """The terms of a text, its traits, and `times_in` it: the specification of the compiled function."""
-    stems = terms(text)
+    stems = word_terms(text)
     features = traits(text, stems)
     if with_stop_words and not STOP_WORDS.intersection(stems[:1]):  # a text of nothing but stop words has kept them
         stems += leading_stop_words(text)

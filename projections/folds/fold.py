@@ -16,9 +16,10 @@ from projections.folds import forgetting, memories, sessions
 from projections.folds.batch import RULES, Changes, FoldBatch
 from projections.folds.batch import DocumentChange as DocumentChange
 
-VERSION = 9
-"""Raise the version when the fold makes something else of an event: workers then rebuild documents of older versions.
-`tests/compat/test_folds.py` fails if the result changed and the version did not."""
+VERSION = 10
+"""Raise the version when the fold makes something else of an event, or texts get other index terms: workers then
+rebuild the documents of older versions, and their index entries. `tests/compat/test_folds.py` fails if the result
+changed and the version did not."""
 NOUNS = (forgetting, memories, sessions)
 """The modules whose import registers how their events are folded."""
 

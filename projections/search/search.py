@@ -56,7 +56,16 @@ from projections.search.ranking import (
     stretched,
 )
 from projections.search.similarity import Distinct, distinct
-from projections.search.terms import STOP_WORDS, names_in, query_terms_of, required_terms, says_english, terms, wholes
+from projections.search.terms import (
+    STOP_WORDS,
+    names_in,
+    query_terms_of,
+    required_terms,
+    says_english,
+    single_characters,
+    terms,
+    wholes,
+)
 from projections.vectors.static import StaticTable
 
 Floats = NDArray[np.float64]
@@ -585,7 +594,7 @@ def search(candidates: Candidates, question: Question) -> list[Hit]:
     words, text = query_terms_of(question.text), without_middle(question.text)
     distinct_terms = list(dict.fromkeys(words))[:MOST_COUNTED]
     if not is_lookup(text):  # before terms are counted, or those of a prompt that repeats the query would be the rarest
-        candidates.leave_out_prompts(distinct_terms)
+        candidates.leave_out_prompts([*distinct_terms, *single_characters(text)])
     if len(distinct_terms) > MAX_QUERY_TERMS:
         # the rarest, of equally rare ones the first; terms in no document come last, because they find nothing
         frequencies, _ = candidates.frequencies(distinct_terms)

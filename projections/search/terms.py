@@ -4,12 +4,15 @@ import math
 import re
 import sys
 import threading
+import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, islice
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import Stemmer
@@ -43,40 +46,70 @@ MONTHS = (
 LONGEST_WORD = 128
 """Longer runs are data (base64, hashes in a row), not words: cut here and left whole."""
 
+_TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("scripts.toml").read_text("utf-8"))
+_HAN = r"\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_UNSPACED = rf"\u0e00-\u0eff\u1000-\u1049\u1780-\u17d3\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff{_HAN}"
+UNSPACED = re.compile(f"[{_UNSPACED}]")
+"""Scripts that set no spaces between words."""
+_HANGUL = _TABLES["letters"]["korean"]
+_STRONG, _WEAK = ("|".join(words.split()) for words in _TABLES["particles"].values())
+_PARTICLES = f"(?:{_STRONG}|{_WEAK})"
 # Python's \w leaves out the vowel signs of Indic and South-East Asian scripts.
-_LETTER = r"(?:[^\W_]|[\u0900-\u0963\u0966-\u0fff\u1000-\u1049\u1780-\u17d3])"
-_RUN = re.compile(rf"{_LETTER}+(?:(?:_+|::|[.\-/\\:@#]){_LETTER}+)*")
+_SPACED = rf"[^\W_{_UNSPACED}{_HANGUL}]++(?:[\w\u0900-\u0963\u0966-\u0dff\u0f00-\u0fff](?<![_{_UNSPACED}{_HANGUL}]))*+"
+# Without skin tones, the signs that join an emoji of several, and what tools draw lists and tables with.
+_PICTOGRAPH = (
+    r"\u231a\u231b\u23e9-\u23fa\u2600-\u26ff\u2705-\u2728\u274c-\u2757\u2763\u2764\u2795-\u2797\u27a1\u2b50\u2b55"
+    r"\U0001f1e6-\U0001f1ff\U0001f300-\U0001f3fa\U0001f400-\U0001faff"
+)
+_PICTOGRAPHS, _CHARACTER = re.compile(f"[{_PICTOGRAPH}]"), re.compile(f"[{_HAN}{_PICTOGRAPH}]")
+# A word ends where another script begins, as in "Redis를" or "用户的JWT": the particle says nothing.
+_RUN = re.compile(
+    rf"({_SPACED}(?:(?:[.\-/\\:@#_]|::|__++){_SPACED})*+|(?! )(?:[{_UNSPACED}]+|[{_HANGUL}]+))"
+    rf"(?:(?=[{_HANGUL}])(?<=[A-Za-z0-9]){_PARTICLES}++(?![{_HANGUL}]))?"
+)
 _ASCII_RUN = re.compile(r"[A-Za-z0-9]++(?:(?:[.\-/\\:@#_]|::|__++)[A-Za-z0-9]++)*+")
-_PART = re.compile(rf"{_LETTER}+")
+_PART = re.compile(_SPACED)
 _ASCII_PART = re.compile(r"[A-Za-z0-9]+")
 _LETTERS = re.compile(r"[a-z]+")
 _PLAIN = re.compile(r"[A-Za-z]?[a-z]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u1049\u1780-\u17d3\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-"""Scripts that set no spaces between words."""
-_ACCENTS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u065f]")
+_INSIDE = re.compile(r" (?<=[a-z0-9,;)] )[A-Z][a-z]+\b(?! [A-Z])")
+"""A word with a capital inside a sentence that is not all in such words, with the space before it."""
+# not the breve of the Cyrillic short i, which is a letter
+_ACCENTS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u065f](?<![\u0418\u0438]\u0306)")
 _CLITICS = re.compile(r"(?<=\w)(?:['\u2019](?:s|re|ve|ll|d|m)|n['\u2019]t)\b", re.IGNORECASE)
 _ISO_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:T.*)?")
 _VERSION = re.compile(r"[vV]\d+\.\d")
 _ORDINAL = re.compile(r"(\d{1,2})(?:st|nd|rd|th)")
+_DOT = re.compile(r"(?<=[0-9])\.(?=[0-9])")
+_ELEMENT_END, _NAME_END = re.compile(r"[/\\#:]"), re.compile(r"[/\\#:.]")
 
 
 def terms(text: str) -> list[str]:
     """Index terms of a text or a query, in reading order: folded, without stop words, stemmed (Snowball English).
 
-    An identifier or path gives itself and its parts, an ISO date also its `date_terms`, unspaced scripts their bigrams.
-    A stop word in capitals, as "IT" is, is a name, unless all of a longer text is in capitals. A text of nothing but
-    stop words keeps them, each also as a name.
+    An identifier or path gives itself and its parts, with their stop words as names, and its elements that have parts
+    (`auth.py` of `src/auth.py`); a version its beginnings, an ISO date also its `date_terms`. Unspaced scripts give
+    their bigrams. Pictographs are terms, after all words.
+    A stop word in capitals, as "IT" is, is a name, unless all of a longer text is in capitals; so is one with a capital
+    inside a sentence ("ask Will"). A text of nothing but stop words keeps them, each also as a name.
     """
+    return word_terms(text) + ([] if text.isascii() else _PICTOGRAPHS.findall(text))
+
+
+def word_terms(text: str) -> list[str]:
+    """The terms without pictographs."""
     compiled = compiled_terms.of(text) if compiled_terms else None
     return terms_in_python(text) if compiled is None else compiled
 
 
 def terms_in_python(text: str) -> list[str]:
-    """The same, in Python: the specification of the compiled function."""
-    runs = _runs(text.lower() if text.isupper() and len(text) > LONGEST_NAME else text)
-    matches = [*chain.from_iterable(map(_stems_of, runs))]
-    return matches or [form for run in runs for word in _words(run) for form in (word, NAME + word)]
+    """The terms without pictographs, in Python: the specification of the compiled function."""
+    text = _plain(text.lower() if text.isupper() and len(text) > LONGEST_NAME else text)
+    matches = _stems_in(_INSIDE.sub(_as_name, text))
+    if any(not match.startswith(NAME) for match in matches):
+        return matches
+    return _stems_in(text) or [form for run in _split(text) for word in _words(run)[1] for form in (word, NAME + word)]
 
 
 query_terms_of = lru_cache(maxsize=16)(terms)
@@ -86,7 +119,7 @@ compiled_terms = native.Terms([*STOP_WORDS], [*OPERATORS]) if NATIVE else None
 
 def leading_stop_words(text: str) -> list[str]:
     """The stop words with which a text begins, each once: a question of nothing else finds it by them."""
-    # not `_runs`, for speed: every text gets here, and stop words have only letters
+    # not `_split`, for speed: every text gets here, and stop words have only letters
     words = dict.fromkeys(_LETTERS.findall(text[:LEADING_CHARACTERS].lower()))
     return [word for word in words if word in STOP_WORDS]
 
@@ -97,12 +130,22 @@ def says_english(text: str) -> bool:
     return len(words) <= 2 or not STOP_WORDS.isdisjoint(words)
 
 
+def single_characters(text: str) -> list[str]:
+    """The Chinese characters and pictographs of a text, each once: a question of one character finds it by them.
+
+    Only texts have all Chinese ones: in questions they would make half of the words mean little. Other scripts have
+    hardly a word of one character. A text of 100 characters gets some 80 more terms, about as many as bigrams; to look
+    for the bigrams that begin with a character, and index only the last one of each run, would take a search by prefix.
+    """
+    return [] if text.isascii() else list(dict.fromkeys(_CHARACTER.findall(text)))
+
+
 def required_terms(text: str) -> list[str]:
     """The terms of a query whose every word must be said: of an identifier or a path only the parts.
 
     A text may say them with another joiner, or as the end of a longer path.
     """
-    words = [word for run in _runs(text) for word in _without_whole(run, _words(run))]
+    words = [word for run in _split(_plain(text)) for word in _words(run)[1]]
     return [_stem(word) for word in [word for word in words if word not in STOP_WORDS] or words]
 
 
@@ -113,9 +156,9 @@ def wholes(text: str) -> list[list[str]]:
 
 
 def _parts_of_runs(text: str) -> list[list[str]]:
-    runs = _runs(text)
-    parts = [[_stem(word) for word in _without_whole(run, _words(run)) if word not in STOP_WORDS] for run in runs]
-    return parts if any(parts) else [[word for run in runs for word in _words(run)]]
+    words = [_words(run)[1] for run in _split(_plain(text))]
+    parts = [*map(_kept, words)]
+    return parts if any(parts) else [[*chain.from_iterable(words)]]
 
 
 _NAME = re.compile(r"[A-Za-z0-9][.\-/\\:@#_]+[A-Za-z0-9]|[0-9][A-Za-z]|[A-Za-z][0-9]|[a-z][A-Z]")
@@ -133,78 +176,121 @@ def date_terms(when: date) -> list[str]:
     return [str(when.day), _stem(MONTHS[when.month - 1]), str(when.year)]
 
 
-def _runs(text: str) -> list[str]:
+def _plain(text: str) -> str:
+    """The text without accents and clitics."""
     if text.isascii():  # most text, in half the time
-        return _ASCII_RUN.findall(_CLITICS.sub("", text) if "'" in text else text)
+        return _CLITICS.sub("", text) if "'" in text else text
     unaccented = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
-    return _RUN.findall(_CLITICS.sub("", unaccented))
+    return _CLITICS.sub("", unaccented)
+
+
+def _split(text: str) -> list[str]:
+    return (_ASCII_RUN if text.isascii() else _RUN).findall(text)
+
+
+def _as_name(word: re.Match[str]) -> str:
+    return word[0].upper() if word[0][1:].lower() in STOP_WORDS else word[0]
+
+
+def _stems_in(text: str) -> list[str]:
+    return [*chain.from_iterable(map(_stems_of, _split(text)))]
 
 
 def _stems(run: str) -> tuple[str, ...]:
     if run.isupper() and len(run) > 1 and run.lower() in STOP_WORDS - OPERATORS:
         return (NAME + run.lower(),)
-    return tuple([_stem(word) for word in _words(run) if word not in STOP_WORDS])
+    joined, parts = _words(run)
+    return tuple(_kept(parts, joined))
 
 
 _stems_of = PerWord(_stems).__getitem__
 
 
-def _words(run: str) -> Sequence[str]:
-    """Lower-case words of a run of letters, digits and joiners: itself, and its parts when it has any.
+def _kept(parts: Sequence[str], joined: Sequence[str] = ()) -> list[str]:
+    """The stems of words; a stop word is left out, or a name if it is one of several parts."""
+    words = (word for word in (*joined, *parts) if len(parts) > 1 or word not in STOP_WORDS)
+    return [NAME + word if word in STOP_WORDS else _stem(word) for word in words]
 
-    A version with a "v" before it is also one without.
+
+def _words(run: str) -> tuple[Sequence[str], list[str]]:
+    """Lower-case words of a run of letters, digits and joiners: forms in which it may be named whole, and its parts.
+
+    A word without parts is its only part. A version with a "v" before it is also one without.
     """
-    if run[0] in "vV" and _VERSION.match(run):
-        return [run.lower()[:LONGEST_WORD], *_words(run[1:])]
     if _PLAIN.fullmatch(run):
-        return [run.lower()[:LONGEST_WORD]]
-    if run[:1].isdigit():
-        if iso_date := _ISO_DATE.fullmatch(run):
-            try:
-                day = date.fromisoformat(iso_date[1])
-            except ValueError:
-                return [iso_date[1], *iso_date[1].split("-")]
-            return [iso_date[1], str(day.day), MONTHS[day.month - 1], str(day.year)]
-        if ordinal := _ORDINAL.fullmatch(run):
-            return [ordinal[1]]
+        return (), [run.lower()[:LONGEST_WORD]]
+    if run[0] in "vV" and _VERSION.match(run):
+        joined, parts = _words(run[1:])
+        return [run.lower()[:LONGEST_WORD], *joined], parts
+    if iso_date := _ISO_DATE.fullmatch(run):
+        return [iso_date[1]], _date_words(iso_date[1])
+    if ordinal := _ORDINAL.fullmatch(run):
+        return (), [ordinal[1]]
     if run.isascii():  # most, at a third of the price
-        pieces, whole, is_unspaced = _ASCII_PART.findall(run), run.lower(), False
+        pieces, whole = _ASCII_PART.findall(run), run.lower()
     else:
-        pieces, whole, is_unspaced = _PART.findall(run), run.casefold(), UNSPACED.search(run) is not None
+        pieces, whole = _PART.findall(run) or [run], run.casefold()
     parts: list[str] = []
     for piece in pieces:
         if piece.isascii() and (piece.islower() or piece.isdigit()) and len(piece) <= LONGEST_WORD:
             parts.append(piece)
         else:
             parts += _parts(piece)
-    return parts if len(whole) > LONGEST_WORD or is_unspaced or parts == [whole] else [whole, *parts]
+    return () if parts == [whole] or UNSPACED.match(run) else _joined(whole), parts
 
 
-def _without_whole(run: str, words: Sequence[str]) -> Sequence[str]:
-    return words[1:] if len(words) > 1 and words[0] == run.casefold() else words
+def _date_words(iso_date: str) -> list[str]:
+    try:
+        day = date.fromisoformat(iso_date)
+    except ValueError:
+        return iso_date.split("-")
+    return [str(day.day), MONTHS[day.month - 1], str(day.year)]
+
+
+def _joined(whole: str) -> list[str]:
+    """The forms in which a run of several parts may be named: itself, the beginnings of a version, and the elements of
+    a path or qualified name, and their names, that have parts."""
+    forms = [part for part in _ELEMENT_END.split(whole) if "." in part]
+    forms += [part for part in _NAME_END.split(whole) if "_" in part or "-" in part]
+    forms = [form[:LONGEST_WORD] for form in forms if form != whole]
+    if len(whole) > LONGEST_WORD:
+        return forms
+    return [whole, *[whole[: dot.start()] for dot in _DOT.finditer(whole)][1:], *forms]
 
 
 def _parts(piece: str) -> list[str]:
-    if len(piece) > LONGEST_WORD:
-        return [piece.casefold()[:LONGEST_WORD]]
-    if UNSPACED.search(piece):
-        word = piece.casefold()
+    word = piece.casefold()
+    if UNSPACED.match(piece):
         return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
+    if len(piece) > LONGEST_WORD:
+        return [word[:LONGEST_WORD]]
     return [part.casefold()[:LONGEST_WORD] for part in _CAMEL.split(piece)]
 
 
-class _Stemmer(threading.local):
+class _Stemmers(threading.local):
     # a Snowball stemmer works in a buffer of its own: one per thread, or two threads overwrite each other's word
     def __init__(self) -> None:
-        self.stem: Callable[[str], str] = Stemmer.Stemmer("english", 0).stemWord  # without a cache: `_stem` has one
+        # without caches: `_stem` has one
+        self.of: dict[str, Callable[[str], str]] = {
+            language: partial(_AFFIXES[language].sub, "")
+            if language in _AFFIXES
+            else Stemmer.Stemmer(language, 0).stemWord
+            for language in ("english", *_TABLES["letters"])
+        }
 
 
-_local = _Stemmer()
+_AFFIXES = {
+    "arabic": re.compile(_TABLES["affixes"]["arabic"]),
+    "korean": re.compile(rf"(?:(?<=\w\w){_PARTICLES}|(?<=\w)(?:{_STRONG})){_PARTICLES}*+\Z"),
+}
+_LANGUAGE = re.compile("|".join(rf"(?P<{language}>[{letters}]\Z)" for language, letters in _TABLES["letters"].items()))
+_local = _Stemmers()
 
 
 @lru_cache(maxsize=MOST_KEPT)
 def _stem(word: str) -> str:
-    return _local.stem(word)
+    letter = None if word.isascii() else _LANGUAGE.search(word)
+    return _local.of[(letter and letter.lastgroup) or "english"](word) or word
 
 
 SNIPPET_CHARS = 240
@@ -231,7 +317,8 @@ def snippet(text: str, query_terms: Sequence[str], limit: int = SNIPPET_CHARS) -
     text = visible(text[:SCANNED])
     if len(text) <= limit:
         return " ".join(text.split())
-    compiled = native.stretch(text, query_terms, limit) if NATIVE else None
+    # the compiled function does not see pictographs
+    compiled = native.stretch(text, query_terms, limit) if NATIVE and all(map(str.isascii, query_terms)) else None
     start, end = compiled or stretch_in_python(text, query_terms, limit)
     part = " ".join(text[start:end].split())
     return f"{'…' if start else ''}{part}{'…' if end < len(text) else ''}"
@@ -263,7 +350,7 @@ def _best_place(text: str, query_terms: Sequence[str], limit: int) -> int:
     lowered = text.lower() if text.isascii() else folded(text)
     for term in dict.fromkeys(query_terms[:MOST_WORDS]):
         # "policies" and "policy" are both stemmed to "polici"
-        stem = term[:-1] if len(term) > 4 and term[-1] in "iy" else term
+        stem = folded(term[:-1] if len(term) > 4 and term[-1] in "iy" else term)
         inside = UNSPACED.match(stem) is not None
         starts = (match.start() for match in re.finditer(re.escape(stem), lowered))
         words = ((start, term) for start in starts if inside or not start or not lowered[start - 1].isalnum())

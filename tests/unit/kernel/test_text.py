@@ -22,9 +22,20 @@ generously WORLD ing `code` `a*b` **bold** Hello World #tag #a-b a--b http://x.y
 ~/a and/or main.py:12:3 .env key=a.py --flag -x +a {"a" \" (? .+ \d+ s/a/b/ is must never fixed root-cause bug. prefer?
 a:b www.a a.com/ 1.2.3.4:5/x localhost:80/ iVBORw0KGgoAAAANSU bash/read mcp__x null I I'm my me are we may nine
 yesterday tomorrow last next past in two three days week month ago monday weekend night
+Will Do Us, (Who) ask 1.2.4 v1.2.3.4 python3.12.3-rc1 1.2.4x 1..2 10.0.0.1/24 std::unique_ptr a/b_c.d-e:12 m.find_by
+#x/a-b prod-us iT a::b_c::d
 """
 LONG = ["x" * 40, "q" * 128, "q" * 129, "aB" * 70, "1" * 129, "aB3/" * 12, "A1b" * 15]
-SIGNS = ["\u2192", "\u2014", "\u2019", "\u2705\ufe0f", "\u2026", "\u2260"]
+SIGNS = [
+    "\u2192",
+    "\u2014",
+    "\u2019",
+    "\u2705\ufe0f",
+    "\u2026",
+    "\u2260",
+    "\U0001f680",
+    "\U0001f469\U0001f3fd\u200d\U0001f4bb",
+]
 PIECES = [*WORDS.split(), *LONG, *SIGNS, " ", " ", " ", "\n", "\t", "\x1c", ". ", "? "]
 TEXTS = st.one_of(
     st.text(st.characters(max_codepoint=127)),

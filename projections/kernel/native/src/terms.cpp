@@ -139,19 +139,43 @@ void add_parts(std::string_view piece, Strings& words) {
     words.add_lower(piece.substr(start));
 }
 
-// The words of a run that is more than small letters: itself, and its parts when it has any.
-void add_words(std::string_view run, Strings& words) {
+// The beginnings of a version, then the elements with a dot of a path or qualified name, then its names that have parts.
+void add_elements(std::string_view run, Strings& words) {
+    for (std::size_t at = 1, dots = 0; at + 1 < run.size() && run.size() <= kLongestWord; ++at)
+        if (run[at] == '.' && is_digit(run[at - 1]) && is_digit(run[at + 1]) && dots++) words.add_lower(run.substr(0, at));
+    for (const bool of_names : {false, true}) {
+        const auto separates = [=](char letter) {
+            return letter == '/' || letter == ':' || letter == '#' || letter == '\\' || (of_names && letter == '.');
+        };
+        const auto joins = [=](char letter) { return of_names ? letter == '_' || letter == '-' : letter == '.'; };
+        split(run, separates, [&](std::string_view part) {
+            if (part.size() < run.size() && std::any_of(part.begin(), part.end(), joins))
+                words.add_lower(part.substr(0, kLongestWord));
+            return true;
+        });
+    }
+}
+
+// The words of a run that is more than small letters: forms in which it is named whole, and its parts. Returns whether
+// it has several.
+bool add_words(std::string_view run, Strings& words) {
     if (is_version(run)) {
         words.add_lower(run.substr(0, kLongestWord));
         run.remove_prefix(1);
     }
-    if (is_digit(run[0]) && (add_date(run, words) || add_ordinal(run, words))) return;
+    if (is_digit(run[0]) && add_date(run, words)) return true;
+    if (is_digit(run[0]) && add_ordinal(run, words)) return false;
     std::size_t at = 0;
     while (at < run.size() && is_part(run[at])) ++at;
-    const bool is_simple = at == run.size() && std::none_of(run.begin() + 1, run.end(), is_upper);
-    if (is_simple) return words.add_lower(run.substr(0, kLongestWord));
+    const bool has_joiner = at < run.size();
+    if (!has_joiner && std::none_of(run.begin() + 1, run.end(), is_upper)) {
+        words.add_lower(run.substr(0, kLongestWord));
+        return false;
+    }
     const std::size_t whole = words.size();
     if (run.size() <= kLongestWord) words.add_lower(run);
+    if (has_joiner) add_elements(run, words);
+    const std::size_t parts = words.size();
     for (at = 0; at < run.size(); ++at) {
         const std::size_t start = at;
         while (at < run.size() && is_part(run[at])) ++at;
@@ -159,6 +183,16 @@ void add_words(std::string_view run, Strings& words) {
     }
     // a whole word in capitals is its only part
     if (run.size() <= kLongestWord && words.size() == whole + 2 && words[whole] == words[whole + 1]) words.pop();
+    return words.size() > parts + 1;
+}
+
+// Whether a run that begins with its only capital is inside a sentence that is not all in such words.
+bool is_inside(std::string_view text, std::size_t start, std::size_t end) {
+    if (!is_upper(text[start]) || start < 2 || text[start - 1] != ' ' || end - start < 2) return false;
+    const char before = text[start - 2], after = end < text.size() ? text[end] : ' ';
+    if (!is_lower(before) && !is_digit(before) && before != ',' && before != ';' && before != ')') return false;
+    return std::all_of(text.begin() + start + 1, text.begin() + end, is_lower) && after != '_' &&
+           (after != ' ' || end + 1 >= text.size() || !is_upper(text[end + 1]));
 }
 
 }  // namespace
@@ -181,7 +215,6 @@ Terms::Terms(WordSet stop_words, WordSet operators)
 Terms::~Terms() = default;
 
 const Strings& Terms::of(std::string_view text) {
-    terms_.clear();
     const bool shouted = is_shouted(text);
     if (shouted || text.find('\'') != text.npos) {
         drop_clitics(text, plain_);
@@ -192,14 +225,21 @@ const Strings& Terms::of(std::string_view text) {
         for (std::size_t at = 0; at < text.size(); ++at) {
             if (!is_part(text[at])) continue;
             const std::size_t end = end_of_run(text, at);
-            read(text.substr(at, end - at));
+            read(at, end);
             at = end;
         }
     };
-    each_run([&](std::string_view run) { read_run(run); });
+    for (const bool with_names : {true, false}) {
+        terms_.clear();
+        each_run([&](std::size_t start, std::size_t end) {
+            read_run(text.substr(start, end - start), with_names && is_inside(text, start, end));
+        });
+        for (std::size_t place = 0; place < terms_.size(); ++place)
+            if (terms_[place][0] != '=') return terms_;
+    }
     if (terms_.size() == 0) {  // nothing but stop words: they are kept, each also as a name
         words_.clear();
-        each_run([&](std::string_view run) { add_words(run, words_); });
+        each_run([&](std::size_t start, std::size_t end) { add_words(text.substr(start, end - start), words_); });
         for (std::size_t place = 0; place < words_.size(); ++place) {
             terms_.add(words_[place]);
             terms_.add_name(words_[place]);
@@ -208,21 +248,22 @@ const Strings& Terms::of(std::string_view text) {
     return terms_;
 }
 
-void Terms::read_run(std::string_view run) {
+void Terms::read_run(std::string_view run, bool is_name) {
     std::size_t small = 0;
     while (small < run.size() && is_lower(run[small])) ++small;
     if (small == run.size() && small <= kLongestWord) return add_stem(run);
     words_.clear();
-    if (run.size() > 1 && std::all_of(run.begin(), run.end(), is_upper)) {
+    if (is_name || (run.size() > 1 && std::all_of(run.begin(), run.end(), is_upper))) {
         words_.add_lower(run);
         if (stop_words_.contains(words_[0]) && !operators_.contains(words_[0])) return terms_.add_name(words_[0]);
         words_.clear();
     }
-    add_words(run, words_);
-    for (std::size_t place = 0; place < words_.size(); ++place) add_stem(words_[place]);
+    const bool are_parts = add_words(run, words_);
+    for (std::size_t place = 0; place < words_.size(); ++place) add_stem(words_[place], are_parts);
 }
 
-void Terms::add_stem(std::string_view word) {
+// A stop word is left out, or a name if it is a part of one.
+void Terms::add_stem(std::string_view word, bool is_part) {
     if (word.size() > kLongestKept) {
         if (!stop_words_.contains(word)) terms_.add(stem(word));
         return;
@@ -243,7 +284,8 @@ void Terms::add_stem(std::string_view word) {
         std::copy(root.begin(), root.end(), kept);
         kept[31] = is_stop_word ? kStopWord : static_cast<unsigned char>(root.size());
     }
-    if (kept[31] != kStopWord) terms_.add({reinterpret_cast<const char*>(kept), kept[31]});
+    if (kept[31] != kStopWord) return terms_.add({reinterpret_cast<const char*>(kept), kept[31]});
+    if (is_part) terms_.add_name(word);
 }
 
 std::string_view Terms::stem(std::string_view word) {

@@ -121,8 +121,8 @@ private:
     static constexpr std::size_t kSlots = 16384, kLongestKept = 31;
     static constexpr unsigned char kStopWord = 255;  // in the place of a stem's length
 
-    void read_run(std::string_view run);
-    void add_stem(std::string_view word);
+    void read_run(std::string_view run, bool is_name);
+    void add_stem(std::string_view word, bool is_part = false);
     std::string_view stem(std::string_view word);
 
     WordSet stop_words_, operators_;

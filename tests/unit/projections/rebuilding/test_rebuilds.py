@@ -216,7 +216,7 @@ def test_with_other_folds_only_missing_documents_and_positions_count_as_damage()
     newer.append(Difference(partition=0, what="listing", name="memories", said="2 members, 3 in the rebuilt data"))
     missing = Difference(partition=1, what="document", name="mem_x", said="not in the rebuilt data")
     behind = Difference(partition=2, what="position", name="checkpoint", said="not level")
-    due = "rebuild due: documents were folded by version 8, this release folds 9"
+    due = "rebuild due: documents were folded by version 8, this release folds 10"
     assert not verdict(100, newer).agree
     canaries = verdict(100, newer, due)
     assert (canaries.agree, canaries.differing) == (True, LISTED + 1)
