@@ -166,9 +166,12 @@ _NAME = re.compile(r"[A-Za-z0-9][.\-/\\:@#_]+[A-Za-z0-9]|[0-9][A-Za-z]|[A-Za-z][
 
 
 def names_in(query: str) -> list[list[str]]:
-    """The terms of the parts of each name, of a query that is nothing but names; else none."""
-    is_name = (word.isascii() and _NAME.search(word) for word in query.split())
-    return [*filter(None, _parts_of_runs(query))] if all(is_name) else []
+    """The terms of the parts of each name, of a query that is nothing but names and pictographs; else none."""
+    for word in query.split():
+        has_letters = any(map(str.isalnum, word))
+        if has_letters and not (word.isascii() and _NAME.search(word)):
+            return []
+    return [*filter(None, _parts_of_runs(query)), *([one] for one in _PICTOGRAPHS.findall(query))]
 
 
 def date_terms(when: date) -> list[str]:
