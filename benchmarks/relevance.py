@@ -136,7 +136,10 @@ def questions(conversation: dict[str, Any]) -> list[Question]:
         category = item["category"]
         name = CATEGORIES.get(category, "") if isinstance(category, int) else category
         evidence = frozenset(part for text in item["evidence"] for part in re.split(r"[;,\s]+", text)) & turns
-        asked.append(Question(conversation["sample_id"], item["question"], name, evidence, to=item.get("to", "")))
+        also, stale = (frozenset(item.get(field, ())) for field in ("also", "stale"))
+        asked.append(
+            Question(conversation["sample_id"], item["question"], name, evidence, also, stale, item.get("to", ""))
+        )
     return asked
 
 

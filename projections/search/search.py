@@ -376,7 +376,7 @@ def _confidences(
     if not query_terms or not measured.idf.sum():
         none = np.zeros(len(pool.terms))
         return Confidence(none, none)
-    if _is_familiar(table, question, pool, order, measured.in_table):
+    if is_familiar(table, question, pool, order, measured.in_table):
         # not with the lifts of a named time and of identifiers: what they pass would seem impossible
         return confidence(measured.evidence, final)
     if not table.of_model:
@@ -391,7 +391,7 @@ def _confidences(
     return shared(answerable, final)
 
 
-def _is_familiar(
+def is_familiar(
     table: StaticTable, question: Question, pool: Pool, order: Sequence[int], in_table: NDArray[np.bool_]
 ) -> bool:
     """Whether a question (`in_table` (terms,): which of its terms have a static vector) and its first results are in
