@@ -33,7 +33,7 @@ from projections.search.embedded import EmbeddedCandidates
 from projections.search.lexical import MAX_QUERY_TERMS
 from projections.search.question import UNCERTAIN_FROM, Filter
 from projections.search.question import Question as Asked
-from projections.search.ranking import ANSWERABLE, BY_COSINE, FEATURES, KIND, SHARE, Weights, shipped_weights
+from projections.search.ranking import ANSWERABLE, FEATURES, KIND, SHARE, Weights, shipped_weights
 from projections.search.replica import IndexReplica
 from projections.search.terms import terms
 from projections.store.feed import Put
@@ -62,7 +62,8 @@ SEEDS = 4
 """Starts of the fit to everything; the best one is the start of the others."""
 CUTS = (1, 5, 10)
 RIDGE_OF_CONFIDENCE = 1e-4
-HARD_SETS = {"life": 0.15, "chats": 0.05}
+OWN_SETS = frozenset(folder.name for folder in OWN.iterdir())
+HARD_SETS, HARD_SET = {"life": 0.15}, 0.05
 """What sets count for whether a question has an answer, other than 1: their unanswered questions are about things that
 were mentioned. Alike, they would cost agent work .02 of its AUC; without them, theirs falls from .8 to .6."""
 JUDGED = 10
@@ -258,8 +259,7 @@ def _fit(sets: Mapping[str, Sequence[_Case]], seeds: Sequence[int] = range(SEEDS
     features = flat[: KINDS * len(FEATURES)].reshape(KINDS, -1) / rows.scale
     kind = flat[KINDS * len(FEATURES) :] / rows.kind_scale
     kind[KIND.index("always")] -= kind @ rows.kind_mean
-    zeros = (np.zeros(len(names)) for names in (ANSWERABLE, BY_COSINE, SHARE))
-    return Weights(features, kind, *zeros), seed
+    return Weights(features, kind, np.zeros(len(ANSWERABLE)), np.zeros(len(SHARE))), seed
 
 
 def _minimum(
@@ -276,32 +276,28 @@ def _minimum(
 
 
 def _with_confidence(weights: Weights, sets: Mapping[str, Sequence[_Case]]) -> Weights:
-    """A logistic regression of whether a question has an answer, over its first results; one by the best cosine, for
-    questions that are not familiar; and one of which of the first results it is. Sets with questions that were never
-    answered weigh as HARD_SETS says, and both kinds alike."""
-    inputs, has_answer, shares, is_familiar = list[Floats](), list[bool](), list[float](), list[bool]()
+    """A logistic regression of whether a familiar question has an answer, over its first results, and one of which of
+    the first results it is. Sets with questions that were never answered weigh as HARD_SETS says, and both kinds
+    alike."""
+    inputs, has_answer, shares = list[Floats](), list[bool](), list[float]()
     of_results, answers, by_set = list[Floats](), list[Floats](), list[Floats]()
     for name, cases in sets.items():
         kinds = [bool(case.question.evidence) for case in cases]
         for case, kind in zip(cases, kinds, strict=True):
             final = case.final(weights)
             first = np.argsort(-final, kind="stable")[:JUDGED]
-            if not all(kinds) and not case.apart:
+            if not all(kinds) and case.is_familiar and not case.apart:
                 inputs.append(case.inputs[first[0]])
-                is_familiar.append(case.is_familiar)
                 has_answer.append(kind)
-                shares.append(HARD_SETS.get(name, 1.0) / kinds.count(kind))
+                shares.append(HARD_SETS.get(name, HARD_SET if name in OWN_SETS else 1.0) / kinds.count(kind))
             if kind and not case.apart:
                 relative = final - np.logaddexp.reduce(final)
                 of_results.append(np.column_stack([relative[first], np.ones(len(first))]))
                 answers.append(case.evidence[first].astype(np.float64))
                 by_set.append(np.full(len(first), 1 / np.sqrt(len(cases))))
-    columns, answered, weight = np.stack(inputs), np.array(has_answer, np.float64), np.array(shares)
-    familiar, of_cosine = np.array(is_familiar), [ANSWERABLE.index(name) for name in BY_COSINE]
-    answerable = _logistic(columns[familiar], answered[familiar], weight[familiar])
-    by_cosine = _logistic(columns[~familiar][:, of_cosine], answered[~familiar], weight[~familiar])
+    answerable = _logistic(np.stack(inputs), np.array(has_answer, np.float64), np.array(shares))
     share = _logistic(np.concatenate(of_results), np.concatenate(answers), np.concatenate(by_set))
-    return weights._replace(answerable=answerable, by_cosine=by_cosine, share=share)
+    return weights._replace(answerable=answerable, share=share)
 
 
 def _logistic(columns: Floats, answer: Floats, share: Floats) -> Floats:
@@ -365,7 +361,7 @@ def _confidence(case: _Case, final: Floats, weights: Weights) -> ranking.Confide
     if case.is_familiar:
         return ranking.confidence(case.inputs, final, weights)
     best = case.inputs[:, ANSWERABLE.index("best_cosine")]
-    return ranking.shared(np.full(len(final), ranking.confidence_by_cosine(best, weights)), final, weights)
+    return ranking.shared(np.full(len(final), ranking.confidence_by_cosine(best)), final, weights)
 
 
 def _below(confidences: Sequence[float]) -> float:
@@ -397,8 +393,6 @@ def _toml(weights: Weights, made_by: str) -> str:
         table("kind", KIND, [f"{value:.4f}" for value in weights.kind]),
         "# Log odds that a question has an answer, by what speaks for a result.",
         table("answerable", ANSWERABLE, [f"{value:.4f}" for value in weights.answerable]),
-        "# The same, by the best cosine alone: in languages and code without static vectors.",
-        table("by_cosine", BY_COSINE, [f"{value:.4f}" for value in weights.by_cosine]),
         "# Log odds that a result is the answer, if there is one.",
         table("share", SHARE, [f"{value:.4f}" for value in weights.share]),
     ])  # fmt: skip
@@ -407,7 +401,7 @@ def _toml(weights: Weights, made_by: str) -> str:
 @benchmark(needs_data=True, long=True)
 def fit_ranking(
     data: Mapping[str, Path],
-    only_measure: tuple[str, ...] = ("locomo",),
+    only_measure: tuple[str, ...] = ("locomo", "realtalk", "memdaily"),
     vectors: str = ".bench/vectors",
     write: str = "",
 ) -> Figures:

@@ -532,10 +532,7 @@ def memories(
 
 def answers(recalled: dict[str, Any], event: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The results worth showing: none if the subject is probably not recorded; not of this session, not the prompt
-    itself, and not much less likely than the first.
-
-    It compares odds, because confidences of one query share a factor: the words that any result has.
-    """
+    itself, and not much less likely than the first, by odds: confidences of one query share a factor, its words."""
     if recalled.get("certainty") == "probably not recorded":
         return []
     prompt, session = _text(event.get("prompt")).strip(), _text(event.get("session_id"))

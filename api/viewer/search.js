@@ -124,7 +124,7 @@ const kindsOf = ({ params }) => params.get("kinds")?.split(",") ?? KINDS;
 
 /** The server's results; with a minimum confidence, the results below it are left out, and can be opened. */
 async function results(query, route) {
-  const asked = {
+  const request = {
     query,
     limit: LIMIT,
     explain: true,
@@ -134,7 +134,7 @@ async function results(query, route) {
     ...(route.params.has("asof") && { as_of: new Date(route.params.get("asof")).toISOString() }),
   };
   const least = Number(route.params.get("min") ?? 0);
-  const answer = await post("/v1/recall", asked);
+  const answer = await post("/v1/recall", request);
   const enough = ({ confidence }) => confidence === undefined || confidence === null || confidence >= least;
   const shown = answer.results.filter(enough);
   return el("div", {}, notes(answer, shown), list(shown, route) ?? nothing(answer, route), leftOut(answer, shown, least, route));
@@ -145,7 +145,7 @@ const list = (results, route) =>
     ? el(
         "ol",
         { class: "results" },
-        results.map((one) => el("li", {}, card(one, route))),
+        results.map((result) => el("li", {}, card(result, route))),
       )
     : null;
 
@@ -178,7 +178,7 @@ function nothing(answer, route) {
 }
 
 function leftOut(answer, shown, least, route) {
-  const left = answer.results.filter((one) => !shown.includes(one));
+  const left = answer.results.filter((result) => !shown.includes(result));
   if (!left.length) return null;
   return el(
     "details",

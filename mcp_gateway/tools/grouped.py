@@ -1,4 +1,4 @@
-"""The compact form of results: by session, whose date and name are told once, and a line per result. Pure."""
+"""The compact form of results: by session, whose date and name are stated once, and a line per result. Pure."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ class Line(NamedTuple):
 def grouped(lines: Sequence[Line], id_of: Callable[[str], str] = shortened_id) -> Iterator[str]:
     """The lines under their headings, in the order of the best of each; equal texts are one line with their number.
 
-    `id_of` gives the form in which an id is told. A result that another one probably replaces comes right after it.
+    `id_of` gives the form in which an id is shown. A result that another one probably replaces comes right after it.
     """
     by_heading: dict[str, list[Line]] = {}
     heading_of = {line.id: line.heading for line in lines}
@@ -45,7 +45,7 @@ def grouped(lines: Sequence[Line], id_of: Callable[[str], str] = shortened_id) -
 
 def _after(line: Line, members: Sequence[Line]) -> tuple[int, int]:
     """The place of a line; of a replaced one, the place of the line that replaces it."""
-    places = {other.id: place for place, other in enumerate(members)}
+    places = {other.id: number for number, other in enumerate(members)}
     return places.get(line.of.superseded_by, places[line.id]), places[line.id]
 
 
@@ -94,10 +94,10 @@ def text_of(title: str, text: str) -> str:
     """A text on a line after its title, unless that is a greeting or the text says most of it."""
     title, text = (" ".join(each.split()) for each in (title, text))
     words = _WORD.findall(title.casefold())
-    said = {*_WORD.findall(text.casefold())}
+    words_of_text = {*_WORD.findall(text.casefold())}
     if not text:
         return title
-    if 2 * sum(word in said for word in words) >= len(words) or is_courtesy(title):
+    if 2 * sum(word in words_of_text for word in words) >= len(words) or is_courtesy(title):
         return text
     return f"{title.rstrip('.:')}: {text}"
 

@@ -172,14 +172,14 @@ class Lookup:
         """
         whole, allowed, now_ms = list[str](), key_scope(reader), to_ms(self._clock())
         for name in names:
-            found = list[DocumentLocation]()
+            locations = list[DocumentLocation]()
             if is_shortened(name):
-                found = await self._index.ask(partial(_beginning, allowed, now_ms, name))
-            if len(found) > 1:
+                locations = await self._index.ask(partial(_beginning, allowed, now_ms, name))
+            if len(locations) > 1:
                 raise CommandRejected(
-                    f"{name!r} is the beginning of {', '.join(id for _, id in found)}: use one of these"
+                    f"{name!r} is the beginning of {', '.join(id for _, id in locations)}: use one of these"
                 )
-            whole.append(found[0][1] if found else name)
+            whole.append(locations[0][1] if locations else name)
         return whole
 
     async def changed_since(self, documents: Iterable[Document], reader: Reader) -> dict[str, list[FileChange]]:

@@ -471,7 +471,7 @@ class _Statement(Struct, frozen=True):
 
     words: frozenset[str]
     """The question's words that it has."""
-    asked: int
+    question_words: int
     """How many words the question has."""
     values: frozenset[str]
     announces: bool
@@ -498,7 +498,7 @@ class _Statement(Struct, frozen=True):
             of_older, of_question = ANOTHER_VALUE
         else:
             return False
-        return len(self.words & older.words) >= max(1, of_older * len(older.words), of_question * self.asked)
+        return len(self.words & older.words) >= max(1, of_older * len(older.words), of_question * self.question_words)
 
 
 def _result(result: Recalled, words: Sequence[str], *, explain: bool) -> RecallResult:

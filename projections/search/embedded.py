@@ -145,7 +145,7 @@ class EmbeddedIndex:
     def beginning(self, allowed: Filter, now_ms: int, begins: str) -> list[DocumentLocation]:
         documents = self._matching(allowed, now_ms)
         alike = documents[self._index.id_key.values[documents] == packed(begins)]
-        return [place for place in self._places(alike) if place[1].startswith(begins)]
+        return [location for location in self._places(alike) if location[1].startswith(begins)]
 
     def facets(self, places: Sequence[DocumentLocation]) -> list[Sequence[str]]:
         ordinals_of = (self._index.ordinal_of.get(name) for _, name in places)

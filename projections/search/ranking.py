@@ -124,8 +124,6 @@ class Weights(NamedTuple):
     """(len(KIND),), of the log odds that a question is about the first kind."""
     answerable: Floats
     """(len(ANSWERABLE),), of the log odds that the question has an answer, by what speaks for a result."""
-    by_cosine: Floats
-    """(len(BY_COSINE),), of the same, by the best cosine alone."""
     share: Floats
     """(2,), of the log odds that it is this result, if there is one: of its log share of the answer, and a constant."""
 
@@ -153,7 +151,6 @@ KIND = (
 )  # fmt: skip
 """What tells the kind of history: shares of the pool, and how the question is put."""
 ANSWERABLE = ("near", "said", "unknown", "static", "best_cosine", "always")
-BY_COSINE = ("best_cosine", "always")
 SHARE = ("share", "always")
 MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector")
 CUES = ("first_person", "time", "several", "number", "past", "now", "present", "question_word", "question_mark")
@@ -168,7 +165,6 @@ def shipped_weights() -> Weights:
         np.array([read["features"][name] for name in FEATURES]).T,
         np.array([read["kind"][name] for name in KIND]),
         np.array([read["answerable"][name] for name in ANSWERABLE]),
-        np.array([read["by_cosine"][name] for name in BY_COSINE]),
         np.array([read["share"][name] for name in SHARE]),
     )
 
@@ -648,11 +644,16 @@ def confidence(columns: Floats, final: Floats, weights: Weights | None = None) -
     return shared(_probability(columns @ weights.answerable), final, weights)
 
 
-def confidence_by_cosine(cosine: Floats | NDArray[np.float32], weights: Weights | None = None) -> float:
+BY_COSINE = (12.0, -5.9)
+"""Of the log odds that a question has an answer: of its best cosine, and a constant. Measured on agents' work and a
+coding life of other people, where the first results are code: their AUC rises from .58 to .96, and from .83 to .96."""
+
+
+def confidence_by_cosine(cosine: Floats | NDArray[np.float32]) -> float:
     """0..1, how likely a question has an answer, by the best of these cosines of the model (nan: not embedded yet)."""
-    weights = shipped_weights() if weights is None else weights
+    slope, constant = BY_COSINE
     best = np.fmax.reduce(cosine, initial=-1.0)  # ignores nan
-    return float(_probability(np.array([best, 1.0]) @ weights.by_cosine))
+    return float(_probability(np.float64(slope * best + constant)))
 
 
 def shared(answerable: Floats, final: Floats, weights: Weights | None = None) -> Confidence:
@@ -667,7 +668,7 @@ def share_of(final: Floats, weights: Weights | None = None) -> Floats:
     return _probability(weights.share[0] * (relative - np.log(np.exp(relative).sum() or 1.0)) + weights.share[1])
 
 
-def _probability(log_odds: Floats) -> Floats:
+def _probability(log_odds: Any) -> Any:
     return 1 / (1 + np.exp(-log_odds))
 
 

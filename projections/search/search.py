@@ -194,7 +194,7 @@ def _ranked(
     fold = question.fold and not cues.several  # a question that counts needs each of them
     order = best_first(rows, documents, np.round(weighed, DIGITS), len(documents))
     matches = _matches(question, pool, measured, cues, is_corrected=query_terms != query_words)
-    order = [place for place in order if matches[place]][: None if fold else question.limit]
+    order = [number for number in order if matches[number]][: None if fold else question.limit]
     lifts = {"first_of_time": measured.first_of_time, "whole": measured.whole}
     parts = {
         "cosine": pool.cosine,
@@ -424,10 +424,10 @@ def _matches(
     every = np.ones(len(pool.terms), np.bool_)
     if question.mode != "hybrid":
         return every
-    said = np.asarray((measured.scores.said > 0) & measured.counted)
+    has_term = np.asarray((measured.scores.said > 0) & measured.counted)
     if (names := names_in(question.text)) and not is_corrected:
         return np.asarray(np.any([pool.terms.in_order(name) for name in names], axis=0), np.bool_)
-    says = np.asarray(said.any(axis=1), np.bool_)
+    says = np.asarray(has_term.any(axis=1), np.bool_)
     if question.named is not None and not (cues.question_word or cues.question_mark):
         return says | ~(pool.cosine < RELATED_FROM)
     return says if is_lookup(question.text) and says.any() else every

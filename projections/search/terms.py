@@ -171,7 +171,7 @@ def names_in(query: str) -> list[list[str]]:
         has_letters = any(map(str.isalnum, word))
         if has_letters and not (word.isascii() and _NAME.search(word)):
             return []
-    return [*filter(None, _parts_of_runs(query)), *([one] for one in _PICTOGRAPHS.findall(query))]
+    return [*filter(None, _parts_of_runs(query)), *([sign] for sign in _PICTOGRAPHS.findall(query))]
 
 
 def date_terms(when: date) -> list[str]:

@@ -155,7 +155,7 @@ class EngineIndex:
 
     def beginning(self, allowed: Filter, now_ms: int, begins: str) -> list[DocumentLocation]:
         # ids are no field of the engine's index; shortened ones are read by people and agents, now and then
-        return [place for place in self.every(allowed, now_ms) if place[1].startswith(begins)]
+        return [location for location in self.every(allowed, now_ms) if location[1].startswith(begins)]
 
     def facets(self, places: Sequence[DocumentLocation]) -> list[Sequence[str]]:
         raws: list[bytes | None] = []
