@@ -404,7 +404,7 @@ def _percent(answer: Mapping[str, Any]) -> str:
 def result_lines(results: list[dict[str, Any]]) -> Iterator[Text]:
     """Recalled documents by session, best first; with the terms of each score if they were requested."""
     from mcp_gateway.tools.grouped import grouped, lines_of
-    from mcp_gateway.tools.reading import RecalledDocument
+    from mcp_gateway.tools.recalled_document import RecalledDocument
 
     documents = list[RecalledDocument]()
     for result in results:

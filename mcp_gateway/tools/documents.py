@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ingest.errors import NotFound
-from mcp_gateway.tools.reading import Kind, RecalledDocument
+from mcp_gateway.tools.recalled_document import Kind, RecalledDocument
 from mcp_gateway.tools.tool import Call
 from projections.compression.accounts import headline, prose
 from projections.documents.access import Reader

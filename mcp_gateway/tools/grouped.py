@@ -2,14 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ingest.ids import shortened_id
+from mcp_gateway.tools.recalled_document import RecalledDocument
 from projections.compression.sentences import is_courtesy
 from projections.compression.tokens import estimated_tokens
-
-if TYPE_CHECKING:
-    from mcp_gateway.tools.reading import RecalledDocument
 
 OF_A_SESSION = ("observation", "summary")
 _WORD = re.compile(r"\w+")
@@ -21,7 +19,7 @@ class Line(NamedTuple):
     heading: str
     text: str
     id: str
-    of: "RecalledDocument"
+    of: RecalledDocument
 
 
 def grouped(lines: Sequence[Line], id_of: Callable[[str], str] = shortened_id) -> Iterator[str]:
@@ -49,7 +47,7 @@ def _after(line: Line, members: Sequence[Line]) -> tuple[int, int]:
     return places.get(line.of.superseded_by, places[line.id]), places[line.id]
 
 
-def lines_of(results: Sequence["RecalledDocument"]) -> list[Line]:
+def lines_of(results: Sequence[RecalledDocument]) -> list[Line]:
     """Each result as a line, in their order."""
     authors: dict[str, set[str]] = {}
     for result in results:
@@ -57,7 +55,7 @@ def lines_of(results: Sequence["RecalledDocument"]) -> list[Line]:
     return [_line(result, authors[_group(result)]) for result in results]
 
 
-def _group(result: "RecalledDocument") -> str:
+def _group(result: RecalledDocument) -> str:
     """What a heading says of the results under it: their session, or that they have none."""
     parts = ["Memories and lessons"]
     if result.kind in OF_A_SESSION:
@@ -65,7 +63,7 @@ def _group(result: "RecalledDocument") -> str:
     return ", ".join([*parts, *([f"project {result.project}"] if result.project else [])])
 
 
-def _line(result: "RecalledDocument", authors: set[str]) -> Line:
+def _line(result: RecalledDocument, authors: set[str]) -> Line:
     heading, text = _group(result), text_of(result.title, result.snippet or result.content)
     if len(authors) == 1 and result.agent_id:
         heading += f", by {result.agent_id}"
@@ -77,7 +75,7 @@ def _line(result: "RecalledDocument", authors: set[str]) -> Line:
     return Line(heading, f"{text} ({remarks})" if remarks else text, result.id, result)
 
 
-def _remarks(result: "RecalledDocument") -> Iterator[str]:
+def _remarks(result: RecalledDocument) -> Iterator[str]:
     """What a reader must know to trust a result."""
     if result.superseded_by:
         yield f"probably replaced by {shortened_id(result.superseded_by)}"

@@ -5,7 +5,7 @@ Hosts show a model either the text or the data of an answer, so each is complete
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -17,6 +17,7 @@ from ingest.events.envelope import Trust
 from ingest.names import DATA_NOT_INSTRUCTIONS, marked
 from ingest.roles import READ
 from mcp_gateway.tools.grouped import fitting_lines, grouped, lines_of
+from mcp_gateway.tools.recalled_document import Kind, RecalledDocument
 from mcp_gateway.tools.tool import Arguments, Call, Deferred, Tool, ToolAnswer, without_unset
 from projections.compression.tokens import estimated_tokens, fitting
 
@@ -39,33 +40,6 @@ ENVELOPE_TOKENS = 60
 QUOTED_CHARACTERS = 200
 """Of the query, if there are no results."""
 READ_WHOLE = "`recall` with `ids` reads whole documents."
-
-Kind = Literal["observation", "memory", "lesson", "summary"]
-
-
-class RecalledDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One result, without empty fields, and without the project if the call named it."""
-
-    id: str
-    kind: Kind
-    title: str
-    snippet: Annotated[str, Meta(description="The part that matches the query; absent if `content` is present.")] = ""
-    content: Annotated[str, Meta(description="The full text, if requested.")] = ""
-    details: Annotated[dict[str, Any], Meta(description="Other fields of a document read by id.")] = {}
-    confidence: Annotated[float, Meta(description="0 to 1: probability that this is an answer.")] | UnsetType = UNSET
-    score: Annotated[float, Meta(description="For full results; comparable within this answer.")] | UnsetType = UNSET
-    occurred_at: Annotated[datetime, Meta(tz=True)]
-    agent_id: str = ""
-    session_id: str = ""
-    project: str = ""
-    derived_from: Annotated[list[str], Meta(description="Documents it was derived from.")] = []
-    confirmed: Annotated[int, Meta(description="How often it was confirmed.")] = 0
-    repeats: Annotated[list[str], Meta(description="Near-duplicates, and the summary that quotes it.")] = []
-    trust: str = ""
-    changed_since: list[str] = []
-    superseded_by: Annotated[str, Meta(description="Newer, and probably replaces it.")] = ""
-    valid_until: datetime | UnsetType = UNSET
-    metadata: dict[str, str] = {}
 
 
 class Recalled(Struct, frozen=True, kw_only=True):

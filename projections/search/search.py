@@ -140,8 +140,11 @@ another language, so confidence is unknown."""
 RELATED_FROM = 0.4
 """Cosine from which a document has to do with a remark that names a time and of which it says no other word: of what
 three agents' notes and four remarks on the day have by chance, the highest is .34."""
-FIRST_BY = 0.5
-"""How far a document of the named time is put before the best of other times if it says as much of the question."""
+LOOKED_UP = 3
+"""Terms of a look-up in a script without spaces, at most: four characters have three bigrams."""
+FIRST_BY = 2.0
+"""In log odds: how far a document of the named time is put before the best of other times if it says as much of the
+question. Newness alone makes a difference of up to 1.3."""
 WHOLE_LIFT = 4.0
 """In log odds, for documents that say an identifier, path, version or address in the order of its parts, if the
 question asks for nothing else."""
@@ -157,7 +160,10 @@ DIGITS = 6
 def fused(candidates: Candidates, question: Question) -> list[Hit]:
     """The best by relevance (0..1), confidence and importance; also by recency if the question has a half-life."""
     if question.named is not None and question.named.only:
-        return _listed(candidates, question, question.named)
+        listed = _listed(candidates, question, question.named)
+        if listed or not _is_word_or_two(question):
+            return listed
+        question = replace(question, named=None)  # "in May": nothing is of that time, but a text may say it
     query_words = question.words
     documents, pool = pool_of(candidates, question, query_words)
     distinct_terms = list(dict.fromkeys(query_words))
@@ -386,7 +392,8 @@ def _confidences(
         answerable = confidence_by_words(list(dict.fromkeys(query_terms)), measured.near, measured.idf)
     elif np.isnan(pool.cosine).all():
         return None
-    if not names_in(question.text):  # names that differ are as near as those that are the same
+    is_name = bool(names_in(question.text)) or (_is_word_or_two(question) and not measured.in_table.any())
+    if not is_name:  # names that differ are as near as those that are the same
         answerable = np.maximum(answerable, confidence_by_cosine(pool.cosine))
     return shared(answerable, final)
 
@@ -430,7 +437,12 @@ def _matches(
     says = np.asarray(has_term.any(axis=1), np.bool_)
     if question.named is not None and not (cues.question_word or cues.question_mark):
         return says | ~(pool.cosine < RELATED_FROM)
-    return says if is_lookup(question.text) and says.any() else every
+    return says if _is_word_or_two(question) and says.any() else every
+
+
+def _is_word_or_two(question: Question) -> bool:
+    """Whether a question is a word or two; one in a script without spaces is a word of many terms."""
+    return is_lookup(question.text) and (question.text.isascii() or len({*question.words}) <= LOOKED_UP)
 
 
 def pool_of(candidates: Candidates, question: Question, query_terms: Sequence[str]) -> tuple[NDArray[np.int64], Pool]:

@@ -246,8 +246,8 @@ async def test_a_named_time_lifts_what_occurred_then_or_says_so(filled: Filled):
     named = NamedTime(T0, T0 + DAY, "tea", False, [["2", "januari", "2026"]])
     for days in range(-3, 4):
         await filled.put(f"obs_{days}", "tea", terms="tea 3 4 5 1 decemb 2025", occurred_ms=T0 + days * DAY)
-    await filled.put("obs_about", "", terms="tea 2 januari 2026 1 decemb 2025", occurred_ms=T0 - 40 * DAY)
-    await filled.put("obs_dated", "", terms="tea 3 4 5 2 januari 2026", occurred_ms=T0 - 41 * DAY)
+    await filled.put("obs_about", "", terms="tea 2 januari 2026 1 decemb 2025", occurred_ms=T0 + 5 * DAY)
+    await filled.put("obs_dated", "", terms="tea 3 4 5 2 januari 2026", occurred_ms=T0 + 6 * DAY)
     index = await filled.settle()
     results = ids(search(index, "tea", named=named))
     assert {*results[:2]} == {"obs_0", "obs_about"}, "the last three terms are a document's own date"

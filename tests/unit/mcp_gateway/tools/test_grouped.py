@@ -7,7 +7,7 @@ import pytest
 from factories import NOW
 
 from mcp_gateway.tools.grouped import fitting_lines, grouped, lines_of, text_of
-from mcp_gateway.tools.reading import RecalledDocument
+from mcp_gateway.tools.recalled_document import RecalledDocument
 from projections.compression.tokens import estimated_tokens
 
 

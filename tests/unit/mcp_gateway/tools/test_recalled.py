@@ -7,7 +7,6 @@ from factories import NOW
 from ingest.ids import DocumentId
 from mcp_gateway.tools.documents import whole
 from mcp_gateway.tools.reading import (
-    RecalledDocument,
     answered,
     document_text,
     nothing,
@@ -15,6 +14,7 @@ from mcp_gateway.tools.reading import (
     recalled_text,
     stated,
 )
+from mcp_gateway.tools.recalled_document import RecalledDocument
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.sessions import Summary
