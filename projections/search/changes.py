@@ -5,7 +5,6 @@ The words are data: `change_words.toml`.
 
 import re
 import tomllib
-from collections.abc import Iterable
 from pathlib import Path
 
 _TABLES: dict[str, dict[str, list[str]]] = tomllib.loads(
@@ -15,23 +14,30 @@ _UNSPACED = ("zh", "ja", "ko")
 """Languages whose words do not begin after a space, or whose endings are glued to the word before."""
 
 
-def _any_of(table: dict[str, list[str]]) -> re.Pattern[str]:
-    def patterns() -> Iterable[str]:
-        for language, words in table.items():
-            start = "" if language in _UNSPACED else r"\b"
-            yield from (f"{start}(?:{word})" for word in words)
+class _Words:
+    """The expressions of a table. Matched in lower-case text, in which they take a third of the time."""
 
-    return re.compile("|".join(patterns()), re.IGNORECASE)
+    def __init__(self, table: dict[str, list[str]]) -> None:
+        spaced = [word for language, words in table.items() if language not in _UNSPACED for word in words]
+        unspaced = [word for language in _UNSPACED for word in table[language]]
+        self._spaced, self._unspaced = re.compile(rf"\b(?:{'|'.join(spaced)})"), re.compile("|".join(unspaced))
+
+    def are_in(self, text: str) -> bool:
+        """Whether a text has any of them."""
+        text = text.lower()
+        if self._spaced.search(text):
+            return True
+        return not text.isascii() and self._unspaced.search(text) is not None
 
 
-_ANNOUNCES, _PAST = _any_of(_TABLES["announces"]), _any_of(_TABLES["past"])
+_ANNOUNCES, _PAST = _Words(_TABLES["announces"]), _Words(_TABLES["past"])
 
 
 def announces(text: str) -> bool:
     """Whether a text says that something is different now: "from today", "instead of", "改为"."""
-    return _ANNOUNCES.search(text) is not None
+    return _ANNOUNCES.are_in(text)
 
 
 def asks_past(question: str) -> bool:
     """Whether a question is about an earlier state, a time or a reason, rather than about what is so now."""
-    return _PAST.search(question) is not None
+    return _PAST.are_in(question)
