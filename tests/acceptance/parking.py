@@ -12,7 +12,7 @@ from commands import ROOT, environment
 from redis import Redis
 from waiting import wait_until
 
-from ingest.log.keys import WORKERS, PartitionKeys
+from ingest.log.keys import PartitionKeys
 from ingest.log.position import partition_of, session_route
 from ingest.platform.connections import connect
 from tests.acceptance.running import Server
@@ -51,7 +51,8 @@ async def parked(server: Server, client: httpx.AsyncClient, project: str, *paylo
 
 @contextmanager
 def newer_worker(server: Server) -> Generator[None]:
-    """A worker of a later release in the place of the server's own, once it has started."""
+    """A worker of a later release in the place of the server's own, once it has all partitions."""
+    before = _holders(server)
     server.supervisor.worker.stop()
     settings = server.supervisor.settings
     variables = {
@@ -66,7 +67,11 @@ def newer_worker(server: Server) -> Generator[None]:
         [sys.executable, str(ROOT / "tests/support/newer_worker.py")], env=environment(**variables), cwd=ROOT
     )
     try:
-        _wait_for_worker(server)  # the viewer waits 25 s for a retry, and a start takes as long on a busy machine
+        # the viewer waits 25 s for a retry; on a busy machine a start, and the leases of a killed worker, take longer
+        deadline = time.monotonic() + 120
+        while not all(holder and holder not in before for holder in _holders(server)):
+            assert time.monotonic() < deadline, "the worker of a later release does not get the partitions"
+            time.sleep(0.1)
         yield
     finally:
         process.terminate()
@@ -74,10 +79,7 @@ def newer_worker(server: Server) -> Generator[None]:
         server.supervisor.worker.start()
 
 
-def _wait_for_worker(server: Server) -> None:
-    """Return once a worker is registered; a stopped one no longer is."""
-    deadline = time.monotonic() + 120
+def _holders(server: Server) -> list[bytes | None]:
+    """Who holds the lease of each partition."""
     with Redis.from_url(server.redis_url) as redis:
-        while not redis.zcard(WORKERS):
-            assert time.monotonic() < deadline, "the worker of a later release does not start"
-            time.sleep(0.1)
+        return [redis.get(PartitionKeys(partition).lease) for partition in range(PARTITIONS)]

@@ -16,6 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from api.dialects.profiles import PROFILES
+from ingest.ids import shortened_id
 from tests.acceptance.running import Server
 from tests.acceptance.test_mcp_gateway import bridge_command
 
@@ -424,7 +425,7 @@ async def test_a_write_through_one_profile_is_read_through_another_at_once(serve
             said = f"The {project} crew drinks {drink} at breakfast."
             saved = json.loads(text(await theirs.call_tool("memory_save", {"content": said, "project": project})))
             found = await ours.call_tool("recall", {"query": said, "project": project})
-            assert saved["memory"]["id"] in text(found)
+            assert shortened_id(saved["memory"]["id"]) in text(found)
 
 
 async def test_a_memory_is_revised_and_forgotten_natively(server: Server, project: str):
