@@ -10,7 +10,6 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import copyfile, which
-from typing import Any
 
 import httpx
 import pytest
@@ -146,6 +145,10 @@ async def remembers(url: str) -> None:
 
         await wait_until(is_up, timeout_s=READY_S)
         written = await http.post("/v1/memories", json={"project": "p", "content": "We deploy on Tuesdays."})
-        position: Any = written.json()["position"]
-        answer = await http.post("/v1/recall", json={"project": "p", "query": "when do we deploy?", "after": position})
-        assert [result["snippet"] for result in answer.json()["results"]] == ["We deploy on Tuesdays."]
+        question = {"project": "p", "query": "when do we deploy?", "after": written.json()["position"]}
+
+        async def is_recalled() -> bool:  # 503 while the worker starts, which takes long on a busy machine
+            answer = (await http.post("/v1/recall", json=question)).json()
+            return [result["snippet"] for result in answer.get("results", ())] == ["We deploy on Tuesdays."]
+
+        await wait_until(is_recalled, timeout_s=READY_S)
