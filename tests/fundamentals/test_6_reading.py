@@ -54,7 +54,7 @@ async def test_an_index_finds_words_and_forgets_what_is_removed():
     assert (await index.settle()).search(question, allowed) == []
 
 
-def test_a_turn_that_contains_the_words_comes_first_and_lifts_its_neighbors():
+def test_a_turn_that_contains_the_words_and_the_answer_to_it_come_first():
     """The four turns are one session, in this order. There are no vectors yet, so words alone decide."""
     pool = Pool(
         terms=TermRows.of(index_terms(text, NOON) for text in SESSION),
@@ -66,8 +66,8 @@ def test_a_turn_that_contains_the_words_comes_first_and_lifts_its_neighbors():
     scores = score(terms("invoices"), pool)
 
     best_first = sorted(range(len(SESSION)), key=lambda turn: -scores.final[turn])
-    assert SESSION[best_first[0]] == "Where are we with the invoices?"
-    assert SESSION[best_first[1]] == "They are in the archive"  # the answer, which contains no word of the question
+    # the answer, which contains no word of the question, comes after a turn that asks
+    assert {SESSION[turn] for turn in best_first[:2]} == {"Where are we with the invoices?", "They are in the archive"}
     assert (scores.relevance.min(), scores.relevance.max()) == (0.0, 1.0)
 
 
