@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.driving import Pool, fill_in_order
 from benchmarks.figures import Figures, Row, benchmark
-from benchmarks.relevance import APART, answerable, events_of, questions, turns_found
+from benchmarks.relevance import events_of
 from benchmarks.servers import Server
 
 FOLDER = Path(__file__).parent
@@ -172,13 +172,13 @@ async def coding(server: Server) -> Figures:
 
 
 async def _confidences(pool: Pool, project: str, queries: Sequence[str]) -> list[tuple[float, bool]]:
-    """For each question the confidence of the answer (0 if there is none), and whether it has results."""
+    """For each question the confidence of the answer (0 if unknown), and whether its subject may be recorded."""
     answers = [await pool.post("/v1/recall", {"query": query, "project": project}) for query in queries]
-    return [(answer["confidence"] or 0.0, bool(answer["results"])) for answer in answers]
+    return [(answer["confidence"] or 0.0, answer["certainty"] != "probably not recorded") for answer in answers]
 
 
 def _separation(known: Sequence[tuple[float, bool]], unknown: Sequence[tuple[float, bool]]) -> dict[str, float]:
-    """The area under the ROC curve of confidence (equal ones count half), and how many are answered, or refused."""
+    """The area under the ROC curve of confidence (equal ones count half), and how many may be recorded, or not."""
     above = np.array([confidence for confidence, _ in known], np.float64)[:, None]
     below = np.array([confidence for confidence, _ in unknown], np.float64)[None, :]
     return {
@@ -188,30 +188,17 @@ def _separation(known: Sequence[tuple[float, bool]], unknown: Sequence[tuple[flo
     }
 
 
-async def _withheld(pool: Pool, data: list[dict[str, Any]], run: str, *, embedded: bool) -> dict[str, float]:
-    """What the limit of confidence costs: recall@10 with it and without, and the percentage of empty answers."""
-    await fill_in_order(pool, (event for it in data for event in events_of(it, run)), embedded=embedded)
-    asked = [question for it in data for question in answerable(questions(it)) if question.category not in APART]
-    figures: dict[str, float] = {"questions": len(asked)}
-    for name, options in (("limit", {}), ("no_limit", {"min_confidence": 0})):
-        found = [await turns_found(pool, run, question, 10, options) for question in asked]
-        shares = [len(it.evidence & set(turns)) / len(it.evidence) for it, turns in zip(asked, found, strict=True)]
-        figures |= {name: round(100 * fmean(shares), 1), f"{name}_empty": round(100 * fmean(not it for it in found), 1)}
-    return figures
-
-
 @benchmark(
     Row("coding sessions: area under the ROC curve of confidence", "coding_prompts.auc"),
-    Row("coding sessions: answered, of questions with an answer", "coding_prompts.answered"),
-    Row("coding sessions: refused, of questions without an answer", "coding_prompts.refused"),
+    Row("coding sessions: not called missing, of questions with an answer", "coding_prompts.answered"),
+    Row("coding sessions: probably not recorded, of questions without an answer", "coding_prompts.refused"),
 )
 async def abstain(server: Server, data: Mapping[str, Path], now: bool = False) -> Figures:
-    """Does recall know when it has no answer, and what does its limit of confidence withhold?
+    """Does recall know when the subject of a question was never recorded?
 
     Coding sessions answer their own questions and none of `coding_unsaid.json`; hooks record each question as a
     prompt before it is asked. With `--data agentwork=PATH --data outcomes=PATH`, the questions of agents' work have
-    an answer, and those of `unanswerable` in the outcomes have none in their project. For each data set but the
-    outcomes, recall@10 is measured with the limit and without (as for `relevance`). `--now` does not wait for
+    an answer, and those of `unanswerable` in the outcomes have none in their project. `--now` does not wait for
     contextual vectors.
     """
     run, pool, figures = f"abstain-{datetime.now(UTC):%Y%m%d%H%M%S}", server.pool(), dict[str, Any]()
@@ -239,9 +226,4 @@ async def abstain(server: Server, data: Mapping[str, Path], now: bool = False) -
     await fill_in_order(pool, chain(events(f"{run}:prompts"), prompts), embedded=not now)
     known, unknown = [await _confidences(pool, f"{run}:prompts", queries) for queries in (answered, unsaid)]
     figures["coding_prompts"] = _separation(known, unknown)
-    for name, path in data.items():
-        if name != "outcomes":
-            figures[f"{name}_limit"] = await _withheld(
-                pool, json.loads(path.read_bytes()), f"{run}:data", embedded=not now
-            )
     return figures

@@ -39,7 +39,6 @@ from api.cli.show import history_table
 from ingest.events.envelope import Trust
 from ingest.platform.clock import machine_zone
 
-NOT_RECORDED, CLOSEST = "probably not recorded", 5
 _COLOURS = {"critical": "red", "warning": "yellow"}
 
 
@@ -374,6 +373,8 @@ def _with_time_zone(values: Values) -> Values:
 
 
 def _show_results(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
+    from mcp_gateway.tools.grouped import CLOSEST, NOT_RECORDED  # loads numpy, which other commands must not
+
     for reason in answer["degraded"]:
         output.note(f"degraded: {reason}")
     for note in answer.get("notes", ()):

@@ -9,6 +9,8 @@ from mcp_gateway.tools.recalled_document import RecalledDocument
 from projections.compression.sentences import is_courtesy
 from projections.compression.tokens import estimated_tokens
 
+NOT_RECORDED, CLOSEST = "probably not recorded", 5
+"""The certainty of an answer of which only the closest results are shown, and how many those are."""
 OF_A_SESSION = ("observation", "summary")
 _WORD = re.compile(r"\w+")
 

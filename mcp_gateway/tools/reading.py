@@ -16,7 +16,7 @@ from ingest.errors import CommandRejected
 from ingest.events.envelope import Trust
 from ingest.names import DATA_NOT_INSTRUCTIONS, marked
 from ingest.roles import READ
-from mcp_gateway.tools.grouped import fitting_lines, grouped, lines_of
+from mcp_gateway.tools.grouped import CLOSEST, NOT_RECORDED, fitting_lines, grouped, lines_of
 from mcp_gateway.tools.recalled_document import Kind, RecalledDocument
 from mcp_gateway.tools.tool import Arguments, Call, Deferred, Tool, ToolAnswer, without_unset
 from projections.compression.tokens import estimated_tokens, fitting
@@ -33,8 +33,6 @@ USUAL_TOKENS = 700
 """Of an answer without `max_tokens`: some fifteen statements."""
 OFFERED = 30
 """Results that are looked at for an answer: twice as many as usually fit."""
-CLOSEST = 5
-"""Results of a query whose subject is probably not recorded."""
 ENVELOPE_TOKENS = 60
 """Of the markers and notes around the results."""
 QUOTED_CHARACTERS = 200
@@ -270,7 +268,7 @@ async def recall(call: Call, arguments: RecallArguments) -> ToolAnswer:
 
     answer, missing = await call.read_own_writes(arguments.agent_id, ask)
     lacks = missing + answer.degraded + answer.notes
-    results = answer.results[:CLOSEST] if answer.certainty == "probably not recorded" else answer.results
+    results = answer.results[:CLOSEST] if answer.certainty == NOT_RECORDED else answer.results
     if not results:
         least = None if arguments.min_confidence is UNSET else arguments.min_confidence
         recalled = nothing(arguments.query, least, answer.confidence, lacks, narrowed=arguments.narrowed)

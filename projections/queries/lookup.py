@@ -135,8 +135,10 @@ def _base(path: str) -> str:
     return path.strip().replace("\\", "/").rpartition("/")[2]
 
 
-def _beginning(allowed: Filter, now_ms: int, begins: str, index: Index) -> list[DocumentLocation]:
-    return index.beginning(allowed, now_ms, begins)
+def _beginning(
+    allowed: Filter, now_ms: int, shortened: Sequence[str], index: Index
+) -> dict[str, list[DocumentLocation]]:
+    return {name: index.beginning(allowed, now_ms, name) for name in shortened}
 
 
 class Lookup:
@@ -170,11 +172,14 @@ class Lookup:
 
         Raises CommandRejected for a shortened id that several of the documents have.
         """
-        whole, allowed, now_ms = list[str](), key_scope(reader), to_ms(self._clock())
+        shortened = [name for name in names if is_shortened(name)]
+        if not shortened:
+            return list(names)
+        allowed, now_ms = key_scope(reader), to_ms(self._clock())
+        beginning = await self._index.ask(partial(_beginning, allowed, now_ms, shortened))
+        whole = list[str]()
         for name in names:
-            locations = list[DocumentLocation]()
-            if is_shortened(name):
-                locations = await self._index.ask(partial(_beginning, allowed, now_ms, name))
+            locations = beginning.get(name, [])
             if len(locations) > 1:
                 raise CommandRejected(
                     f"{name!r} is the beginning of {', '.join(id for _, id in locations)}: use one of these"

@@ -295,6 +295,9 @@ class Recall:
         )
         searched, degraded = await self.vectors.search(question, allowed)
         best, least = searched[0].answerable if searched else None, request.min_confidence
+        is_judged = request.mode == "hybrid" and request.ranking == "fused" and question.named is None
+        if is_judged and not searched and not degraded:
+            best = 0.0  # nothing matches, by words or by meaning
         # what is not returned is not read, unless it may be the repeat of what is
         searched = [hit for hit in searched if any(_is_sure(match, least) for match in (hit, *hit.repeats))]
         hits = [match for hit in searched for match in (hit, *hit.repeats)]
@@ -310,7 +313,7 @@ class Recall:
         }
         recalled = [result for result in folded(searched, existing) if _is_sure(result.hit, least)]
         recalled = (summaries_joined(recalled) if request.fold else recalled)[: request.limit]
-        if request.mode == "hybrid" and request.ranking == "fused" and question.named is None:
+        if is_judged:
             recalled = newest_first(recalled, without_middle(request.query))
         recalled = falling(recalled)
         if self._on_hits is not None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from projections.documents.access import Reader
@@ -50,6 +51,26 @@ async def test_only_results_below_the_least_confidence_are_not_read(
     request = RecallRequest(query="which port does the gateway use?", min_confidence=least)
     assert (await recall.found(request, Reader("acme"))).hits == []
     assert names == read
+    recall.close()
+
+
+@pytest.mark.parametrize(("dimensions", "confidence"), [(4, 0.0), (0, None)], ids=["by meaning, too", "words only"])
+async def test_what_nothing_matches_is_probably_not_recorded_if_it_was_searched_by_meaning(
+    dimensions: int, confidence: float | None
+):
+    async def search(*_: Any) -> list[Hit]:
+        return []
+
+    async def get(locations: Sequence[tuple[int, str]]) -> list[None]:
+        return []
+
+    def embed(texts: list[str]) -> Any:
+        return np.ones((len(texts), dimensions))
+
+    embedder = SimpleNamespace(dimensions=dimensions, model="m", embed=embed)
+    index = SimpleNamespace(search=search, embedder=embedder, ready=True, lag={})
+    recall = Recall(cast(Any, index), cast(Any, SimpleNamespace(get=get)))
+    assert (await recall.found(RecallRequest(query="stripe_refund.py"), Reader("acme"))).confidence == confidence
     recall.close()
 
 
