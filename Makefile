@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 BASE := $(VENV)/.installed
 NATIVE := projections/kernel/native
 BUILT := $(addprefix build/wheels/.,hnswlib kernel minilm)
+MULTILINGUAL := $(VENV)/.installed-multilingual
 DEV := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
 # Folders with packages of npm that tests need, each with its stamp.
@@ -34,9 +35,12 @@ ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run cluster install wheels model test test-redis8 host-tests inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs image types format clean
+.PHONY: run cluster install multilingual wheels model test test-redis8 host-tests inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs image types format clean
 
 install: $(BASE)
+
+# The model of MNEMOLOG_EMBEDDER=multilingual; downloads 91 MB.
+multilingual: $(MULTILINGUAL)
 
 run: $(BASE)
 	$(BIN)/mnemolog up --demo
@@ -167,7 +171,8 @@ model: $(DEV)
 build/wheels/.hnswlib: tools/wheels.py
 build/wheels/.kernel: $(wildcard $(NATIVE)/*.* $(NATIVE)/src/* $(NATIVE)/snowball/*/*)
 build/wheels/.minilm: $(wildcard tools/minilm/*.* tools/minilm/package/*)
-$(BUILT): | $(VENV)/.created
+build/wheels/.e5: $(wildcard tools/e5/*.* tools/e5/package/* tools/minilm/*.py)
+$(BUILT) build/wheels/.e5: | $(VENV)/.created
 	$(BIN)/python tools/wheels.py build/wheels $(subst .,,$(notdir $@))
 	touch $@
 
@@ -183,13 +188,17 @@ $(BASE): pyproject.toml constraints.txt clients/python/pyproject.toml $(BUILT)
 	$(PIP) --force-reinstall --no-deps mnemolog-hnswlib mnemolog-kernel mnemolog-minilm
 	touch $@
 
+$(MULTILINGUAL): $(BASE) build/wheels/.e5
+	$(PIP) --force-reinstall --no-deps mnemolog-e5
+	touch $@
+
 $(DOCS): $(BASE)
 	$(PIP) --editable '.[docs]'
 	touch $@
 
 # What the tests need besides. torch comes first and by its exact version, so that pip can take a CPU build where one is
 # offered.
-$(DEV): $(BASE)
+$(DEV): $(BASE) $(MULTILINGUAL)
 	$(PIP) torch
 	$(PIP) --editable '.[dev]'
 	$(PIP) --no-deps $(HELM)

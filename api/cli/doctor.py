@@ -5,7 +5,6 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -184,23 +183,15 @@ async def _durability_risk(url: str) -> str:
 
 def _model(settings: Settings) -> Finding:
     from projections.vectors.embedder import ModelUnavailable
-    from projections.vectors.model_files import (
-        INSTALL_MULTILINGUAL,
-        MULTILINGUAL_PACKAGE,
-        PACKAGED,
-        packaged_model,
-        verify,
-    )
+    from projections.vectors.model_files import PACKAGED, packaged_model, verify
 
     name = settings.embedder.partition("|")[0]
-    if name == "multilingual" and find_spec(MULTILINGUAL_PACKAGE) is None:
-        return Finding("model", "problem", f"the package of {name} is not installed", INSTALL_MULTILINGUAL)
-    if settings.embedder not in PACKAGED:
+    if (package := PACKAGED.get(name)) is None:
         return Finding("model", "ok", f"MNEMOLOG_EMBEDDER is {name}")
     try:
-        manifest = verify(packaged_model())
+        manifest = verify(packaged_model(package))
     except ModelUnavailable as error:
-        return Finding("model", "problem", str(error), "reinstall the package mnemolog-minilm")
+        return Finding("model", "problem", str(error), f"reinstall the package {package.replace('_', '-')}")
     return Finding("model", "ok", f"installed: {manifest.models[manifest.graph]}")
 
 

@@ -3,7 +3,7 @@
 | spec | embedder |
 |---|---|
 | `default` | int8 MiniLM, from a package, 384 dimensions |
-| `multilingual` | Universal Sentence Encoder for 15 languages, 512 dimensions; needs the extra of that name |
+| `multilingual` | int8 multilingual-e5-small, from a package, 384 dimensions; needs the extra of that name |
 | `none` | no vectors |
 | `onnx:<directory>` | a model in the format of the packaged one (`tools/minilm`) |
 | `sentence-transformers:<name or path>` | any model that is on this machine; needs the extra of that name |
@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 from projections.vectors.embedder import Embedder, NoEmbedder, UnknownEmbedder
 from projections.vectors.model_files import (
     FALLBACK_FILE,
-    FALLBACK_MODEL,
     MODEL_FILE,
+    MULTILINGUAL_PACKAGE,
     packaged_model,
     read_manifest,
 )
@@ -52,8 +52,8 @@ def exact_graph(directory: Path, cache: Path | None, required: float = REQUIRED_
     """
     from projections.embedding.onnx import OnnxEmbedder, mean_cosine, runtime_version
 
-    model = read_manifest(directory).files[MODEL_FILE]
-    key = "\n".join([model, runtime_version(), _processor()])
+    manifest = read_manifest(directory)
+    key = "\n".join([manifest.files[MODEL_FILE], runtime_version(), _processor()])
     result = None if cache is None else cache / f"int8-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     try:
         cosine = float(result.read_text()) if result is not None else None
@@ -67,7 +67,7 @@ def exact_graph(directory: Path, cache: Path | None, required: float = REQUIRED_
         return MODEL_FILE
     logger.warning(
         "int8 arithmetic is not exact on this processor (mean cosine %.3f): the embedder is %s, which is slower",
-        cosine, FALLBACK_MODEL,
+        cosine, manifest.models[FALLBACK_FILE],
     )  # fmt: skip
     return FALLBACK_FILE
 
@@ -111,7 +111,7 @@ def build_embedder(
         case "default", "":
             return load_default(cache, threads)
         case "multilingual", "":
-            return load_multilingual(threads)
+            return load_multilingual(cache, threads)
         case "default", "late":  # the same vectors under the name that they have in logs of earlier releases
             return load_default(cache, threads, "+tokens")
         case "none", "":
@@ -132,12 +132,19 @@ def build_embedder(
             raise UnknownEmbedder(spec, f"is not one of {specs}")
 
 
-def load_multilingual(threads: int = 1) -> Embedder:
-    """The multilingual model, with the static vectors of the default one. Raises ModelUnavailable."""
-    from projections.embedding.multilingual import MultilingualEmbedder
+def load_multilingual(cache: Path | None = None, threads: int = 1) -> Embedder:
+    """Return the packaged multilingual model, as `load_default` does. Raises ModelUnavailable.
+
+    It has the static vectors of the default model, whose words are English: they find and score an English text until
+    it has its vector, and tell whether recall can give a confidence.
+    """
+    from projections.embedding.onnx import OnnxEmbedder
     from projections.vectors import static
 
-    return MultilingualEmbedder(static.load(packaged_model(), of_model=False), threads)
+    directory = packaged_model(MULTILINGUAL_PACKAGE)
+    embedder = OnnxEmbedder(directory, threads, exact_graph(directory, cache))
+    embedder.table = static.load(packaged_model(), of_model=False)
+    return embedder
 
 
 def openai_compatible(spec: str, target: str, api_key: str, timeout_s: float) -> Embedder:

@@ -50,7 +50,7 @@ class OnnxEmbedder:
         self.model = manifest.models[graph]
         self.dimensions = manifest.dimensions
         self.max_tokens = manifest.max_tokens
-        self._directory, self._graph = directory, directory / graph
+        self._directory, self._graph, self._prefixes = directory, directory / graph, manifest.prefixes
         self._threads = threads
         self._opening = threading.Lock()  # protects _session and _tokenizer from being loaded twice
         self._session: Any = None
@@ -70,10 +70,18 @@ class OnnxEmbedder:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(n, dimensions) float32, rows of unit length in the order of the texts."""
+        return self._embed(self._prefixes[0], texts)
+
+    def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """See `embedder.embed_questions`."""
+        return self._embed(self._prefixes[1], texts)
+
+    def _embed(self, prefix: str, texts: Sequence[str]) -> NDArray[np.float32]:
         self.open()
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         # One by one: encode_batch would start a thread a core, whatever `threads` and the niceness say.
-        tokens: list[list[int]] = [self._tokenizer.encode(encodable(text[:MAX_CHARACTERS])).ids for text in texts]
+        texts = [prefix + encodable(text[:MAX_CHARACTERS]) for text in texts]
+        tokens: list[list[int]] = [self._tokenizer.encode(text).ids for text in texts]
         for rows in runs([len(row) for row in tokens]):
             vectors[rows] = self._run([tokens[row] for row in rows])
         return unit_rows(vectors)

@@ -49,7 +49,7 @@ from projections.search.lexical import MAX_QUERY_TERMS
 from projections.search.question import Certainty, Filter, Hit, Question, Ranking, certainty
 from projections.search.similarity import states_the_same
 from projections.search.terms import SCANNED, query_terms_of, snippet, terms
-from projections.vectors.embedder import Embedder, ModelUnavailable
+from projections.vectors.embedder import Embedder, ModelUnavailable, embed_questions
 
 # results made on the event loop: each takes up to a millisecond
 MADE_INLINE = 20
@@ -630,7 +630,7 @@ class QueryVectors:
                     "gen_ai.embeddings.dimension.count": embedder.dimensions,
                 }
                 with span(f"embeddings {embedder.model}", attributes):
-                    rows = await loop.run_in_executor(self._thread, embedder.embed, [query])
+                    rows = await loop.run_in_executor(self._thread, embed_questions, embedder, [query])
             except MnemologError as error:
                 self._tell(started, error)
                 logger.warning("the query could not be embedded: %s", error)

@@ -41,7 +41,7 @@ from projections.search.replica import FeedPosition, IndexReplica, live_generati
 from projections.search.snapshots import SnapshotJob, UnusableSnapshot, compacted
 from projections.store.feed import Vectors
 from projections.store.redis_store import scanned
-from projections.vectors.embedder import Embedder, Embedders, EmbeddingError, ModelUnavailable
+from projections.vectors.embedder import Embedder, Embedders, EmbeddingError, ModelUnavailable, embed_questions
 from projections.vectors.static import StaticTable, table_of
 
 logger = logging.getLogger(__name__)
@@ -339,12 +339,12 @@ class EmbeddingRebuild(_VectorRebuild):
         texts = [text for _, text, _ in questions]
         live_vectors = np.zeros((len(texts), 0), np.float32)
         try:
-            live_vectors = await asyncio.to_thread(live.embedder.embed, texts)
+            live_vectors = await asyncio.to_thread(embed_questions, live.embedder, texts)
         except ModelUnavailable as error:  # no search can use them any more
             logger.warning("embeddings: the live vectors could not be compared: %s", error)
         except EmbeddingError as error:
             trouble = str(error)
-        vectors = [live_vectors, await asyncio.to_thread(candidate.embedder.embed, texts)]
+        vectors = [live_vectors, await asyncio.to_thread(embed_questions, candidate.embedder, texts)]
         return recall_verdict(await asyncio.to_thread(_probes, live, candidate, questions, vectors, now_ms), trouble)
 
     async def discard(self, rebuild: Rebuild | None) -> bool:

@@ -105,6 +105,11 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.ascontiguousarray(vectors / np.where(lengths == 0, 1, lengths), dtype=np.float32)
 
 
+def embed_questions(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
+    """Embed questions; some models expect them in another form than texts."""
+    return getattr(embedder, "embed_questions", embedder.embed)(texts)
+
+
 def encodable(text: str) -> str:
     """The text with lone surrogates, which UTF-8 and so every tokenizer refuses, replaced by a question mark."""
     return text.encode("utf-8", "replace").decode("utf-8")

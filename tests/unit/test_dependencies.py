@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("ingest", "projections", "workers", "api", "mcp_gateway")
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
-OURS = {PROJECT["name"], "mnemolog-client", "mnemolog-hnswlib", "mnemolog-kernel", "mnemolog-minilm"}
+OURS = {PROJECT["name"], *(f"mnemolog-{name}" for name in ("client", "e5", "hnswlib", "kernel", "minilm"))}
 """Made of this repository, by `tools/wheels.py`."""
 
 

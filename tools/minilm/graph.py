@@ -118,6 +118,8 @@ ort_onnx: Any = onnx  # onnx's own annotations are partial
 OPSET = 17
 IR_VERSION = 9
 FUSED = "com.microsoft"
+LARGE = 100_000
+"""Bytes of a tensor."""
 ZERO_POINT = 128  # activations are uint8 around 128, weights int8: the pairing the CPU's dot product instructions take
 LEVELS = 127
 
@@ -130,6 +132,8 @@ class Shape:
     heads: int
     hidden: int
     epsilon: float
+    block: int = 0
+    """If not 0, the words of quantized graphs have 4 bits, and a scale for so many."""
 
     @classmethod
     def read(cls, config: Path) -> "Shape":
@@ -138,7 +142,13 @@ class Shape:
         kind = (raw["model_type"], raw["hidden_act"], raw.get("position_embedding_type", "absolute"))
         if kind != ("bert", "gelu", "absolute"):
             raise ValueError(f"only BERT with gelu and absolute positions can be exported, not {kind}")
-        return cls(raw["num_hidden_layers"], raw["num_attention_heads"], raw["hidden_size"], raw["layer_norm_eps"])
+        return cls(
+            raw["num_hidden_layers"],
+            raw["num_attention_heads"],
+            raw["hidden_size"],
+            raw["layer_norm_eps"],
+            raw.get("block", 0),
+        )
 
 
 @dataclass
@@ -167,7 +177,8 @@ class BertGraph:
         outputs = [helper.make_tensor_value_info(output, kinds.FLOAT, ["batch", "tokens", hidden])]
         graph = helper.make_graph(self.nodes, "bert", inputs, outputs, list(self.weights.values()))
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(FUSED, 1)]
-        return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+        has_int4 = any(tensor.data_type == kinds.INT4 for tensor in self.weights.values())
+        return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION + has_int4)
 
 
 @dataclass(frozen=True)
@@ -193,10 +204,10 @@ def write_graph(source: Path, target: Path, arithmetic: Arithmetic, weights: Pat
 
 
 def refer_to(file: Path, model: Any) -> None:
-    """Replace the int8 weights of a model by references to the same bytes in a file."""
+    """Replace the large weights of a model by references to the same bytes in a file, which has all of them."""
     content = file.read_bytes()
     for tensor in model.graph.initializer:
-        if tensor.data_type != ort_onnx.TensorProto.INT8:
+        if len(tensor.raw_data) < LARGE:
             continue
         offset = content.index(tensor.raw_data)
         values = {"location": file.name, "offset": str(offset), "length": str(len(tensor.raw_data))}
@@ -226,7 +237,14 @@ def encoder(shape: Shape, tensors: dict[str, NDArray[Any]], arithmetic: Arithmet
 def embeddings(graph: BertGraph, shape: Shape, tensors: dict[str, NDArray[Any]]) -> str:
     """Word, position and first-segment embeddings, normalized; in int8, each word has a scale of its own."""
     words = tensors["embeddings.word_embeddings.weight"]
-    if graph.arithmetic != "float32":
+    if graph.arithmetic != "float32" and shape.block:
+        packed, scales = int4_by_block(words, shape.block)
+        graph.weights["words"] = ort_onnx.helper.make_tensor(
+            "words", ort_onnx.TensorProto.INT4, words.shape, packed.tobytes(), raw=True
+        )
+        table = ("words", "input_ids", graph.weight("word_scales", scales))
+        word = graph.node("GatherBlockQuantized", *table, domain=FUSED, quantize_axis=1, block_size=shape.block)
+    elif graph.arithmetic != "float32":
         words, scales = int8_by_last_axis(words)
         word = graph.node("Gather", graph.weight("words", words), "input_ids")
         word = graph.node("Cast", word, to=ort_onnx.TensorProto.FLOAT)
@@ -304,3 +322,14 @@ def int8_by_last_axis(values: NDArray[np.float32]) -> tuple[NDArray[np.int8], ND
     scales = (np.abs(values).max(axis=1, keepdims=True) / LEVELS).astype(np.float32)
     scales[scales == 0] = 1
     return np.rint(values / scales).astype(np.int8), scales
+
+
+def int4_by_block(values: NDArray[np.float32], block: int) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """(n, k) values as (n, k / 2) bytes, two in each, and (n, k / block) scales; exact for values that were Q4_0."""
+    blocks = values.reshape(-1, block)
+    scales = np.take_along_axis(blocks, np.abs(blocks).argmax(axis=1)[:, None], axis=1) / -8
+    scales[scales == 0] = 1
+    levels = np.clip(np.rint(blocks / scales), -8, 7).astype(np.int8).view(np.uint8).reshape(len(values), -1)
+    halves = levels & np.uint8(15)
+    packed = halves[:, ::2] | halves[:, 1::2] << np.uint8(4)
+    return packed.astype(np.uint8), scales.astype(np.float32).reshape(len(values), -1)

