@@ -35,7 +35,7 @@ ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run cluster install multilingual wheels model test test-redis8 host-tests inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs image types format clean
+.PHONY: run cluster install multilingual wheels model test test-redis8 host-tests inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs types format clean
 
 install: $(BASE)
 
@@ -141,10 +141,6 @@ bench: $(DEV)
 # The documentation as a site, in build/site. Pages ask nothing of any other host.
 docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
-
-# The steps of deploy/Dockerfile without a container engine, and a server in what they make. Needs root and debootstrap.
-image: $(BASE)
-	$(BIN)/python -m tools.image $(ARGS)
 
 # The types of the TypeScript client, of the OpenAPI document of this checkout.
 types: $(BASE) clients/typescript/node_modules/.installed

@@ -1,4 +1,4 @@
-"""compose.yaml and the Dockerfile against the code they start. Nothing is built or run: `make image` does that."""
+"""compose.yaml and the Dockerfile against the code they start. Nothing is built or run."""
 
 import json
 import os
