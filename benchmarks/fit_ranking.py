@@ -30,6 +30,7 @@ from projections.search.candidates import corrected
 from projections.search.cues import cues_of
 from projections.search.dates import named_time
 from projections.search.embedded import EmbeddedCandidates
+from projections.search.languages import is_english, language_of
 from projections.search.lexical import MAX_QUERY_TERMS
 from projections.search.question import UNCERTAIN_FROM, Filter
 from projections.search.question import Question as Asked
@@ -153,7 +154,7 @@ def _case(
     table, in_table = candidates.table, measured.in_table
     assert table is not None
     assert in_table is not None
-    familiar = search.is_familiar(table, asked, pool, order, in_table)
+    familiar = language_of(pool, order, table) == "English" and is_english(it.text, in_table)
     ordinals: list[int] = documents.tolist()
     names = [turn_of[DocumentId(index.ids[ordinal])] for ordinal in ordinals]
     return _Case(it, names, measured.scores, measured.whole, measured.evidence, familiar, apart)
@@ -164,7 +165,7 @@ def _observation(event: dict[str, Any], number: int) -> Observation:
     data = event.get("data", {})
     compression = asdict(compress(event.get("kind", "message"), event.get("content", ""), data))
     return Observation(
-        id=DocumentId(f"obs_{digest[:26]}"),
+        id=DocumentId(f"obs_{digest[:20]}"),
         event_id=event["event_id"],
         tenant=TENANT,
         project=event["project"],

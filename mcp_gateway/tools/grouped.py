@@ -4,13 +4,20 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from ingest.ids import shortened_id
 from mcp_gateway.tools.recalled_document import RecalledDocument
 from projections.compression.sentences import is_courtesy
 from projections.compression.tokens import estimated_tokens
+from projections.search.terms import query_terms_of, snippet
 
 NOT_RECORDED, CLOSEST = "probably not recorded", 5
 """The certainty of an answer of which only the closest results are shown, and how many those are."""
+AT_LENGTH, SHORT_CHARS = 4, 120
+"""Results that have a title and their whole snippet where not all fit, and the characters of a later one's snippet.
+Then 700 tokens have 81 % of the evidence instead of 75 on agents' work, 84 instead of 83 on LoCoMo, and a point less of
+the words of the answers."""
 OF_A_SESSION = ("observation", "summary")
 _WORD = re.compile(r"\w+")
 
@@ -49,12 +56,17 @@ def _after(line: Line, members: Sequence[Line]) -> tuple[int, int]:
     return places.get(line.of.superseded_by, places[line.id]), places[line.id]
 
 
-def lines_of(results: Sequence[RecalledDocument]) -> list[Line]:
-    """Each result as a line, in their order."""
+def lines_of(results: Sequence[RecalledDocument], query: str = "") -> list[Line]:
+    """Each result as a line, in their order; with a query, those after the first few are short."""
     authors: dict[str, set[str]] = {}
     for result in results:
         authors.setdefault(_group(result), set()).add(result.agent_id)
-    return [_line(result, authors[_group(result)]) for result in results]
+    terms = query_terms_of(query) if query else []
+    texts = [text_of(result.title, result.snippet or result.content) for result in results]
+    for number in range(AT_LENGTH, len(results) if query else 0):
+        text = results[number].snippet or results[number].title
+        texts[number] = snippet(text, terms, SHORT_CHARS)
+    return [_line(result, text, authors[_group(result)]) for result, text in zip(results, texts, strict=True)]
 
 
 def _group(result: RecalledDocument) -> str:
@@ -65,8 +77,8 @@ def _group(result: RecalledDocument) -> str:
     return ", ".join([*parts, *([f"project {result.project}"] if result.project else [])])
 
 
-def _line(result: RecalledDocument, authors: set[str]) -> Line:
-    heading, text = _group(result), text_of(result.title, result.snippet or result.content)
+def _line(result: RecalledDocument, text: str, authors: set[str]) -> Line:
+    heading = _group(result)
     if len(authors) == 1 and result.agent_id:
         heading += f", by {result.agent_id}"
     elif result.agent_id and not text.casefold().startswith(result.agent_id.casefold()):
@@ -100,6 +112,19 @@ def text_of(title: str, text: str) -> str:
     if 2 * sum(word in words_of_text for word in words) >= len(words) or is_courtesy(title):
         return text
     return f"{title.rstrip('.:')}: {text}"
+
+
+def lines_within(results: Sequence[RecalledDocument], contents: Sequence[str], query: str, room: int) -> list[Line]:
+    """The lines of an answer that have at most `room` tokens: with the whole texts of the results, or with their
+    snippets, if all of them fit; otherwise those after the first few are short."""
+    pairs = zip(results, contents, strict=True)
+    whole = [replace(result, snippet=content or result.snippet) for result, content in pairs]
+    for documents in (whole, results):
+        if sum(estimated_tokens(document.snippet) for document in documents) <= room:
+            lines = lines_of(documents)
+            if len(selected := fitting_lines(lines, room)) == len(lines):
+                return selected
+    return fitting_lines(lines_of(results, query), room)
 
 
 def fitting_lines(lines: Sequence[Line], room: int) -> list[Line]:

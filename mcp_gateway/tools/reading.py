@@ -16,7 +16,7 @@ from ingest.errors import CommandRejected
 from ingest.events.envelope import Trust
 from ingest.names import DATA_NOT_INSTRUCTIONS, marked
 from ingest.roles import READ
-from mcp_gateway.tools.grouped import CLOSEST, NOT_RECORDED, fitting_lines, grouped, lines_of
+from mcp_gateway.tools.grouped import CLOSEST, NOT_RECORDED, grouped, lines_within
 from mcp_gateway.tools.recalled_document import Kind, RecalledDocument
 from mcp_gateway.tools.tool import Arguments, Call, Deferred, Tool, ToolAnswer, without_unset
 from projections.compression.tokens import estimated_tokens, fitting
@@ -282,10 +282,9 @@ async def recall(call: Call, arguments: RecallArguments) -> ToolAnswer:
     else:
         room = USUAL_TOKENS if arguments.max_tokens is UNSET else arguments.max_tokens
         project_known, session_known = arguments.project is not UNSET, bool(arguments.session_id)
-        offered = lines_of(
-            [shortened(result, project_known=project_known, session_known=session_known) for result in results]
-        )
-        selected = fitting_lines(offered, room - ENVELOPE_TOKENS)
+        offered = [shortened(result, project_known=project_known, session_known=session_known) for result in results]
+        contents = [result.content for result in results]
+        selected = lines_within(offered, contents, arguments.query, room - ENVELOPE_TOKENS)
         documents, lines = [line.of for line in selected], [*grouped(selected)]
     omitted = 0 if arguments.max_tokens is UNSET else len(results) - len(documents)
     recalled = answered(documents, lacks, whole=arguments.full, statement=stated(answer), omitted=omitted)

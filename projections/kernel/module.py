@@ -13,7 +13,7 @@ if INSTALLED or TYPE_CHECKING:
 else:
     native = None
 
-VERSION = 6
+VERSION = 7
 """Of the functions that this release calls; a module of another version is not used."""
 NATIVE = INSTALLED and native.VERSION == VERSION
 """Whether the module is usable; `native` must not be touched otherwise."""

@@ -104,6 +104,12 @@ def hashed_text(terms: str) -> Hashes:
     return hashed(terms.encode().split())
 
 
+def is_among(hashes: Hashes, values: Hashes) -> NDArray[np.bool_]:
+    """(n,), which of the hashes are among a few values (ascending, not empty). `np.isin` would sort all of them."""
+    nearest = np.minimum(np.searchsorted(values, hashes), len(values) - 1)
+    return values[nearest] == hashes
+
+
 @dataclass(frozen=True, slots=True)
 class TermRows:
     """The terms of some documents, one document after the other."""

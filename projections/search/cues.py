@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.search.columns import TermRows, hashed
+from projections.search.columns import TermRows, hashed, is_among
 
 Floats = NDArray[np.float64]
 
@@ -227,13 +227,16 @@ def says_only(terms: Collection[str], documents: TermRows) -> NDArray[np.bool_]:
 
     `terms` are the question's distinct terms. A prompt that says anything else may state a fact.
     """
+    repeats = (documents.counts(list(terms)) > 0).sum(axis=1) >= REPEATS_FROM * len(terms)
+    if not repeats.any():  # the usual case
+        return repeats
     dates = _DATES if not TIME_STEMS.isdisjoint(terms) else ()  # of "yesterday", a document has the date
-    adds_nothing = np.isin(documents.hashes, hashed(term.encode() for term in {*terms, *ADDS_NOTHING, *dates}))
+    values = np.unique(hashed(term.encode() for term in {*terms, *ADDS_NOTHING, *dates}))
+    adds_nothing = is_among(documents.hashes, values)
     ends = np.cumsum(documents.lengths)
     places = np.arange(len(adds_nothing)) - np.repeat(ends, documents.lengths)
     adds_nothing |= places >= -DATE_TERMS
     new = np.bincount(np.repeat(np.arange(len(documents)), documents.lengths), ~adds_nothing, len(documents))
-    repeats = (documents.counts(list(terms)) > 0).sum(axis=1) >= REPEATS_FROM * len(terms)
     return (new == 0) & repeats & documents.counts([PROMPT, USER_TURN]).any(axis=1)
 
 

@@ -36,6 +36,7 @@ from projections.search.cues import (
 )
 from projections.search.dates import NamedTime, without_middle
 from projections.search.index import decayed_confidence
+from projections.search.languages import is_english, language_of
 from projections.search.lexical import MAX_QUERY_TERMS, MOST_COUNTED
 from projections.search.question import Hit, Kind, Question
 from projections.search.ranking import (
@@ -57,16 +58,13 @@ from projections.search.ranking import (
 )
 from projections.search.similarity import Distinct, distinct
 from projections.search.terms import (
-    STOP_WORDS,
     names_in,
     query_terms_of,
     required_terms,
-    says_english,
     single_characters,
     terms,
     wholes,
 )
-from projections.vectors.static import StaticTable
 
 Floats = NDArray[np.float64]
 DAY_MS = 86_400_000
@@ -130,13 +128,6 @@ IMPORTANCE_LIFT = 0.02
 observation, which is guessed by rules, does not count."""
 SUMMARY_WEIGHT = 0.5
 """A summary repeats many statements: their sources come first."""
-FIRST, READ_FOR_LANGUAGE, KNOWN_FROM = 10, 200, 0.53
-"""If the static table has less than this share of the first results' first terms, they are in another language, so
-confidence is unknown: it has 0.58 to 0.9 of English work and code, 0.41 to 0.51 of German and Spanish."""
-_STOP_HASHES = hashed(word.encode() for word in STOP_WORDS)
-KNOWN_TERMS = 0.5
-"""Share of the terms of a question that have a static vector; of fewer, and without an English stop word, it is in
-another language, so confidence is unknown."""
 RELATED_FROM = 0.4
 """Cosine from which a document has to do with a remark that names a time and of which it says no other word: of what
 three agents' notes and four remarks on the day have by chance, the highest is .34."""
@@ -374,7 +365,8 @@ def _confidences(
 
     If the question or the first results are in code or a language without static vectors, the best cosine tells, and
     the words that they share: a word without a static vector is not one that was never said. None if unknown: without
-    vectors, or if the model knows other languages than the static vectors, because its cosines have another scale.
+    vectors, for an English question about texts in another language, which the default model cannot compare, or if the
+    model knows other languages than the static vectors, because its cosines have another scale.
     """
     table = candidates.table
     if table is None or measured.in_table is None or question.mode != "hybrid":
@@ -382,10 +374,11 @@ def _confidences(
     if not query_terms or not measured.idf.sum():
         none = np.zeros(len(pool.terms))
         return Confidence(none, none)
-    if is_familiar(table, question, pool, order, measured.in_table):
+    language = language_of(pool, order, table)
+    if language == "English" and is_english(question.text, measured.in_table, surely=not table.of_model):
         # not with the lifts of a named time and of identifiers: what they pass would seem impossible
         return confidence(measured.evidence, final)
-    if not table.of_model:
+    if not table.of_model or (language == "other" and is_english(question.text, measured.in_table, surely=True)):
         return None
     answerable = np.zeros(len(pool.terms))
     if not measured.in_table.any():
@@ -396,27 +389,6 @@ def _confidences(
     if not is_name:  # names that differ are as near as those that are the same
         answerable = np.maximum(answerable, confidence_by_cosine(pool.cosine))
     return shared(answerable, final)
-
-
-def is_familiar(
-    table: StaticTable, question: Question, pool: Pool, order: Sequence[int], in_table: NDArray[np.bool_]
-) -> bool:
-    """Whether a question (`in_table` (terms,): which of its terms have a static vector) and its first results are in
-    English, so that words without a static vector are names."""
-    share = in_table.mean()
-    if not share or (share < KNOWN_TERMS and not says_english(question.text)):
-        return False
-    if not table.of_model and not (share > KNOWN_TERMS and says_english(question.text)):
-        return False
-    first = pool.terms.beginnings(order[:FIRST], DATE_TERMS, READ_FOR_LANGUAGE)
-    lengths = [len(hashes) for hashes in first if len(hashes)]
-    if not lengths:
-        return True
-    every = np.concatenate(first)
-    # short texts have their stop words, which are English
-    familiar = table.knows(every) | np.isin(every, _STOP_HASHES)
-    shares = np.add.reduceat(familiar.astype(np.int64), np.cumsum([0, *lengths[:-1]])) / lengths
-    return bool(np.mean(shares) >= KNOWN_FROM)
 
 
 def _matches(

@@ -298,14 +298,18 @@ def _stem(word: str) -> str:
 
 SNIPPET_CHARS = 240
 """Two or three sentences: enough to judge a result by."""
-SCANNED = 20_000
+SCANNED = 64_000
 """Characters of a text that are searched, from its beginning."""
 MOST_WORDS, MOST_PLACES = 32, 20
 """The first words of a query, and the first places of each in a text: further ones add nothing."""
 _WEIGHT = math.lcm(*range(1, MOST_PLACES + 1))
 """Of a word of a query. Divisible by all counts of places: sums of whole numbers are the same everywhere."""
-LEAD = 80
-"""Characters before the first match, at most, so that a snippet begins with its sentence."""
+LEAD = 120
+"""Characters before the first match, at most, so that a snippet begins with its sentence. With 80, and cut at the end
+of a sentence in the second half, snippets of long texts have 74 % of the words of answers instead of 79, on seven kinds
+of history, and 86 instead of 91 on LoCoMo. Whole sentences from different places are as good, at twice the code."""
+CUT_FROM = 0.8
+"""Share of a snippet's room from which it is cut at the end of a sentence, else of a word."""
 
 SENTENCE_GAP = r"(?<=[.!?])\s+|(?<=[。！？])\s*(?=[^\s。！？」』”’）])"
 _SENTENCE_START = re.compile(rf"{SENTENCE_GAP}|\n+")
@@ -343,7 +347,7 @@ def stretch_in_python(text: str, query_terms: Sequence[str], limit: int) -> tupl
         stretch = text[start : start + room - 1]
         ends = [match.start() for match in _SENTENCE_START.finditer(stretch)]
         cuts = [ends[-1] if ends else 0, stretch.rfind(" "), len(stretch)]
-        end = start + next(cut for cut in cuts if cut > room // 2 or cut == len(stretch))
+        end = start + next(cut for cut in cuts if cut > int(CUT_FROM * room) or cut == len(stretch))
     return start, end
 
 

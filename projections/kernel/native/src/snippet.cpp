@@ -7,7 +7,8 @@
 namespace mnemolog {
 namespace {
 
-constexpr std::size_t kMostWords = 32, kMostPlaces = 20, kLead = 80;
+constexpr std::size_t kMostWords = 32, kMostPlaces = 20, kLead = 120;
+constexpr double kCutFrom = 0.8;
 // Divisible by every count of places up to `kMostPlaces`, so that the weights of words are whole numbers.
 constexpr std::int64_t kWeight = 232'792'560;
 
@@ -74,14 +75,15 @@ Gap next_gap(std::string_view text, std::size_t at) {
     return {text.size(), text.size()};
 }
 
-// Where a stretch of `room` characters is cut: at the end of a sentence, else of a word, in its second half.
+// Where a stretch of `room` characters is cut: at the end of a sentence, else of a word, near its end.
 std::size_t cut_of(std::string_view stretch, std::size_t room) {
     std::size_t sentence = 0;
     for (Gap gap = next_gap(stretch, 0); gap.start < stretch.size(); gap = next_gap(stretch, gap.end))
         sentence = gap.start;
-    if (sentence > room / 2) return sentence;
+    const auto least = static_cast<std::size_t>(kCutFrom * static_cast<double>(room));
+    if (sentence > least) return sentence;
     const std::size_t space = stretch.rfind(' ');
-    return space != stretch.npos && space > room / 2 ? space : stretch.size();
+    return space != stretch.npos && space > least ? space : stretch.size();
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from factories import NOW
 
-from mcp_gateway.tools.grouped import fitting_lines, grouped, lines_of, text_of
+from mcp_gateway.tools.grouped import AT_LENGTH, SHORT_CHARS, fitting_lines, grouped, lines_of, lines_within, text_of
 from mcp_gateway.tools.recalled_document import RecalledDocument
 from projections.compression.tokens import estimated_tokens
 
@@ -93,3 +93,31 @@ def test_lines_fit_with_their_headings_and_a_shorter_one_takes_the_place_of_a_lo
     lines = fitting_lines(lines_of(results), 40)
     assert [line.id for line in lines] == ["obs_1", "obs_3"]
     assert sum(estimated_tokens(f"{line}\n") for line in grouped(lines)) <= 40
+
+
+BESIDE = "Nobody knew at first why it had failed, and logs were read. "
+LONG = f"The deploy failed at noon. {4 * BESIDE}The port was 8090."
+
+
+def test_whole_texts_are_shown_if_all_of_them_fit():
+    (line,) = lines_within([found("obs_1", "The port was 8090.")], [LONG], "which port?", 200)
+    assert line.text == " ".join(LONG.split())
+
+
+def test_snippets_are_shown_where_the_texts_do_not_fit():
+    (line,) = lines_within([found("obs_1", "The port was 8090.", title="Deploy")], [LONG], "which port?", 40)
+    assert line.text == "Deploy: The port was 8090."
+
+
+def test_where_not_all_snippets_fit_those_after_the_first_few_are_short_and_say_most_of_the_query():
+    results = [found(f"obs_{n}", f"{n} {LONG}", title="Deploy of the shop") for n in range(8)]
+    texts = [line.text for line in lines_within(results, [""] * 8, "which port?", 500)]
+    assert len(texts) > AT_LENGTH
+    assert all(text.endswith("The port was 8090.") for text in texts)
+    assert all(len(text) > 200 for text in texts[:AT_LENGTH])
+    assert all(len(text) <= SHORT_CHARS for text in texts[AT_LENGTH:])
+
+
+def test_a_short_line_of_a_result_without_a_snippet_is_its_title():
+    results = [found(f"obs_{n}", "", title=f"title {n}") for n in range(AT_LENGTH + 1)]
+    assert lines_of(results, "title")[AT_LENGTH].text == f"title {AT_LENGTH}"
