@@ -108,6 +108,13 @@ def test_only_the_first_five_change_places():
     assert ordered(ASKED, (1, OLD), *others, (5, NEW))[0] == ("1", "")
 
 
+@pytest.mark.parametrize(("rank", "first"), [(2, "mem_5"), (3, "mem_1")])
+def test_a_newer_result_with_a_much_lower_score_is_about_something_else(rank: int, first: str):
+    """Scores are 0.9, then 0.7 and 0.6: more and less than 70 % of the older one's."""
+    results = newest_first([memory_of(1, OLD, 0, "s1"), memory_of(5, NEW, rank, "s5")], ASKED)
+    assert results[0].hit.id == first
+
+
 def test_scores_and_confidences_stay_in_order():
     results = newest_first([memory_of(1, OLD, 0, "s1"), memory_of(5, NEW, 1, "s5")], ASKED)
     assert [(result.hit.id, result.hit.score, result.hit.confidence) for result in results] == [
