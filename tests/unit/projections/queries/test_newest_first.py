@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from ingest.ids import DocumentId
 from projections.documents.memories import Memory
@@ -108,11 +109,12 @@ def test_only_the_first_five_change_places():
     assert ordered(ASKED, (1, OLD), *others, (5, NEW))[0] == ("1", "")
 
 
-@pytest.mark.parametrize(("rank", "first"), [(2, "mem_5"), (3, "mem_1")])
-def test_a_newer_result_with_a_much_lower_score_is_about_something_else(rank: int, first: str):
-    """Scores are 0.9, then 0.7 and 0.6: more and less than 70 % of the older one's."""
-    results = newest_first([memory_of(1, OLD, 0, "s1"), memory_of(5, NEW, rank, "s5")], ASKED)
-    assert results[0].hit.id == first
+@pytest.mark.parametrize(("confidence", "first"), [(0.2, "mem_5"), (0.1, "mem_1"), (None, "mem_5")])
+def test_a_newer_result_of_much_lower_confidence_is_about_something_else(confidence: float | None, first: str):
+    """The older one has 0.9."""
+    newer = memory_of(5, NEW, 1, "s5")
+    newer = newer._replace(hit=replace(newer.hit, confidence=confidence))
+    assert newest_first([memory_of(1, OLD, 0, "s1"), newer], ASKED)[0].hit.id == first
 
 
 def test_scores_and_confidences_stay_in_order():
