@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from functools import cache
+from functools import cache, cached_property
 from typing import Annotated, Literal, NamedTuple, cast
 
 import numpy as np
@@ -457,7 +457,7 @@ def newest_first(results: Sequence[Recalled], query: str) -> list[Recalled]:
         return list(results)
     words = frozenset(results[0].hit.terms or terms(query))
     first = [result._replace(snippet=snippet(_text(result.document), [*words])) for result in results[:NEWEST_AMONG]]
-    statements = {result.hit.id: _Statement.of(result, words) for result in first}
+    statements = {result.hit.id: _Statement(result, words) for result in first}
     ordered: list[Recalled] = []
     for result in first:
         newer = statements[result.hit.id]
@@ -473,29 +473,22 @@ def newest_first(results: Sequence[Recalled], query: str) -> list[Recalled]:
     return [*reordered, *results[NEWEST_AMONG:]]
 
 
-class _Statement(Struct, frozen=True):
-    """What a result says of a question."""
+class _Statement:
+    """What a result says of a question; values and announcements are read when a comparison needs them."""
 
-    words: frozenset[str]
-    """The question's words that it has."""
-    question_words: int
-    """How many words the question has."""
-    values: frozenset[str]
-    announces: bool
-    """Whether it says that something is different now."""
-    confidence: float | None
-    occurred_at: datetime
-    session_id: str
+    def __init__(self, result: Recalled, question: frozenset[str]) -> None:
+        self.occurred_at, self.session_id = in_view(result.document, ("occurred_at", "session_id"))
+        self.text, self.confidence = result.snippet or "", result.hit.confidence
+        self.question_words, self.words = len(question), question.intersection(terms(self.text))
 
-    @classmethod
-    def of(cls, result: Recalled, question: frozenset[str]) -> "_Statement":
-        occurred_at, session_id = in_view(result.document, ("occurred_at", "session_id"))
-        text = result.snippet or ""
-        values = frozenset(_VALUE.findall(text.casefold()))
-        words = question.intersection(terms(text))
-        # a question announces nothing: "have you moved to Berlin now?"
-        is_change = "?" not in text and announces(text)
-        return cls(words, len(question), values, is_change, result.hit.confidence, occurred_at, session_id or "")
+    @cached_property
+    def values(self) -> frozenset[str]:
+        return frozenset(_VALUE.findall(self.text.casefold()))
+
+    @cached_property
+    def announces(self) -> bool:
+        """Whether it says that something is different now; a question does not: "have you moved to Berlin now?"."""
+        return "?" not in self.text and announces(self.text)
 
     def replaces(self, older: "_Statement") -> bool:
         """Whether it is a newer statement about the same, which announces a change or has another value."""
@@ -503,13 +496,14 @@ class _Statement(Struct, frozen=True):
             return False
         if self.confidence is not None and self.confidence < CLOSE * (older.confidence or 0):
             return False
-        if self.announces:
-            of_older, of_question = ANNOUNCED
-        elif older.values and not self.values <= older.values:
-            of_older, of_question = ANOTHER_VALUE
-        else:
-            return False
-        return len(self.words & older.words) >= max(1, of_older * len(older.words), of_question * self.question_words)
+        if self._shares(older, *ANNOUNCED) and self.announces:
+            return True
+        return self._shares(older, *ANOTHER_VALUE) and bool(older.values) and not self.values <= older.values
+
+    def _shares(self, older: "_Statement", of_older: float, of_question: float) -> bool:
+        """Whether it has such shares of the question's words that the older one has, and of all."""
+        least = max(1, of_older * len(older.words), of_question * self.question_words)
+        return len(self.words & older.words) >= least
 
 
 def _result(result: Recalled, words: Sequence[str], *, explain: bool) -> RecallResult:

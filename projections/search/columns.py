@@ -104,10 +104,10 @@ def hashed_text(terms: str) -> Hashes:
     return hashed(terms.encode().split())
 
 
-def is_among(hashes: Hashes, values: Hashes) -> NDArray[np.bool_]:
-    """(n,), which of the hashes are among a few values (ascending, not empty). `np.isin` would sort all of them."""
+def places_of(hashes: Hashes, values: Hashes) -> NDArray[np.int64]:
+    """(n,), the place of each hash among values (ascending, not empty); -1 for one that is not among them."""
     nearest = np.minimum(np.searchsorted(values, hashes), len(values) - 1)
-    return values[nearest] == hashes
+    return np.where(values[nearest] == hashes, nearest, -1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.search.columns import TermRows, hashed, is_among
+from projections.search.columns import TermRows, hashed, places_of
 
 Floats = NDArray[np.float64]
 
@@ -232,7 +232,7 @@ def says_only(terms: Collection[str], documents: TermRows) -> NDArray[np.bool_]:
         return repeats
     dates = _DATES if not TIME_STEMS.isdisjoint(terms) else ()  # of "yesterday", a document has the date
     values = np.unique(hashed(term.encode() for term in {*terms, *ADDS_NOTHING, *dates}))
-    adds_nothing = is_among(documents.hashes, values)
+    adds_nothing = places_of(documents.hashes, values) >= 0
     ends = np.cumsum(documents.lengths)
     places = np.arange(len(adds_nothing)) - np.repeat(ends, documents.lengths)
     adds_nothing |= places >= -DATE_TERMS

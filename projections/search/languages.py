@@ -5,20 +5,22 @@ The frequent words of other languages in Latin letters are data: `function_words
 """
 
 import tomllib
+from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.search.columns import hashed, is_among
+from projections.search.columns import Hashes, hashed, places_of
 from projections.search.cues import DATE_TERMS
 from projections.search.ranking import Pool
 from projections.search.terms import STOP_WORDS, says_english, terms
 from projections.vectors.static import StaticTable
 
 Language = Literal["English", "code", "other"]
-FIRST, READ = 10, 200
+FIRST, READ = 10, 100
 """Results that tell the language, and the first terms of each."""
 KNOWN_OF_ENGLISH, KNOWN_OF_CODE = 0.53, 0.3
 """Least mean share of the terms of the first results that have a static vector: it is 0.58 to 0.9 of English work, 0.36
@@ -29,13 +31,11 @@ and at most 0.09 of English and code."""
 KNOWN_TERMS = 0.5
 """Share of the terms of a question that have a static vector; of fewer, and without an English stop word, it is in
 another language."""
-_STOP_WORDS = np.unique(hashed(word.encode() for word in STOP_WORDS))
-_FUNCTION_WORDS = np.unique(
-    hashed(
-        term.encode()
-        for words in tomllib.loads(Path(__file__).with_name("function_words.toml").read_text("utf-8")).values()
-        for term in terms(words)
-    )
+_STOP_WORDS = hashed(word.encode() for word in STOP_WORDS)
+_FUNCTION_WORDS = hashed(
+    term.encode()
+    for words in tomllib.loads(Path(__file__).with_name("function_words.toml").read_text("utf-8")).values()
+    for term in terms(words)
 )
 
 
@@ -50,18 +50,26 @@ def is_english(text: str, in_table: NDArray[np.bool_], *, surely: bool = False) 
     return bool(share and (share >= KNOWN_TERMS or says_english(text)))
 
 
-def language_of(pool: Pool, order: NDArray[np.int64] | list[int], table: StaticTable) -> Language:
+def language_of(pool: Pool, order: Sequence[int], table: StaticTable) -> Language:
     """The language of most of the first results; English if they have no words."""
     first = [hashes for hashes in pool.terms.beginnings(order[:FIRST], DATE_TERMS, READ) if len(hashes)]
     if not first:
         return "English"
-    every, lengths = np.concatenate(first), np.array([len(hashes) for hashes in first])
-
-    def mean_share(having: NDArray[np.bool_]) -> float:
-        return float(np.mean(np.add.reduceat(having.astype(np.int64), np.cumsum(lengths) - lengths) / lengths))
-
-    # short texts have their stop words, which are English
-    known = mean_share(table.knows(every) | is_among(every, _STOP_WORDS))
-    if known < KNOWN_OF_CODE or mean_share(is_among(every, _FUNCTION_WORDS)) >= FUNCTION_WORDS_FROM:
+    hashes, values = _terms_of(table)
+    lengths = np.array([len(of_document) for of_document in first])
+    found = values[places_of(np.concatenate(first), hashes)]
+    known, function_words = np.add.reduceat(found, np.cumsum(lengths) - lengths).T / lengths
+    if known.mean() < KNOWN_OF_CODE or function_words.mean() >= FUNCTION_WORDS_FROM:
         return "other"
-    return "English" if known >= KNOWN_OF_ENGLISH else "code"
+    return "English" if known.mean() >= KNOWN_OF_ENGLISH else "code"
+
+
+@lru_cache(maxsize=4)
+def _terms_of(table: StaticTable) -> tuple[Hashes, NDArray[np.int64]]:
+    """(n,) hashes of terms, ascending, and (n + 1, 2), whether each is known in English, and whether it is a function
+    word of another language; the last row is of all other terms."""
+    hashes = np.unique(np.concatenate([table.hashes, _STOP_WORDS, _FUNCTION_WORDS]))
+    # short texts have their stop words, which are English
+    known = table.knows(hashes) | np.isin(hashes, _STOP_WORDS)
+    values = np.stack([known, np.isin(hashes, _FUNCTION_WORDS)], axis=1).astype(np.int64)
+    return hashes, np.concatenate([values, np.zeros((1, 2), np.int64)])

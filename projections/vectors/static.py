@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
 from projections.kernel.module import NATIVE, native
-from projections.search.columns import Hashes, TermRows, hashed
+from projections.search.columns import Hashes, TermRows, hashed, places_of
 from projections.vectors.embedder import Embedder, unit_rows
 from projections.vectors.model_files import STATIC_TOKENIZER_FILE, STATIC_WEIGHTS_FILE, read_manifest
 
@@ -39,12 +39,12 @@ class StaticTable:
         self.name, self.of_model = name, of_model
         self.dimensions = int(vectors.shape[1])
         self._vectors = np.vstack([vectors, np.zeros((1, self.dimensions), np.float32)])  # last: unknown terms
-        self._hashes, self._places = np.unique(hashed(term.encode() for term in terms), return_index=True)
+        self.hashes, self._places = np.unique(hashed(term.encode() for term in terms), return_index=True)
 
     def places(self, terms: Hashes) -> NDArray[np.int64]:
         """(n,), the number of each term in the table, terms as their hashes; -1 for one that is not in it."""
-        nearest = np.minimum(np.searchsorted(self._hashes, terms), len(self._hashes) - 1)
-        return np.where(self._hashes[nearest] == terms, self._places[nearest], -1)
+        places = places_of(terms, self.hashes)
+        return np.where(places >= 0, self._places[places], -1)
 
     def knows(self, terms: Hashes) -> NDArray[np.bool_]:
         """(n,), which of the terms have a vector, terms as their hashes."""
@@ -65,7 +65,7 @@ class StaticTable:
         """(n, dimensions) float32, rows of unit length; zeros for a document no term of which has a vector."""
         if not NATIVE:
             return unit_rows(self._sums(documents))
-        table = self._hashes, self._places, self._vectors
+        table = self.hashes, self._places, self._vectors
         return unit_rows(native.sums_of_terms(*table, documents.hashes, documents.lengths, MAX_TERMS))
 
     def _sums(self, documents: TermRows) -> NDArray[np.float32]:

@@ -370,7 +370,7 @@ NB_MODULE(mnemolog_kernel, m) {
     // readers of texts live as long as the process; without this, its end prints a list of them
     nb::set_leak_warnings(false);
     bind_texts(m);
-    m.attr("VERSION") = 6;  // `projections/kernel/module.py` names the version that it calls
+    m.attr("VERSION") = 7;  // `projections/kernel/module.py` names the version that it calls
     m.def("cosines", &cosines, nb::arg("matrix"), nb::arg("scale"), nb::arg("first"), nb::arg("count"),
           nb::arg("documents"), nb::arg("query"),
           "The cosine of each document's best vector with the query: (n,) float32, nan without one.");
