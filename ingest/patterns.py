@@ -87,7 +87,7 @@ def _outcome(pattern: str) -> Pattern | str:
     return pattern_
 
 
-class SecretPattern:
+class BuiltInPattern:
     """One pattern of ours, compiled when first needed. Finds places without groups, which RE2 does several hundred
     times faster, and groups in those places alone."""
 

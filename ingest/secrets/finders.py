@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from ingest.patterns import SecretPattern
+from ingest.patterns import BuiltInPattern
 from ingest.secrets import plausible
 from ingest.secrets.reading import load
 
@@ -221,11 +221,11 @@ def tokens() -> tuple[str, Finder]:
     alternatives of a counted length backwards, as a search for places does, takes RE2 milliseconds a token. So their
     beginnings are looked for, and each alternative is matched forwards from there."""
     alternatives: list[str] = load("rules.toml")["tokens"]
-    beginnings = SecretPattern(
+    beginnings = BuiltInPattern(
         _BEFORE + f"(?:{'|'.join(_COUNTED.sub('', alternative) for alternative in alternatives)})"
     )
     shape = f"(?:{'|'.join(alternatives)}){_REST}"
-    whole = SecretPattern(shape)
+    whole = BuiltInPattern(shape)
 
     def find(raw: bytes, text: str) -> Iterator[Span]:
         end = 0
@@ -244,7 +244,7 @@ def tokens() -> tuple[str, Finder]:
 
 def finder(rule: SecretRule) -> Finder:
     """What finds the secrets of one rule."""
-    pattern = SecretPattern(rule.regex)
+    pattern = BuiltInPattern(rule.regex)
     check = plausible.check(rule.check)
     whole_run = rule.check in _WHOLE_RUN
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from ingest.patterns import SecretPattern, which_begin
+from ingest.patterns import BuiltInPattern, which_begin
 from ingest.secrets.finders import JUDGED, Span, secret_in
 from ingest.secrets.plausible import check as checked
 from ingest.secrets.plausible import identifies, is_words
@@ -40,8 +40,8 @@ _TRAILING = ".,;:)]}"
 class _Form(NamedTuple):
     """What stands before and after a label, and what its value must look like, by the kind of the label."""
 
-    before: SecretPattern
-    after: SecretPattern
+    before: BuiltInPattern
+    after: BuiltInPattern
     checks: Mapping[str, str]
 
     @property
@@ -63,7 +63,7 @@ class _Form(NamedTuple):
 
 
 @cache
-def _forms(kind: str) -> tuple[list[_Form], Callable[[bytes], list[int]], SecretPattern]:
+def _forms(kind: str) -> tuple[list[_Form], Callable[[bytes], list[int]], BuiltInPattern]:
     """Return the forms of a kind of label, what says which of them match after the last letter of a label, by their
     numbers, and a pattern that matches where something must stand before a label, and does."""
     listed = [form for form in load("grammar.toml")["forms"] if _check(form, kind)]
@@ -72,8 +72,8 @@ def _forms(kind: str) -> tuple[list[_Form], Callable[[bytes], list[int]], Secret
     return forms, after, _any((form["before"] for form in listed if "before" in form), "$")
 
 
-def _any(patterns: Iterable[str], end: str = "") -> SecretPattern:
-    return SecretPattern(spelled(f"(?i)(?:{'|'.join(patterns)}){end}"))
+def _any(patterns: Iterable[str], end: str = "") -> BuiltInPattern:
+    return BuiltInPattern(spelled(f"(?i)(?:{'|'.join(patterns)}){end}"))
 
 
 def _check(form: Mapping[str, str], kind: str) -> str:
@@ -148,7 +148,7 @@ def end_of(text: str, start: int, quote: str) -> int:
     return end
 
 
-_LABELS = SecretPattern(spelled(r"(?i){{whole_label}}{{tails}}\b|{{label}}{{tails}}"), longest=True)
+_LABELS = BuiltInPattern(spelled(r"(?i){{whole_label}}{{tails}}\b|{{label}}{{tails}}"), longest=True)
 
 
 @lru_cache(4096)

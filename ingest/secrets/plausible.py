@@ -10,13 +10,13 @@ from binascii import Error
 from collections.abc import Callable
 from functools import cache
 
-from ingest.patterns import SecretPattern
+from ingest.patterns import BuiltInPattern
 from ingest.secrets.reading import load
 
 REDACTED = "[REDACTED"
 Check = Callable[[str, bool], bool]
 _RE = {kind: re.compile(f"(?i){'|'.join(parts)}") for kind, parts in load("values.toml").items()}
-_PLACEHOLDER_PART, _IDENTIFIER = (SecretPattern(_RE[kind].pattern) for kind in ("placeholder_part", "identifier"))
+_PLACEHOLDER_PART, _IDENTIFIER = (BuiltInPattern(_RE[kind].pattern) for kind in ("placeholder_part", "identifier"))
 _LONG = 20
 """Characters from which on letters alone can be a token."""
 _LONGEST_WORD = 24

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from unicodedata import category, name, normalize
 
-from ingest.patterns import SecretPattern
+from ingest.patterns import BuiltInPattern
 
 _LATIN = "\x01\x02\x03\x04\x05\x06\x07\x08\x0e\x0f\x10\x11\x12"
 _OTHER = "\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f"
@@ -106,12 +106,12 @@ def _joined(word: str) -> str:
 
 
 @cache
-def _spoken() -> SecretPattern:
+def _spoken() -> BuiltInPattern:
     """Return a pattern of labels that ASCII cannot spell, and of labels beside what it cannot."""
     labels = load("words.toml")["labels"]
     words = [_joined(word) for kind in labels if kind != "named" for word in labels[kind]]
     beyond = "|".join(word for word in words if not word.isascii())
-    return SecretPattern(rf"(?i){beyond}|(?:{'|'.join(words)})\s?[^\x00-\x7f]")
+    return BuiltInPattern(rf"(?i){beyond}|(?:{'|'.join(words)})\s?[^\x00-\x7f]")
 
 
 @cache

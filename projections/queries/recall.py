@@ -53,6 +53,8 @@ from projections.vectors.embedder import Embedder, ModelUnavailable, embed_quest
 
 # results made on the event loop: each takes up to a millisecond
 MADE_INLINE = 20
+# characters of a query whose terms are taken on the event loop, in a tenth of a millisecond; a thread costs more
+READ_INLINE = 1_000
 # asked of the index beyond the limit, to replace documents deleted between search and read
 SPARE_HITS = 4
 
@@ -223,7 +225,10 @@ class Recall:
         """
         started = time.perf_counter()
         hits, degraded, confidence = await self.found(request, reader)
-        words = await asyncio.to_thread(query_terms_of, request.query)
+        if len(request.query) <= READ_INLINE:
+            words = query_terms_of(request.query)
+        else:
+            words = await asyncio.to_thread(query_terms_of, request.query)
         changed = await self._lookup.changed_since([hit.document for hit in hits], reader)
 
         def make() -> list[RecallResult]:
@@ -334,9 +339,11 @@ def falling(results: Sequence[Recalled]) -> list[Recalled]:
     """The results; none has a higher confidence than one before it, because importance, kind or age put that first."""
     lowest, lowered = 1.0, list[Recalled]()
     for result in results:
-        if result.hit.confidence is not None:
-            lowest = min(lowest, result.hit.confidence)
+        confidence = result.hit.confidence
+        if confidence is not None and confidence > lowest:
             result = result._replace(hit=replace(result.hit, confidence=lowest))
+        elif confidence is not None:
+            lowest = confidence
         lowered.append(result)
     return lowered
 
@@ -466,11 +473,11 @@ def newest_first(results: Sequence[Recalled], query: str) -> list[Recalled]:
             ordered[rank] = ordered[rank]._replace(superseded_by=result.hit.id)
         by = next((better.hit.id for better in ordered if statements[better.hit.id].replaces(newer)), "")
         ordered.insert(replaced[0] if replaced else len(ordered), result._replace(superseded_by=by))
-    reordered = [
-        result._replace(hit=replace(result.hit, score=passed.hit.score, confidence=passed.hit.confidence))
-        for result, passed in zip(ordered, first, strict=True)
-    ]
-    return [*reordered, *results[NEWEST_AMONG:]]
+    for rank, (result, passed) in enumerate(zip(ordered, first, strict=True)):
+        if result.hit.id != passed.hit.id:
+            hit = replace(result.hit, score=passed.hit.score, confidence=passed.hit.confidence)
+            ordered[rank] = result._replace(hit=hit)
+    return [*ordered, *results[NEWEST_AMONG:]]
 
 
 class _Statement:
@@ -478,7 +485,7 @@ class _Statement:
 
     def __init__(self, result: Recalled, question: frozenset[str]) -> None:
         self.occurred_at, self.session_id = in_view(result.document, ("occurred_at", "session_id"))
-        self.text, self.confidence = result.snippet or "", result.hit.confidence
+        self.text, self.confidence = (result.snippet or "").strip("…"), result.hit.confidence
         self.question_words, self.words = len(question), question.intersection(terms(self.text))
 
     @cached_property

@@ -7,6 +7,8 @@ import re
 import tomllib
 from pathlib import Path
 
+from ingest.patterns import BuiltInPattern
+
 _TABLES: dict[str, dict[str, list[str]]] = tomllib.loads(
     Path(__file__).with_name("change_words.toml").read_text("utf-8")
 )
@@ -20,7 +22,8 @@ class _Words:
     def __init__(self, table: dict[str, list[str]]) -> None:
         spaced = [word for language, words in table.items() if language not in _UNSPACED for word in words]
         unspaced = [word for language in _UNSPACED for word in table[language]]
-        self._spaced, self._unspaced = re.compile(rf"\b(?:{'|'.join(spaced)})"), re.compile("|".join(unspaced))
+        self.spaced = rf"\b(?:{'|'.join(spaced)})"
+        self._spaced, self._unspaced = re.compile(self.spaced), re.compile("|".join(unspaced))
 
     def are_in(self, text: str) -> bool:
         """Whether a text has any of them."""
@@ -31,11 +34,13 @@ class _Words:
 
 
 _ANNOUNCES, _PAST = _Words(_TABLES["announces"]), _Words(_TABLES["past"])
+_ANNOUNCES_IN_ASCII = BuiltInPattern(_ANNOUNCES.spaced)
+"""In ASCII, RE2 takes a sixth of the time; its `\\b` and `\\w` know no other letters."""
 
 
 def announces(text: str) -> bool:
     """Whether a text says that something is different now: "from today", "instead of", "改为"."""
-    return _ANNOUNCES.are_in(text)
+    return _ANNOUNCES_IN_ASCII.is_in(text.lower().encode()) if text.isascii() else _ANNOUNCES.are_in(text)
 
 
 def asks_past(question: str) -> bool:
