@@ -188,9 +188,9 @@ def refusal(url: str, status: int, answer: Message, *, has_key: bool) -> str:
 
 
 def _parsed(line: bytes) -> Message | None:
-    """A message; none if it is not a JSON object."""
+    """A message; none if it is not a JSON object. A byte order mark before it is ignored."""
     try:
-        value: Any = json.loads(line.decode("utf-8", "replace"))
+        value: Any = json.loads(line.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
         return None
     return cast("Message", value) if isinstance(value, dict) else None

@@ -718,7 +718,7 @@ def complain(text: str) -> None:
 
 
 def read_input() -> bytes:
-    """All of stdin; empty, with a complaint, if it is too much."""
+    """All of stdin, without a byte order mark; empty, with a complaint, if it is too much."""
     blocks: list[bytes] = []
     size = 0
     while block := os.read(0, 1 << 20):
@@ -726,7 +726,7 @@ def read_input() -> bytes:
         if size <= MAX_INPUT_BYTES:
             blocks.append(block)
     if size <= MAX_INPUT_BYTES:
-        return b"".join(blocks)
+        return b"".join(blocks).removeprefix(b"\xef\xbb\xbf")
     complain(f"dropped a payload of {size:,} bytes")
     return b""
 

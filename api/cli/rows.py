@@ -349,8 +349,8 @@ def when(text: str, form: str) -> str:
 
 
 def text_of(text: str) -> str:
-    """The text of an argument; for `-`, all of stdin."""
-    return sys.stdin.read() if text == "-" else text
+    """The text of an argument; for `-`, all of stdin, without a byte order mark."""
+    return sys.stdin.read().removeprefix("\ufeff") if text == "-" else text
 
 
 def names_in(values: str | Iterable[str]) -> list[str]:

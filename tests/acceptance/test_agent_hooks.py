@@ -170,6 +170,17 @@ async def wait_for_count(client: httpx.AsyncClient, agent: Agent, count: int) ->
     await wait_until(arrived, PATIENCE_S)
 
 
+async def test_a_payload_with_a_byte_order_mark_is_recorded(server: Server, agent: Agent):
+    payload = agent.payload("UserPromptSubmit", prompt="Why is the checkout slow?")
+    await asyncio.to_thread(agent.send, b"\xef\xbb\xbf" + payload)
+    async with server.client() as client:
+
+        async def recorded() -> bool:
+            return [one["data"]["prompt"] for one in await observations(client, agent)] == ["Why is the checkout slow?"]
+
+        await wait_until(recorded, PATIENCE_S)
+
+
 async def test_twenty_hooks_at_once_are_twenty_observations(server: Server, agent: Agent):
     def prompt(number: int) -> None:
         agent.hook("UserPromptSubmit", prompt=f"prompt {number}")

@@ -178,6 +178,11 @@ def test_text_that_is_no_unicode_still_arrives(text: bytes):
     assert received[0].message["params"]["arguments"]["content"]
 
 
+def test_a_byte_order_mark_before_a_message_is_ignored():
+    with serving() as (url, _):
+        assert exchanged(url, b"\xef\xbb\xbf" + json.dumps(request(1, "ping")).encode())[0]["id"] == 1
+
+
 def test_requests_are_answered_side_by_side():
     second_is_answered = Event()
 

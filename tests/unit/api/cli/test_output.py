@@ -47,7 +47,7 @@ def test_a_write_says_what_it_became(server: FakeServer):
 
 
 def test_a_dash_reads_the_text_from_stdin(server: FakeServer):
-    run("lesson", "-", "--project", "shop", "--tags", "a, b", "--tags", "c", stdin="from a pipe\n")
+    run("lesson", "-", "--project", "shop", "--tags", "a, b", "--tags", "c", stdin="\ufefffrom a pipe\n")
     assert server.requests[0][1]["content"] == "from a pipe\n"
     assert server.requests[0][1]["tags"] == ["a", "b", "c"]
 
