@@ -33,8 +33,8 @@ USUAL_TOKENS = 700
 """Of an answer without `max_tokens`: some fifteen statements."""
 OFFERED = 30
 """Results that are looked at for an answer: twice as many as usually fit."""
-ENVELOPE_TOKENS = 60
-"""Of the markers and notes around the results."""
+ENVELOPE_TOKENS, LEFT_OUT_TOKENS = 50, 10
+"""Of the markers and notes around the results, and of the note on what `max_tokens` left out."""
 QUOTED_CHARACTERS = 200
 """Of the query, if there are no results."""
 READ_WHOLE = "`recall` with `ids` reads whole documents."
@@ -276,11 +276,11 @@ async def recall(call: Call, arguments: RecallArguments) -> ToolAnswer:
     if arguments.full:
         documents = [in_full(result) for result in results]
         if arguments.max_tokens is not UNSET:
-            room = arguments.max_tokens - ENVELOPE_TOKENS
+            room = arguments.max_tokens - ENVELOPE_TOKENS - LEFT_OUT_TOKENS
             documents = fitting(documents, lambda it: estimated_tokens("\n".join(_entry(1, it))), room)
         lines = entries(documents)
     else:
-        room = USUAL_TOKENS if arguments.max_tokens is UNSET else arguments.max_tokens
+        room = USUAL_TOKENS if arguments.max_tokens is UNSET else arguments.max_tokens - LEFT_OUT_TOKENS
         project_known, session_known = arguments.project is not UNSET, bool(arguments.session_id)
         offered = [shortened(result, project_known=project_known, session_known=session_known) for result in results]
         contents = [result.content for result in results]

@@ -57,11 +57,11 @@ def language_of(pool: Pool, order: Sequence[int], table: StaticTable) -> Languag
         return "English"
     hashes, values = _terms_of(table)
     lengths = np.array([len(of_document) for of_document in first])
-    found = values[places_of(np.concatenate(first), hashes)]
-    known, function_words = np.add.reduceat(found, np.cumsum(lengths) - lengths).T / lengths
-    if known.mean() < KNOWN_OF_CODE or function_words.mean() >= FUNCTION_WORDS_FROM:
+    counted = np.add.reduceat(values[places_of(np.concatenate(first), hashes)], np.cumsum(lengths) - lengths)
+    english, function_words = counted.T / lengths
+    if english.mean() < KNOWN_OF_CODE or function_words.mean() >= FUNCTION_WORDS_FROM:
         return "other"
-    return "English" if known.mean() >= KNOWN_OF_ENGLISH else "code"
+    return "English" if english.mean() >= KNOWN_OF_ENGLISH else "code"
 
 
 @lru_cache(maxsize=4)
@@ -70,6 +70,6 @@ def _terms_of(table: StaticTable) -> tuple[Hashes, NDArray[np.int64]]:
     word of another language; the last row is of all other terms."""
     hashes = np.unique(np.concatenate([table.hashes, _STOP_WORDS, _FUNCTION_WORDS]))
     # short texts have their stop words, which are English
-    known = table.knows(hashes) | np.isin(hashes, _STOP_WORDS)
-    values = np.stack([known, np.isin(hashes, _FUNCTION_WORDS)], axis=1).astype(np.int64)
+    english = table.knows(hashes) | np.isin(hashes, _STOP_WORDS)
+    values = np.stack([english, np.isin(hashes, _FUNCTION_WORDS)], axis=1).astype(np.int64)
     return hashes, np.concatenate([values, np.zeros((1, 2), np.int64)])
