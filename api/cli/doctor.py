@@ -182,6 +182,7 @@ async def _durability_risk(url: str) -> str:
 
 
 def _model(settings: Settings) -> Finding:
+    from projections.vectors import model_files
     from projections.vectors.embedder import ModelUnavailable
     from projections.vectors.model_files import PACKAGED, packaged_model, verify
 
@@ -189,9 +190,11 @@ def _model(settings: Settings) -> Finding:
     if (package := PACKAGED.get(name)) is None:
         return Finding("model", "ok", f"MNEMOLOG_EMBEDDER is {name}")
     try:
+        verify(packaged_model(model_files.MODEL_PACKAGE))  # every model is used with the static vectors in it
         manifest = verify(packaged_model(package))
     except ModelUnavailable as error:
-        return Finding("model", "problem", str(error), f"reinstall the package {package.replace('_', '-')}")
+        extra = f"[{name}]" if name == "multilingual" else ""
+        return Finding("model", "problem", str(error), f"reinstall it: pip install --force-reinstall 'mnemolog{extra}'")
     return Finding("model", "ok", f"installed: {manifest.models[manifest.graph]}")
 
 

@@ -51,10 +51,10 @@ from projections.search.similarity import states_the_same
 from projections.search.terms import SCANNED, query_terms_of, snippet, terms
 from projections.vectors.embedder import Embedder, ModelUnavailable, embed_questions
 
-# results made on the event loop: each takes up to a millisecond
-MADE_INLINE = 20
-# characters of a query whose terms are taken on the event loop, in a tenth of a millisecond; a thread costs more
-READ_INLINE = 1_000
+# results made on the event loop, and the characters of their texts: more takes longer than a millisecond or two
+MADE_INLINE, READ_INLINE = 20, 20_000
+# characters of a query whose terms are taken on the event loop: a thread costs half a millisecond
+ASKED_INLINE = 1_000
 # asked of the index beyond the limit, to replace documents deleted between search and read
 SPARE_HITS = 4
 
@@ -225,7 +225,7 @@ class Recall:
         """
         started = time.perf_counter()
         hits, degraded, confidence = await self.found(request, reader)
-        if len(request.query) <= READ_INLINE:
+        if len(request.query) <= ASKED_INLINE:
             words = query_terms_of(request.query)
         else:
             words = await asyncio.to_thread(query_terms_of, request.query)
@@ -235,7 +235,7 @@ class Recall:
             made = (_result(hit, words, explain=request.explain) for hit in hits)
             return [replace(row, changed_since=changed[row.id]) if row.id in changed else row for row in made]
 
-        results = make() if len(hits) <= MADE_INLINE else await asyncio.to_thread(make)
+        results = make() if len(hits) <= MADE_INLINE and _is_short(hits) else await asyncio.to_thread(make)
         omitted = None
         if request.max_tokens is not None:
             short = [replace(result, content=result.snippet) for result in results]
@@ -318,12 +318,27 @@ class Recall:
         }
         recalled = [result for result in folded(searched, existing) if _is_sure(result.hit, least)]
         recalled = (summaries_joined(recalled) if request.fold else recalled)[: request.limit]
-        if is_judged:
+        if is_judged and _is_short(recalled[:NEWEST_AMONG]):
             recalled = newest_first(recalled, without_middle(request.query))
+        elif is_judged:
+            recalled = await asyncio.to_thread(newest_first, recalled, without_middle(request.query))
         recalled = falling(recalled)
         if self._on_hits is not None:
             self._on_hits(result.hit for result in recalled)
         return RecalledDocuments(recalled, degraded, best)
+
+
+def _is_short(results: Sequence[Recalled]) -> bool:
+    """Whether the texts that snippets of these results are made from are read on the event loop."""
+    left = READ_INLINE
+    for document in (result.document for result in results):
+        if isinstance(document, Observation) and not document.content:
+            left -= sum(map(len, texts_in(document.data)))
+        else:
+            left -= len(getattr(document, "content", ""))
+        if left < 0:
+            return False
+    return True
 
 
 def _tokens_of(result: RecallResult) -> int:

@@ -25,9 +25,9 @@ FIRST, READ = 10, 100
 KNOWN_OF_ENGLISH, KNOWN_OF_CODE = 0.53, 0.3
 """Least mean share of the terms of the first results that have a static vector: it is 0.58 to 0.9 of English work, 0.36
 to 0.7 of code with its output, and less than 0.25 of languages other than those of Western Europe."""
-FUNCTION_WORDS_FROM = 0.13
-"""Share of function words of other languages: it is 0.17 to 0.37 of German, French, Spanish, Italian and Portuguese,
-and at most 0.09 of English and code."""
+FUNCTION_WORDS_FROM, KINDS_FROM = 0.13, 4
+"""Share of function words of other languages, and how many different ones: the share is 0.17 to 0.37 of German, French,
+Spanish, Italian and Portuguese, and at most 0.09 of English and code. A short text can say one or two by chance."""
 KNOWN_TERMS = 0.5
 """Share of the terms of a question that have a static vector; of fewer, and without an English stop word, it is in
 another language."""
@@ -57,9 +57,13 @@ def language_of(pool: Pool, order: Sequence[int], table: StaticTable) -> Languag
         return "English"
     hashes, values = _terms_of(table)
     lengths = np.array([len(of_document) for of_document in first])
-    counted = np.add.reduceat(values[places_of(np.concatenate(first), hashes)], np.cumsum(lengths) - lengths)
+    places = places_of(np.concatenate(first), hashes)
+    counted = np.add.reduceat(values[places], np.cumsum(lengths) - lengths)
     english, function_words = counted.T / lengths
-    if english.mean() < KNOWN_OF_CODE or function_words.mean() >= FUNCTION_WORDS_FROM:
+    if english.mean() < KNOWN_OF_CODE:
+        return "other"
+    kinds = np.unique(places)
+    if function_words.mean() >= FUNCTION_WORDS_FROM and values[kinds, 1].sum() >= KINDS_FROM:
         return "other"
     return "English" if english.mean() >= KNOWN_OF_ENGLISH else "code"
 

@@ -305,9 +305,10 @@ MOST_WORDS, MOST_PLACES = 32, 20
 _WEIGHT = math.lcm(*range(1, MOST_PLACES + 1))
 """Of a word of a query. Divisible by all counts of places: sums of whole numbers are the same everywhere."""
 LEAD = 120
-"""Characters before the first match, at most, so that a snippet begins with its sentence. With 80, and cut at the end
-of a sentence in the second half, snippets of long texts have 74 % of the words of answers instead of 79, on seven kinds
-of history, and 86 instead of 91 on LoCoMo. Whole sentences from different places are as good, at twice the code."""
+"""Characters before the first match, at most, and no more than half of the snippet, so that it begins with its
+sentence. With 80, and cut at the end of a sentence in the second half, snippets of long texts have 74 % of the words of
+answers instead of 79, on seven kinds of history, and 86 instead of 91 on LoCoMo. Whole sentences from different places
+are as good, at twice the code."""
 CUT_FROM = 0.8
 """Share of a snippet's room from which it is cut at the end of a sentence, else of a word."""
 
@@ -334,8 +335,9 @@ def snippet(text: str, query_terms: Sequence[str], limit: int = SNIPPET_CHARS) -
 def stretch_in_python(text: str, query_terms: Sequence[str], limit: int) -> tuple[int, int]:
     """Where the snippet of a longer text begins and ends. The specification of the compiled function."""
     start = _best_place(text, query_terms, limit)
-    before = text[max(0, start - LEAD) : start]
-    if start <= LEAD:
+    lead = min(LEAD, limit // 2)
+    before = text[max(0, start - lead) : start]
+    if start <= lead:
         start = 0
     elif sentences := [match.end() for match in _SENTENCE_START.finditer(before)]:
         start += sentences[-1] - len(before)
@@ -366,7 +368,7 @@ def _best_place(text: str, query_terms: Sequence[str], limit: int) -> int:
         return 0
     matches.sort()
     weight = {term: _WEIGHT // places for term, places in Counter(term for _, term in matches).items()}
-    distance = max(0, limit - LEAD)
+    distance = limit - min(LEAD, limit // 2)
     best, best_weight = 0, 0
     first, inside = 0, Counter[str]()
     for place, term in matches:

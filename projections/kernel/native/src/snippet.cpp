@@ -90,9 +90,10 @@ std::size_t cut_of(std::string_view stretch, std::size_t room) {
 
 Span stretch(std::string_view text, const std::vector<std::string>& query_terms, std::size_t limit) {
     if (limit < 2) throw std::invalid_argument("the limit of a snippet is too small");
-    std::size_t start = best_place(text, words_of(query_terms), limit > kLead ? limit - kLead : 0);
-    const std::string_view before = text.substr(start > kLead ? start - kLead : 0, std::min(start, kLead));
-    if (start <= kLead) {
+    const std::size_t lead = std::min(kLead, limit / 2);
+    std::size_t start = best_place(text, words_of(query_terms), limit - lead);
+    const std::string_view before = text.substr(start > lead ? start - lead : 0, std::min(start, lead));
+    if (start <= lead) {
         start = 0;
     } else if (Gap gap = next_gap(before, 0); gap.end > gap.start) {
         for (Gap next = gap; next.end > next.start; next = next_gap(before, next.end)) gap = next;

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from api.cli import doctor
 from api.cli.doctor import Finding, findings
 from ingest.platform.processes import release
+from projections.vectors import model_files
 from projections.vectors.model_files import PACKAGED
 from tests.support.fake_api import FakeServer
 from tests.support.ports import free_port
@@ -77,7 +78,7 @@ def test_the_model_is_checked(environ: dict[str, str], monkeypatch: pytest.Monke
     assert found(named)["model"] == doctor.Finding("model", "ok", "installed: all-MiniLM-L6-v2:int8")
     monkeypatch.setitem(PACKAGED, "default", "no_such_package")
     one = found(named)["model"]
-    assert (one.status, one.advice) == ("problem", "reinstall the package no-such-package")
+    assert (one.status, one.advice) == ("problem", "reinstall it: pip install --force-reinstall 'mnemolog'")
 
 
 def test_a_multilingual_model_that_is_not_installed(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch):
@@ -88,6 +89,15 @@ def test_a_multilingual_model_that_is_not_installed(environ: dict[str, str], mon
     assert (one.status, one.message) == (
         "problem", "model no-such-package: the package is not installed: pip install no-such-package"
     )  # fmt: skip
+    assert one.advice == "reinstall it: pip install --force-reinstall 'mnemolog[multilingual]'"
+
+
+def test_the_static_vectors_of_the_multilingual_model_are_checked(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(model_files, "MODEL_PACKAGE", "no_such_package")
+    one = found({**environ, "MNEMOLOG_EMBEDDER": "multilingual"})["model"]
+    assert one.message == "model no-such-package: the package is not installed: pip install no-such-package"
 
 
 @pytest.mark.parametrize(("free", "status"), [(1 << 20, "problem"), (512 << 20, "note"), (2 << 30, "ok")])

@@ -118,6 +118,21 @@ def test_where_not_all_snippets_fit_those_after_the_first_few_are_short_and_say_
     assert all(len(text) <= SHORT_CHARS for text in texts[AT_LENGTH:])
 
 
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [("…FAIL checkout: expected port 8090", "PASS a PASS a PASS"), ("The port is 8090.", "Work on the shop went on.")],
+)
+def test_a_snippet_of_other_fields_than_the_content_stays(text: str, content: str):
+    """Of a tool call's output, for example, of which the content is a summary."""
+    (line,) = lines_within([found("obs_1", text)], [content], "which port?", 200)
+    assert line.text == text
+
+
+def test_different_results_with_the_same_beginning_are_separate_lines():
+    results = [found(f"obs_{n}", f"{10 * 'the same words '}{n}", title=f"host-{n}") for n in range(AT_LENGTH + 3)]
+    assert len([*grouped(lines_of(results, "words"))]) == len(results) + 1
+
+
 def test_a_short_line_of_a_result_without_a_snippet_is_its_title():
     results = [found(f"obs_{n}", "", title=f"title {n}") for n in range(AT_LENGTH + 1)]
     assert lines_of(results, "title")[AT_LENGTH].text == f"title {AT_LENGTH}"

@@ -45,6 +45,20 @@ def test_the_language_of_results_is_that_of_most_of_them(table: StaticTable, lan
     assert language_of(_pool([TEXTS[language]] * 3), [0, 1, 2], table) == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Dan prefers green tea.",
+        "Van needs a care plan by Friday.",
+        "The office is in Los Angeles.",
+        "int main(int argc, char **argv) { int n = 0; int i; for (i = 0; i < argc; i++) n += i; return n; }",
+        "var a = 1; var b = 2; var total = a + b; del os.environ['A']; console.log(total);",
+    ],
+)
+def test_names_and_code_are_not_in_another_language(table: StaticTable, text: str):
+    assert language_of(_pool([text]), [0], table) != "other"
+
+
 def test_only_the_first_results_tell_the_language(table: StaticTable):
     pool = _pool([TEXTS["German"]] * 10 + [TEXTS["English"]] * 10)
     assert language_of(pool, [*range(20)], table) == "other"

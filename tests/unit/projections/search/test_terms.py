@@ -264,3 +264,16 @@ def test_korean_words_keep_a_term(text: str):
 def test_arabic_words_keep_a_term(text: str):
     assert all(terms(text))
     assert bool(terms(text)) == bool(text.strip())
+
+
+@pytest.mark.parametrize("limit", [60, 100, 240])
+@pytest.mark.parametrize("before", [50, 110, 119, 121, 400])
+def test_a_snippet_has_what_matches_however_short_it_is(limit: int, before: int):
+    text = f"{'x' * (before - 1)} the port is 8090 since then. {'y' * 400}"
+    assert "port is 8090" in snippet(text, ["port", "8090"], limit)
+
+
+def test_a_snippet_ends_at_a_sentence_only_if_little_room_is_lost():
+    early, late = f"The port is 8090. {'word ' * 100}", f"The port is 8090, {'word ' * 35}it is. {'word ' * 100}"
+    assert len(snippet(early, ["port"], 240)) > 230
+    assert snippet(late, ["port"], 240).endswith("word it is.…")
