@@ -1,7 +1,6 @@
 """Every error that a caller can act on, one class per decision. They carry values; each API formats the message."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import ClassVar, TypeVar
 
 E = TypeVar("E", bound=BaseException)
@@ -240,28 +239,6 @@ class PartitionCountMismatch(MnemologError):
             f"set MNEMOLOG_PARTITIONS={recorded} (the number is fixed when a log is created)"
         )
         self.recorded, self.configured = recorded, configured
-
-
-class LogMoved(MnemologError):
-    """The log is being, or was, grown into another one, which would lack anything written here now."""
-
-    code = "log_moved"
-
-    def __init__(self, partitions: int, at: datetime) -> None:
-        super().__init__(
-            f"this log was grown into a log with {partitions} partitions at {at:%Y-%m-%d %H:%M} UTC; "
-            "use that log, "
-            "or return to this one with `mnemolog grow --back`"
-        )
-
-
-class GrowthUnfinished(MnemologError):
-    """Growing another log into this one was interrupted, so the log has only a part of it."""
-
-    code = "growth_unfinished"
-
-    def __init__(self) -> None:
-        super().__init__("growing another log into this one was interrupted; run `mnemolog grow` again to continue")
 
 
 class RestoreUnfinished(MnemologError):

@@ -65,7 +65,6 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
         ),
         "backups": Listed("backup", "List the backups, oldest first."),
         "restore": Listed("backup", "Restore a backup into an empty log that no worker or API uses."),
-        "grow": Listed("backup", "Copy a log into an empty one with more partitions, keeping all positions."),
         "archive": Listed("archive", "Show, verify or fill the log's archive."),
         "api": Listed("processes", "Serve the HTTP API and MCP (needs REDIS_URL)."),
         "worker": Listed("processes", "Project the log into documents, and run the background jobs (needs REDIS_URL)."),

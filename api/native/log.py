@@ -128,7 +128,7 @@ class LiveStreams:
         self._open += 1
         sent = 0
         try:
-            yield f": connected\nid: {call.queries.log.cursor(at)}\n\n".encode()
+            yield f": connected\nid: {at}\n\n".encode()
             async for page in call.queries.log.follow(chosen, at, EVENTS_AT_ONCE):
                 if not await still_holds(request.scope):
                     return

@@ -1,18 +1,15 @@
 """The log's interface: append idempotently, read in order. Back ends: Redis, memory.
 
-Also the log's manifest: when it was created, which log it was grown from, and whether writes are allowed.
+Also the log's manifest: when it was created, and whether writes are allowed.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-import msgspec
-from msgspec import Struct
-
 from ingest.durability import Durability
-from ingest.errors import CommandRejected, GrowthUnfinished, LogMoved, RestoreUnfinished
-from ingest.log.keys import GROWING, GROWN, MANIFEST, MOVED, RESTORING
+from ingest.errors import CommandRejected, RestoreUnfinished
+from ingest.log.keys import MANIFEST, RESTORING
 from ingest.log.position import START, Position, Token
 from ingest.platform.clock import to_ms
 
@@ -26,59 +23,15 @@ FIRST_MS = 10**12
 """In 2001; no log is older. Clients use smaller positions, such as `3:1-0`, to mean "from the beginning"."""
 
 
-class Growth(Struct, frozen=True):
-    """One growth of a log into more partitions, as the manifest stores it.
-
-    `partitions` is how many there were, `newest` the newest position of all of them, and `copied` the newest position
-    that came into each new partition. Anything written since is newer than `newest`.
-    """
-
-    partitions: int
-    newest: str
-    copied: list[str]
-
-    def spread(self, token: Mapping[int, Position]) -> Token:
-        """A token of the smaller log as one of the larger: each position in all partitions that its entries may be in.
-        Entries of partition 7 of 16 are in 7, 23, 39 or 55 of 64, at the same positions."""
-        return Token.of(
-            (part, position)
-            for partition, position in token.items()
-            for part in range(partition, len(self.copied), self.partitions)
-        )
-
-
 class LogHistory(NamedTuple):
-    """How many partitions a log has, when it was created (None: unknown), and its growths, oldest first."""
+    """How many partitions a log has, and when it was created (None: unknown)."""
 
     partitions: int
     began_at: datetime | None = None
-    growths: Sequence[Growth] = ()
 
-    def check_token(self, token: Token) -> Token:
-        """The token itself; raises CommandRejected for a partition that does not exist, a position from before the log
-        was created, or one that a growth left in another partition."""
-        self._check_log(token)
-        for partition, position in token.items():
-            # a partition has no position between the newest that was copied into it and the newest of the smaller log
-            if self._is_before_growth(position) and position > Position.parse(self.growths[-1].copied[partition]):
-                raise _before_growth(partition, position)
-        return token
-
-    def check_cursor(self, token: Token) -> Token:
-        """The token itself; raises CommandRejected for a cursor of another log, or from before a growth: reading on
-        from there would repeat or miss events. `as_cursor` marks cursors for this check."""
-        self._check_log(token)
-        for partition, position in token.items():
-            if self._is_before_growth(position) and self.partitions - 1 not in token:
-                raise _before_growth(partition, position)
-        return token
-
-    def as_cursor(self, token: Token) -> Token:
-        """The token as a cursor: in a grown log it names the last partition, which did not exist before."""
-        last = self.partitions - 1
-        return Token({**token, last: token.get(last, START)}) if self.growths else token
-
-    def _check_log(self, token: Token) -> None:
+    def check(self, token: Token) -> Token:
+        """The token itself; raises CommandRejected for a partition that does not exist, or a position from before the
+        log was created."""
         token.check(self.partitions)
         first_ms = 0 if self.began_at is None else to_ms(self.began_at - CLOCKS_DIFFER_BY)
         for partition, position in token.items():
@@ -88,14 +41,7 @@ class LogHistory(NamedTuple):
                     f"{self.began_at:%Y-%m-%dT%H:%M:%SZ}; leave it out, and pass on positions from this server",
                     "after",
                 )
-
-    def _is_before_growth(self, position: Position) -> bool:
-        return bool(self.growths) and position.ms >= FIRST_MS and position <= Position.parse(self.growths[-1].newest)
-
-
-def _before_growth(partition: int, position: Position) -> CommandRejected:
-    text = f"{partition}:{position} is a position from before the number of partitions was increased"
-    return CommandRejected(f"{text}; leave it out, and pass on positions from this server", "after")
+        return token
 
 
 MAX_ENTRY_BYTES = 1 << 20
@@ -199,36 +145,18 @@ class EventLog(Protocol):
         ...
 
 
-class Moved(Struct, frozen=True):
-    """What the manifest of a log says while it is grown and afterward: into how many partitions, since when."""
-
-    partitions: int
-    at: datetime
-
-
 def refuse_unfinished(mark: bytes | None) -> None:
-    """Raise RestoreUnfinished for a log that has only part of a backup, GrowthUnfinished for one that has only part of
-    a smaller log. `mark` is the manifest's field `restoring`."""
+    """Raise RestoreUnfinished for a log that has only part of a backup. `mark` is the manifest's field `restoring`."""
     if mark:
-        name = mark.decode()
-        raise GrowthUnfinished if name.startswith(GROWING) else RestoreUnfinished(name)
+        raise RestoreUnfinished(mark.decode())
 
 
 async def read_history(redis: "Client", partitions: int) -> LogHistory:
     """The history of a log as its manifest has it."""
-    created_at, grown = await redis.hmget(MANIFEST, ["created_at", GROWN])
-    return LogHistory(
-        partitions,
-        datetime.fromisoformat(created_at.decode()) if created_at else None,
-        msgspec.json.decode(grown, type=list[Growth]) if grown else (),
-    )
+    created_at: bytes | None = await redis.hget(MANIFEST, "created_at")
+    return LogHistory(partitions, datetime.fromisoformat(created_at.decode()) if created_at else None)
 
 
 async def refuse_if_closed(redis: "Client") -> None:
-    """Raise LogMoved for a log that is or was grown into another one, which would lack further writes; raises as
-    `refuse_unfinished` for an incomplete one."""
-    moved, unfinished = await redis.hmget(MANIFEST, [MOVED, RESTORING])
-    if moved is not None:
-        note = msgspec.json.decode(moved, type=Moved)
-        raise LogMoved(note.partitions, note.at)
-    refuse_unfinished(unfinished)
+    """Raise as `refuse_unfinished` for an incomplete log."""
+    refuse_unfinished(await redis.hget(MANIFEST, RESTORING))

@@ -7,7 +7,7 @@ live one and switches by setting one key. (arq keeps its own keys,
 
 | key | type | lifetime |
 |---|---|---|
-| mnemolog:manifest | hash | forever: partition count, creation time, what a restore or a growth notes |
+| mnemolog:manifest | hash | forever: partition count, creation time, what a restore notes |
 | {pNN}:log | stream | forever; an event (e), checksum (c) and trace (t); entries leave by forgetting or archiving |
 | {pNN}:erased | sorted set | stubs of erased entries, in the order of their positions, until the archive has them |
 | {pNN}:archived | hash | for ever: which manifest of the archive counts, its chain, up to where the log is in it |
@@ -80,12 +80,6 @@ ARCHIVE_ID = "archive"
 """Field of the manifest: the name of this log's folder in the archive; a restored log gets a new folder."""
 RESTORED = "restored"
 """Field of the manifest: the backup the log was restored from, up to which positions, when, and what was omitted."""
-GROWING = "grow:"
-"""The prefix of the field `restoring` while another log is being grown into this one."""
-GROWN = "grown"
-"""Field of the manifest: each time the log got more partitions; backups keep it."""
-MOVED = "moved"
-"""Field of the manifest: the log is being, or was, grown into another log, and must not be written to."""
 WORKERS = f"{PREFIX}:workers"
 REPLICAS = f"{PREFIX}:replicas"
 PURGED = f"{PREFIX}:purged"
@@ -118,10 +112,6 @@ EMBEDDING_CACHE_TTL = timedelta(days=30)
 def embedding(sha256: bytes) -> str:
     """Cached vector of one text under one model."""
     return f"{PREFIX}:vec:{sha256.hex()}"
-
-
-EMBEDDINGS, LLM_BUDGETS = f"{PREFIX}:vec:*", f"{PREFIX}:llm:*"
-"""SCAN patterns for the keys of the two functions above."""
 
 
 def llm_budget(tenant: str, day: str) -> str:

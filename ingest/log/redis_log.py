@@ -19,9 +19,7 @@ from redis.exceptions import (
 from ingest.durability import Durability, weakest
 from ingest.errors import (
     DurabilityUnavailable,
-    GrowthUnfinished,
     LogFull,
-    LogMoved,
     LogRefused,
     LogUnavailable,
     PartitionCountMismatch,
@@ -101,12 +99,12 @@ class RedisLog:
         self.history = await read_history(self._redis, self.partitions)
 
     async def look_whether_open(self) -> None:
-        """From now on refuse appends where the log moved or is incomplete; else accept them. A running process calls
+        """From now on refuse appends where the log is incomplete; else accept them. A running process calls
         this after each heartbeat. Whatever closes a log checks heartbeats afterward, so it need not reach every
         process."""
         try:
             await refuse_if_closed(self._redis)
-        except (LogMoved, GrowthUnfinished, RestoreUnfinished) as error:
+        except RestoreUnfinished as error:
             if self._closed is None:
                 logger.error("this process has stopped writing: %s", error)
             self._closed = str(error)
@@ -121,7 +119,7 @@ class RedisLog:
         return await self._append(APPEND_PAST_LIMIT, batches)
 
     async def _append(self, script: Script, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
-        if self._closed is not None:  # the log moved while this process ran
+        if self._closed is not None:  # a restore into it began while this process ran
             raise LogRefused(self._closed)
         calls = [
             (partition, batch[start : start + ENTRIES_PER_CALL])

@@ -1,1 +1,1 @@
-"""Comparing, repairing, backing up, restoring and growing a log."""
+"""Comparing, repairing, backing up and restoring a log."""

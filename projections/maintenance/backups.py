@@ -43,7 +43,6 @@ from ingest.log.keys import (
     BACKUP_LEASE,
     BACKUP_STATUS,
     FORGOTTEN_BEFORE,
-    GROWN,
     JOB_LEASE_TTL,
     NUMBERS,
     RECEIPTS,
@@ -540,11 +539,9 @@ async def _sealed(folder: Path, chain: Chain, entries: AsyncIterator[Sequence[St
 
 
 async def keys_beside_log(redis: Client, partitions: int) -> AsyncIterator[list[StoredKey]]:
-    """What is permanent and cannot be made from the log: receipts, document numbers, how the log was grown, requests
+    """What is permanent and cannot be made from the log: receipts, document numbers, requests
     to a model, and which dead letters are discarded.
     """
-    if grown := await redis.hget(MANIFEST_KEY, GROWN):
-        yield [HashField(MANIFEST_KEY, GROWN, grown)]
     hashes = [RECEIPTS, *sorted([key.decode() async for key in redis.scan_iter(match=NUMBERS, count=1000)])]
     for key in hashes:
         fields: list[StoredKey] = []

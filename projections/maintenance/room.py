@@ -1,9 +1,9 @@
 """Checks, backups and copies of a log: what the CLI and the workers use of them.
 
 `reconcile` compares log, documents, listings and index, and repairs what follows from documents. Backups go to a
-folder, a bucket or a dataset repository, and are restored into an empty log; `grow` copies a log into more partitions.
-Without this room mnemolog stores and recalls as before, but cannot be checked, backed up, restored or grown. Rebuilds
-use its comparison of documents and its repairs.
+folder, a bucket or a dataset repository, and are restored into an empty log. Without this room mnemolog stores and
+recalls as before, but cannot be checked, backed up or restored. Rebuilds use its comparison of documents and its
+repairs.
 """
 
 from ingest.errors import InvalidSetting
@@ -22,10 +22,6 @@ from projections.maintenance.backups import (
 from projections.maintenance.differences import manifest_differences, manifest_of, replay_manifest
 from projections.maintenance.reconciling import IndexNames, NewestSnapshot, ReconcileJob
 from projections.maintenance.restoring import (
-    Counts,
-    Growing,
-    GrowProgress,
-    GrowRefused,
     Progress,
     Verified,
     Window,
@@ -33,15 +29,13 @@ from projections.maintenance.restoring import (
     point_of,
     refuse_if_used,
     restore,
-    take_back,
     verify,
 )
 
 __all__ = [
-    "BackupFailed", "BackupJob", "BackupManifest", "Counts", "DamagedBackup", "GrowProgress", "GrowRefused", "Growing",
-    "IndexNames", "NewestSnapshot", "Progress", "ReconcileJob", "Target", "Verified", "Window", "choose", "is_empty",
-    "listed", "manifest_differences", "manifest_of", "no_such_backup", "point_of", "refuse_if_used", "replay_manifest",
-    "restore", "take_back", "target_of", "verify",
+    "BackupFailed", "BackupJob", "BackupManifest", "DamagedBackup", "IndexNames", "NewestSnapshot", "Progress",
+    "ReconcileJob", "Target", "Verified", "Window", "choose", "is_empty", "listed", "manifest_differences",
+    "manifest_of", "no_such_backup", "point_of", "refuse_if_used", "replay_manifest", "restore", "target_of", "verify",
 ]  # fmt: skip
 
 HUGGING_FACE, DATASETS = "hf://", "hf://datasets/"

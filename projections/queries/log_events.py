@@ -171,7 +171,7 @@ class LogEvents:
                 more = await self._read_partition(number, at, limit - len(events), event_filter, events)
             if more:
                 break
-        return EventsPage(await self._shown(events, event_filter.reader), str(self._log.history.as_cursor(at)) or None)
+        return EventsPage(await self._shown(events, event_filter.reader), str(at) or None)
 
     @property
     def partitions(self) -> int:
@@ -180,11 +180,7 @@ class LogEvents:
 
     def read_on(self, after: str) -> Token:
         """The cursor after a token; raises CommandRejected for a token of another log."""
-        return self._log.history.check_cursor(Token.parse(after))
-
-    def cursor(self, at: Token) -> str:
-        """The token that continues behind `at`."""
-        return str(self._log.history.as_cursor(at))
+        return self._log.history.check(Token.parse(after))
 
     def applied(self) -> Token:
         """The position up to which events are projected and searchable here."""
@@ -203,7 +199,7 @@ class LogEvents:
                 at.include(partition, row.position)
                 event = EventView.of(partition, row)
                 if event_filter.matches(event.event, row.position):
-                    results.append((event, self.cursor(at)))
+                    results.append((event, str(at)))
         views = await self._shown([event for event, _ in results], event_filter.reader)
         return [{**event, "after": after} for event, (_, after) in zip(views, results, strict=True)]
 
@@ -313,7 +309,7 @@ class Audit:
             return AuditPage([], None)
         requested = EventFilter(reader, project=project, agent_id=agent_id, times=times)
         try:
-            at = self._log.history.check_cursor(Token.parse(cursor)) if cursor else await self._heads()
+            at = self._log.history.check(Token.parse(cursor)) if cursor else await self._heads()
         except CommandRejected:
             raise CommandRejected("not a cursor; use the `next` of the previous page", "cursor") from None
         backwards = _Backwards(self._log, at)

@@ -184,7 +184,7 @@ class IndexService(ABC):
         look_at_log: Callable[[], Awaitable[None]] = nothing,
     ) -> None:
         """`redis` is the log's server; `embedders` are the configured ones, and the live one; `name` identifies this
-        process; `history` is what the log was grown from; `look_at_log` is awaited after each heartbeat."""
+        process; `history` is the log's; `look_at_log` is awaited after each heartbeat."""
         self._redis, self._partitions, self._read_wait_s = redis, partitions, read_wait_s
         self._history = history or LogHistory(partitions)
         self._look_at_log = look_at_log
@@ -287,7 +287,7 @@ class IndexService(ABC):
         Raises ProjectionBehind after `timeout_s` (None: as long as reads wait here), and CommandRejected for a token of
         another log.
         """
-        token = self._history.check_token(token)
+        token = self._history.check(token)
         if token.covered_by(self.applied):
             return
         started = time.monotonic()

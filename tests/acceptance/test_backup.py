@@ -1,4 +1,4 @@
-"""Backups, the archive and growing as an operator meets them, with real processes."""
+"""Backups and the archive as an operator meets them, with real processes."""
 
 import json
 import shutil
@@ -299,73 +299,3 @@ def test_an_archived_log_answers_as_before_and_damage_is_named(archived: Documen
 
 def _partitions(client: httpx.Client) -> list[dict[str, int]]:
     return client.get("/v1/admin/projections").json()["partitions"]
-
-
-def installation(folder: Path, cache_dir: Path, partitions: int) -> DocumentLocation:
-    """An installation whose log has that many partitions, without backups."""
-    own = folder / f"of-{partitions}"
-    own.mkdir()
-    return DocumentLocation(own, cache_dir, MNEMOLOG_PARTITIONS=str(partitions), MNEMOLOG_BACKUP="")
-
-
-def write_in_shop(client: httpx.Client, path: str, **body: Any) -> dict[str, Any]:
-    """Write something; the acknowledgement."""
-    return client.post(path, json={"project": "shop", **body}).raise_for_status().json()
-
-
-def test_a_log_is_grown_and_goes_on_and_the_old_one_is_left_alone(short_path: Path, cache_dir: Path):
-    old, new = (installation(short_path, cache_dir, partitions) for partitions in (2, 6))
-    memory = {"content": "We deploy on Tuesdays", "event_id": "m1"}
-    with old.up() as client:
-        kept = write_in_shop(client, "/v1/memories", **memory)
-        seen = [
-            write_in_shop(client, "/v1/observations", session_id=f"s{n}", content="tests are red") for n in range(12)
-        ]
-        everything = ",".join(one["position"] for one in (kept, *seen))
-        client.get("/v1/memories", params={"after": everything}).raise_for_status()
-        page = client.get("/v1/events", params={"limit": 5}).json()
-        in_use = new.run("grow", "--from", str(old.data))
-        assert (in_use.returncode, "stop it first" in in_use.stderr) == (1, True), in_use.stderr
-    done = new.run("grow", "--from", str(old.data), "--json")
-    assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads(done.stdout)
-    assert (report["partitions"], report["events"]) == (6, 13)
-    assert report["tenants"] == {"default": {"memory.recorded": 1, "observation.recorded": 12}}
-
-    with new.up() as client:
-        again = write_in_shop(client, "/v1/memories", **memory)
-        assert (again["id"], again["duplicate"]) == (kept["id"], True)
-        found = client.get("/v1/memories", params={"project": "shop", "after": again["position"]}).raise_for_status()
-        assert [one["id"] for one in found.json()["items"]] == [kept["id"]]
-        refused = client.get("/v1/events", params={"after": page["next"]})
-        assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
-        assert "from before the number of partitions was increased" in refused.json()["detail"]
-        page = client.get("/v1/events", params={"limit": 5}).json()
-        rest = client.get("/v1/events", params={"after": page["next"]}).json()
-        assert len({one["event_id"] for one in (*page["events"], *rest["events"])}) == 13 == 5 + len(rest["events"])
-        later = write_in_shop(client, "/v1/memories", content="and never on Fridays")
-        assert client.get(f"/v1/memories/{later['id']}", params={"after": later["position"]}).status_code == 200
-        other = client.get("/v1/memories", params={"project": "shop", "after": "1:1700000000000-0"})
-        assert (other.status_code, other.json()["code"]) == (422, "invalid")
-        assert "another log" in other.json()["detail"]
-
-    refused = old.run("up")
-    assert refused.returncode == 1
-    assert "grown into a log with 6 partitions" in " ".join(refused.stderr.split())
-    assert "mnemolog grow --back" in " ".join(refused.stderr.split())
-    assert "can start on this log again" in old.run("grow", "--back").stdout
-    assert "this log was not grown" in old.run("grow", "--back").stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ((), "use --from OLD"),
-        (("--from", "/nowhere"), "neither a Redis URL"),
-        (("--from", "x", "--back"), "use --from OLD"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(short_path: Path, cache_dir: Path, words: tuple[str, ...], said: str):
-    done = installation(short_path, cache_dir, 4).run("grow", *words)
-    assert done.returncode == 2
-    assert said in done.stderr

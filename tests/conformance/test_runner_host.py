@@ -3,11 +3,9 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-import msgspec
 import pytest
 from redis.exceptions import ResponseError
 from replay_compare import assert_equals_replay, read_log, stored
@@ -17,9 +15,9 @@ from waiting import wait_until
 from ingest.commands.decide import Caller, Observe, RecordLesson
 from ingest.commands.handler import CommandHandler
 from ingest.errors import LeaseLost, LogRefused
-from ingest.log.event_log import Entry, Moved
+from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
-from ingest.log.keys import CONSUMER_GROUP, MANIFEST, MOVED, WORKERS, PartitionKeys
+from ingest.log.keys import CONSUMER_GROUP, MANIFEST, RESTORING, WORKERS, PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease, release_lease, renew_leases
@@ -151,20 +149,20 @@ async def test_a_worker_writes_nothing_to_a_log_that_was_closed_behind_its_start
 ):
     host = host_of(redis, blocking, "a", log)
     try:
-        await redis.hset(MANIFEST, MOVED, msgspec.json.encode(Moved(2 * PARTITIONS, datetime.now(UTC))))
+        await redis.hset(MANIFEST, RESTORING, "b-1")
         await wait_until(lambda: is_refused(log))
-        await redis.hdel(MANIFEST, MOVED)
+        await redis.hdel(MANIFEST, RESTORING)
         await wait_until(lambda: is_taken(log))
     finally:
         await host.aclose()
 
 
 async def is_refused(log: RedisLog) -> bool:
-    """Whether the log says that it moved, when it is written to."""
+    """Whether the log says that it is incomplete, when it is written to."""
     try:
         await log.append({0: [Entry("x", b"x")]})
     except LogRefused as error:
-        return f"grown into a log with {2 * PARTITIONS} partitions" in str(error)
+        return "restoring backup b-1 into this log was interrupted" in str(error)
     return False
 
 

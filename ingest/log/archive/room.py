@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 
 async def open_to_write(settings: Settings, redis: Client) -> RedisLog:
-    """The log of the settings, for a process that serves or projects it; raises as `open_log`, and LogMoved."""
+    """The log of the settings, for a process that serves or projects it; raises as `open_log`."""
     await refuse_if_closed(redis)
     return await open_log(settings, redis)
 

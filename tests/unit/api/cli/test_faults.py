@@ -118,6 +118,6 @@ def test_every_command_of_a_server_is_tried_here():
     """Those that are left out work on this machine, or run until they are stopped."""
     local = {
         "up", "api", "worker", "mcp", "install", "uninstall", "doctor", "config", "logs", "keys", "backup", "backups",
-        "restore", "grow", "archive", "log-file", "memory", "import",
+        "restore", "archive", "log-file", "memory", "import",
     }  # fmt: skip
     assert {one.split()[0] for one in COMMANDS} == set(main.COMMANDS) - local
