@@ -83,7 +83,7 @@ class _Case:
     lift: Floats
     inputs: Floats
     """What confidence is made of."""
-    is_familiar: bool
+    in_english: bool
     """Whether words without a static vector are names: the question and its first results are in English."""
     apart: bool
     fold: int = 0
@@ -287,7 +287,7 @@ def _with_confidence(weights: Weights, sets: Mapping[str, Sequence[_Case]]) -> W
         for case, kind in zip(cases, kinds, strict=True):
             final = case.final(weights)
             first = np.argsort(-final, kind="stable")[:JUDGED]
-            if not all(kinds) and case.is_familiar and not case.apart:
+            if not all(kinds) and case.in_english and not case.apart:
                 inputs.append(case.inputs[first[0]])
                 has_answer.append(kind)
                 shares.append(HARD_SETS.get(name, HARD_SET if name in OWN_SETS else 1.0) / kinds.count(kind))
@@ -359,7 +359,7 @@ def _calibration(cases: Sequence[_Case], weights: Callable[[_Case], Weights]) ->
 
 def _confidence(case: _Case, final: Floats, weights: Weights) -> ranking.Confidence:
     """As `search` does it, but for questions without a static vector."""
-    if case.is_familiar:
+    if case.in_english:
         return ranking.confidence(case.inputs, final, weights)
     best = case.inputs[:, ANSWERABLE.index("best_cosine")]
     return ranking.shared(np.full(len(final), ranking.confidence_by_cosine(best)), final, weights)

@@ -8,8 +8,8 @@ links, generated and vendored files. FILE has the ceilings of each step of the p
 names the step whose ceilings apply. Without FILE, tokens are counted and not compared.
 
 `tools/budget.toml` has the other ceilings: functions that are too complex or nested too deep, files that are too long,
-and retired words. `--lower` lowers them to the current figures. Complexity is McCabe's, as ruff counts it. Nesting
-counts the compound statements around a statement within its function.
+retired words, and names of what was deleted. `--lower` lowers them to the current figures. Complexity is McCabe's, as
+ruff counts it. Nesting counts the compound statements around a statement within its function.
 
 Exits with 1 and prints each figure that is over its ceiling.
 """
@@ -44,6 +44,8 @@ GROUPS = {"product": PACKAGES, **{name: (name,) for name in ("tests", "clients",
 """The folders of each group whose tokens have a ceiling."""
 COUNTED = (".py", ".cpp", ".h", ".hpp", ".c", ".lua", ".js", ".mjs", ".ts")
 NOT_COUNTED = ("snowball/", "openapi.ts", "node_modules/", "generated/")
+HISTORY = ("CHANGELOG.md", "docs/decisions/", "tools/budget.toml", "benchmarks/data/")
+"""What may name what was deleted."""
 _COMPOUND = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -86,6 +88,7 @@ def measure(budget: dict[str, Any]) -> Figures:
         "length": {_name(file): count for file in product if (count := lines([file])) > limits["file"]},
         "identifiers": identifiers(tuple(budget["identifiers"])),
         "phrases": phrases(tuple(budget["phrases"])),
+        "gone": gone(tuple(budget["gone"])),
     }
 
 
@@ -183,6 +186,16 @@ def phrases(patterns: tuple[str, ...]) -> dict[str, float]:
     """How often each pattern occurs, in any case, in pages, docstrings, strings of the product and the viewer."""
     text = "\n".join(_texts())
     return {pattern: len(re.findall(pattern, text, re.IGNORECASE)) for pattern in patterns}
+
+
+def gone(names: tuple[str, ...]) -> dict[str, float]:
+    """How often each name of what was deleted is still a word of the tree, besides its history and this list."""
+    word = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")
+    counted: Counter[str] = Counter()
+    for name in names_of("."):
+        if name.endswith((*COUNTED, ".md", ".toml", ".yaml", ".yml")) and not name.startswith(HISTORY):
+            counted.update(word.findall((ROOT / name).read_text("utf-8")))
+    return {name: counted[name] for name in names}
 
 
 @cache

@@ -15,6 +15,7 @@ CEILINGS: budget.Figures = {
     "length": {},
     "identifiers": {"found": 3},
     "phrases": {r"\banew\b": 1},
+    "gone": {"Vanished": 0},
 }
 WITHIN: dict[str, Mapping[str, float]] = {
     "tokens": {"product": 100},
@@ -23,6 +24,7 @@ WITHIN: dict[str, Mapping[str, float]] = {
     "length": {},
     "identifiers": {"found": 3},
     "phrases": {r"\banew\b": 1},
+    "gone": {"Vanished": 0},
 }
 
 
@@ -40,6 +42,7 @@ def test_figures_at_their_ceilings_are_within_the_budget():
         ("length", "ingest/b.py", 801),
         ("identifiers", "found", 4),
         ("phrases", r"\banew\b", 2),
+        ("gone", "Vanished", 1),
     ],
 )
 def test_more_than_the_ceiling_is_over_the_budget(table: str, name: str, figure: float):
@@ -84,3 +87,10 @@ def test_a_link_has_no_tokens(tmp_path: Path):
     (tmp_path / "a.py").write_text("one = 1\n")
     (tmp_path / "b.py").symlink_to("a.py")
     assert budget.tokens(tmp_path / "b.py") == 0
+
+
+def test_names_of_deleted_things_are_counted_as_whole_words_in_the_tree():
+    part = "nested_func" + "t"
+    counted = budget.gone(("nested_functions", part))
+    assert counted["nested_functions"] > 1, "in the tool and here"
+    assert counted[part] == 0
