@@ -236,7 +236,7 @@ async def test_a_worker_leases_and_gives_up_its_partitions_although_requests_fai
         server.fail(REFUSED, "EVALSHA", WORKERS),  # the heartbeat
         server.fail(LOST, "GET", leases[0], times=2),
         server.fail(REFUSED, "EVALSHA", leases[1], times=2),
-        server.fail(REFUSED, "HMGET", MANIFEST),
+        server.fail(REFUSED, "HGET", MANIFEST),
     ]
     await redis.hset(MANIFEST, RESTORING, "backup")
     host.start()
