@@ -225,7 +225,10 @@ def received(server: FaultyServer) -> int:
 async def test_a_worker_leases_and_gives_up_its_partitions_although_requests_fail(
     redis: Client, server: FaultyServer, client: Client, monkeypatch: pytest.MonkeyPatch
 ):
-    """A request about one partition that fails costs the others nothing; what can't be given up expires."""
+    """A request about one partition that fails costs the others nothing; what can't be given up expires.
+
+    The server answers those with an error: a connection that it closes has the other partitions' requests, too.
+    """
     monkeypatch.setattr("workers.host.TICK_S", 0.1)
     leases = [PartitionKeys(n).lease for n in range(3)]
     log = RedisLog(client, 3)
@@ -234,8 +237,8 @@ async def test_a_worker_leases_and_gives_up_its_partitions_although_requests_fai
     )
     faults = [
         server.fail(REFUSED, "EVALSHA", WORKERS),  # the heartbeat
-        server.fail(LOST, "GET", leases[0], times=2),
-        server.fail(REFUSED, "EVALSHA", leases[1], times=2),
+        server.fail(READONLY, "GET", leases[0], times=2),
+        server.fail(READONLY, "EVALSHA", leases[1], times=2),
         server.fail(REFUSED, "HGET", MANIFEST),
     ]
     await redis.hset(MANIFEST, RESTORING, "backup")
@@ -243,12 +246,12 @@ async def test_a_worker_leases_and_gives_up_its_partitions_although_requests_fai
     try:
         await wait_until(lambda: host.leased == [2])
         await wait_until(lambda: host.leased == [0, 1, 2])
-        faults.append(server.fail(REFUSED, "EVALSHA", leases[2]))  # a renewal
+        faults.append(server.fail(READONLY, "EVALSHA", leases[2]))  # a renewal
         await wait_until(lambda: all(not fault.left for fault in faults))
         with pytest.raises(LogRefused):
             await log.append({0: [Entry("a", b"a")]})
     finally:
-        faults += [server.fail(REFUSED, "EVALSHA", leases[1]), server.fail(REFUSED, "ZREM", WORKERS)]
+        faults += [server.fail(READONLY, "EVALSHA", leases[1]), server.fail(REFUSED, "ZREM", WORKERS)]
         await host.aclose()
     assert all(not fault.left for fault in faults)
     assert await cast(Any, redis).mget(leases) == [None, b"w", None]
