@@ -97,7 +97,7 @@ LISTED = 500
 
 QUESTIONS = (
     ("why does the tax in the basket not add up to the tax on the bill?", SHOP, "dara", "demo-5"),
-    ("how long do we wait for the card processor before giving up?", SHOP, "brook", "demo-129"),
+    ("how long does the payment client wait before giving up?", SHOP, "brook", "demo-129"),
     ("why was typed text lost on cheap phones?", SHOP, "cyrus", "demo-49"),
     ("how many pods should we plan for the next big sale?", SHOP, "ada", "demo-141"),
     ("which frequency shift made the receiver slow to lock on to the satellite?", STATION, "gus", "demo-162"),

@@ -176,9 +176,10 @@ async def test_a_payload_with_a_byte_order_mark_is_recorded(server: Server, agen
     async with server.client() as client:
 
         async def recorded() -> bool:
-            return [one["data"]["prompt"] for one in await observations(client, agent)] == ["Why is the checkout slow?"]
+            return bool(await all_pages(client, "/v1/sessions", project=agent.folder.parent.name))
 
         await wait_until(recorded, PATIENCE_S)
+        assert [one["data"]["prompt"] for one in await observations(client, agent)] == ["Why is the checkout slow?"]
 
 
 async def test_twenty_hooks_at_once_are_twenty_observations(server: Server, agent: Agent):
