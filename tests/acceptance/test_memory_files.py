@@ -121,8 +121,9 @@ async def test_tags_alone_make_no_file_and_break_none(server: Server, project: s
 
             async def answers(path: str) -> set[str]:
                 arguments = {"command": "view", "path": path, "project": project, "agent_id": "ada"}
-                over_mcp = text(await mcp_client.call_tool("memory", arguments))
-                return {over_mcp, answered(client, MemoryFiles(project), "view", path=path)}
+                # first over REST, which waits for what this client wrote: the MCP connection does not know of it
+                over_rest = answered(client, MemoryFiles(project), "view", path=path)
+                return {over_rest, text(await mcp_client.call_tool("memory", arguments))}
 
             (listing,) = await answers("/memories")
             assert listing.count("\n") == 1

@@ -95,7 +95,10 @@ class Page:
     async def until_shown(self, *texts: str) -> None:
         """Wait until all texts can be read on the page."""
         for text in texts:
-            await self.until(f"document.body.innerText.includes({json.dumps(text)})")
+            try:
+                await self.until(f"document.body.innerText.includes({json.dumps(text)})")
+            except AssertionError as error:
+                raise AssertionError(f"{error}; shown: {await self.value('document.body.innerText')}") from None
 
     async def go(self, address: str) -> None:
         """Show an address."""
