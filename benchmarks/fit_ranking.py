@@ -85,6 +85,8 @@ class _Case:
     """What confidence is made of."""
     in_english: bool
     """Whether words without a static vector are names: the question and its first results are in English."""
+    is_unknown: bool
+    """Whether the answer has no confidence: the question is in English, and the first results are not."""
     apart: bool
     fold: int = 0
 
@@ -154,10 +156,12 @@ def _case(
     table, in_table = candidates.table, measured.in_table
     assert table is not None
     assert in_table is not None
-    familiar = language_of(pool, order, table) == "English" and is_english(it.text, in_table)
+    language = language_of(pool, order, table)
+    in_english = language == "English" and is_english(it.text, in_table)
+    is_unknown = language == "other" and is_english(it.text, in_table, surely=True)
     ordinals: list[int] = documents.tolist()
     names = [turn_of[DocumentId(index.ids[ordinal])] for ordinal in ordinals]
-    return _Case(it, names, measured.scores, measured.whole, measured.evidence, familiar, apart)
+    return _Case(it, names, measured.scores, measured.whole, measured.evidence, in_english, is_unknown, apart)
 
 
 def _observation(event: dict[str, Any], number: int) -> Observation:
@@ -334,7 +338,7 @@ def _calibration(cases: Sequence[_Case], weights: Callable[[_Case], Weights]) ->
     """How well confidence separates questions with and without an answer (AUC), and agrees with how often a result
     answers (expected calibration error over ten bins, of the first JUDGED results)."""
     judged = list[tuple[_Case, float, Floats, NDArray[np.bool_]]]()
-    for case in cases:
+    for case in (case for case in cases if not case.is_unknown):
         final = case.final(weights(case))
         first = np.argsort(-np.round(final, 6), kind="stable")[:JUDGED]
         sure = _confidence(case, final, weights(case))
@@ -349,6 +353,7 @@ def _calibration(cases: Sequence[_Case], weights: Callable[[_Case], Weights]) ->
         "calibration error": round(float(sum(gaps)), 3),
         f"{KEPT} kept from": round(float(np.quantile(with_answer, 1 - KEPT)), 3),
         "answerable, called probably not recorded, %": _below(with_answer),
+        "without confidence, %": round(100 * float(np.mean([case.is_unknown for case in cases])), 1),
     }
     if without:
         above = [(a > b) + 0.5 * (a == b) for a in with_answer for b in without]
