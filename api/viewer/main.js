@@ -110,9 +110,10 @@ async function refresh() {
   refreshing = false;
 }
 
-/** Metrics change without events. */
+/** Metrics change without events. A refresh would remove an action's result before anyone has read it. */
 setInterval(() => {
-  if (TABS[current().tab]?.figures && !document.hidden && !inUse()) refresh();
+  const isActing = document.querySelector("main .action.active") !== null;
+  if (TABS[current().tab]?.figures && !document.hidden && !inUse() && !isActing) refresh();
 }, FIGURES_MS);
 
 /** Offers a refresh if an automatic one would interrupt the user. */

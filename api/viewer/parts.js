@@ -161,21 +161,29 @@ export const list = (items, properties = { class: "plain" }) =>
     items.map((one) => el("li", {}, one)),
   );
 
+/** How long the result of an action is kept from refreshes that nobody asked for. */
+const RESULT_MS = 10_000;
+
 /** A button that sends a request: it is disabled until the response arrives, and shows errors next to it. */
 export function action(words, work, kind = "") {
   const said = el("span", { class: "said", role: "status" });
   const button = el("button", { type: "button", class: kind, onclick: press }, words);
+  const container = el("span", { class: "action" }, button, said);
+  let timer = 0;
   async function press() {
     button.disabled = true;
     said.textContent = "";
+    clearTimeout(timer);
+    container.classList.add("active");
     try {
       said.textContent = (await work()) ?? "";
     } catch (error) {
       said.textContent = error.message;
     }
     button.disabled = false;
+    timer = setTimeout(() => container.classList.remove("active"), RESULT_MS);
   }
-  return el("span", { class: "action" }, button, said);
+  return container;
 }
 
 /** A form that is sent as one request; `work(values)` gets the fields by name. The button appears once a field was
