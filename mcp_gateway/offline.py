@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 
+from mcp_gateway.declaring import declared, fixed_lists
 from mcp_gateway.profiles import Offer, server_version
 
 
@@ -27,7 +28,7 @@ def answer(offered: Offer, method: str, params: Mapping[str, Any]) -> dict[str, 
     if method == "ping":
         return {}
     if method == "tools/list":
-        tools = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in offered.declared]
-        return {"tools": tools}
-    result = offered.attachments.lists().get(method)
+        tools = [declared(tool) for tool in offered.tools.values()]
+        return {"tools": [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]}
+    result = fixed_lists(offered.attachments).get(method)
     return None if result is None else result.model_dump(mode="json", by_alias=True, exclude_none=True)

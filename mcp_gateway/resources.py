@@ -8,14 +8,13 @@ import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote, unquote
 
-import mcp.types as types
-from mcp.shared.exceptions import MCPError
 from msgspec import Struct
 
 from ingest.commands.command import Name
 from ingest.commands.parse import parse_object
 from ingest.errors import CommandRejected, NotFound
 from ingest.names import marked
+from mcp_gateway.attachments import Prompt, PromptArgument, Resource
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.reading import (
     ContextArguments,
@@ -35,17 +34,15 @@ PROJECTS_REQUESTED, OF_A_PROJECT = 100, 5
 """Projects of a restricted key, and sessions of each: the reader may have no access to some."""
 
 RESOURCES = (
-    types.Resource(
+    Resource(
         uri="mnemolog://projects", name="projects", title="Projects", mime_type=MARKDOWN,
         description="Recent projects, with the URIs of their contexts.",
     ),
 )  # fmt: skip
 
 
-def _template(uri: str, name: str, title: str, description: str) -> types.ResourceTemplate:
-    return types.ResourceTemplate(
-        uri_template=f"mnemolog://{uri}", name=name, title=title, description=description, mime_type=MARKDOWN
-    )
+def _template(uri: str, name: str, title: str, description: str) -> Resource:
+    return Resource(f"mnemolog://{uri}", name, title, description, MARKDOWN)
 
 
 TEMPLATES = (
@@ -76,7 +73,7 @@ class Address(Struct, frozen=True, kw_only=True):
 
 
 async def resource_text(call: Call, uri: str) -> str:
-    """The text of a resource. Raises BadArgument, or MCPError if it does not exist or the reader has no access."""
+    """The text of a resource. Raises BadArgument, or NotFound if it does not exist or the reader has no access."""
     try:
         if uri == RESOURCES[0].uri:
             await call.wait_for_own_writes()
@@ -104,7 +101,7 @@ async def resource_text(call: Call, uri: str) -> str:
         pass  # answered like an unknown URI
     except CommandRejected as error:
         raise BadArgument(error.message, error.field) from None
-    raise MCPError(types.INVALID_PARAMS, f"there is no resource {uri}", {"uri": uri})
+    raise NotFound(f"there is no resource {uri}")
 
 
 async def _context(call: Call, arguments: ContextArguments) -> str | None:
@@ -113,11 +110,11 @@ async def _context(call: Call, arguments: ContextArguments) -> str | None:
     return context_text(compiled, arguments) if compiled.context or compiled.left_out else None
 
 
-async def contexts(call: Call) -> Sequence[types.Resource]:
+async def contexts(call: Call) -> Sequence[Resource]:
     """The contexts of recent projects."""
     await call.wait_for_own_writes()
     return [
-        types.Resource(
+        Resource(
             uri=context_uri(project),
             name=f"context of {' '.join(project.split())}",
             title=f"Context of {' '.join(project.split())}",
@@ -175,13 +172,13 @@ async def _summary(call: Call, address: Address) -> str:
     )
 
 
-def _prompt(name: str, title: str, description: str, *, needs: str = "", **arguments: str) -> types.Prompt:
+def _prompt(name: str, title: str, description: str, *, needs: str = "", **arguments: str) -> Prompt:
     """A prompt with its arguments, of which it needs one."""
     stated = [
-        types.PromptArgument(name=argument, description=about, required=argument == needs)
+        PromptArgument(name=argument, description=about, required=argument == needs)
         for argument, about in arguments.items()
     ]
-    return types.Prompt(name=name, title=title, description=description, arguments=stated)
+    return Prompt(name=name, title=title, description=description, arguments=stated)
 
 
 PROMPTS = (
@@ -231,7 +228,7 @@ async def prompt_text(call: Call, name: str, arguments: Mapping[str, str]) -> st
     """A prompt as a message to the model; raises BadArgument."""
     given = {argument: value for argument, value in arguments.items() if value.strip()}
     prompt = next(prompt for prompt in PROMPTS if prompt.name == name)
-    for argument in prompt.arguments or ():
+    for argument in prompt.arguments:
         if argument.required and argument.name not in given:
             raise BadArgument(f"{argument.name} is required", argument.name)
     project, agent = given.get("project"), call.acting()

@@ -3,7 +3,7 @@ clients. The application mounts a `Gateway` and gives every process one `LastWri
 process (`mcp_gateway.bridge`). Without this room, agents only have the HTTP APIs.
 """
 
-from mcp_gateway.server import Gateway
+from mcp_gateway.gateway import Gateway
 from mcp_gateway.tools.tool import LastWrites
 
 __all__ = ["Gateway", "LastWrites"]

@@ -1,15 +1,15 @@
-"""The MCP server: streamable HTTP at /mcp, stateless, JSON answers, for old and new clients alike.
+"""The MCP servers: streamable HTTP, stateless, JSON answers, for old and new clients alike.
 
-Dialects whose clients use sessions and streamed answers get both (`Gateway.with_sessions`). The profile of a request
-determines its tools: the query parameter `profile`, else the server's setting. Errors are tool errors that say what to
-do; only an unknown tool, resource, prompt or profile is a protocol error, as the protocol requires.
+Dialects whose clients use sessions and streamed answers get both. The profile of a request determines its tools: the
+query parameter `profile`, else the server's setting. Errors are tool errors that say what to do; only an unknown tool,
+resource, prompt or profile is a protocol error, as the protocol requires. `mcp_gateway.gateway` loads this module, and
+with it the MCP SDK, at the first request.
 """
 
 import logging
-import re
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
 import mcp.types as types
 import msgspec
@@ -22,25 +22,24 @@ from mcp.shared.exceptions import MCPError
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ingest.commands.decide import stated_agent
 from ingest.commands.parse import check_values, parse_object
-from ingest.errors import CommandRejected, InvalidSetting, MnemologError, RequestTooLarge
+from ingest.errors import CommandRejected, MnemologError, RequestTooLarge
 from ingest.ids import new_event_id
 from ingest.names import header_name, sent_name, visible, visible_data
 from ingest.platform.partial import left_out_message, partial_reads
 from ingest.platform.tasks import INLINE_BYTES, in_thread
 from mcp_gateway import lenient
+from mcp_gateway.declaring import declared, register
+from mcp_gateway.gateway import CallOf, Sessions
 from mcp_gateway.lenient import repaired_json
 from mcp_gateway.profiles import Offer, ToolProfiles, UnknownProfile, server_version
 from mcp_gateway.tools.tool import Call, Tool, ToolAnswer, refusal
 
 logger = logging.getLogger(__name__)
 
-CallOf: TypeAlias = Callable[[Mapping[str, Any], str], Call]
-"""Makes the context of a request from its ASGI scope and the agent in its header."""
 AGENT_HEADER = "X-Agent-Id"
 """Names the agent if the arguments do not, as on the native routes."""
 DEGRADED_META = "mnemolog/degraded"
@@ -50,27 +49,19 @@ MAX_BODY_BYTES = 8 << 20
 """One event of 1 MiB with every character escaped."""
 MAX_VALUES = 50_000
 """In one message, at any depth: parsing it blocks all other requests."""
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MAX_SESSIONS = 2_000
 """Open sessions of one route; each takes about 45 KiB. More are refused with 503."""
 SESSION_IDLE_S = 1_800.0
 """A session ends after this long without a request or an open stream; its id then gets 404."""
 
 
-class Gateway:
-    """The MCP endpoint of one application; started once.
+class McpServers:
+    """The servers of one `Gateway`. `serve` is the application at /mcp; `with_sessions` are those with sessions."""
 
-    The application checks `Host` and `Origin` headers. `default` names the profiles for requests that name none; raises
-    InvalidSetting for an unknown one.
-    """
-
-    def __init__(self, profiles: ToolProfiles, default: str = "native") -> None:
-        self._profiles = profiles
-        try:
-            self._default = profiles.chosen(default)
-        except UnknownProfile as error:
-            raise InvalidSetting(f"MNEMOLOG_MCP_PROFILE: {error}") from None
-        self._call_of: CallOf | None = None
+    def __init__(
+        self, profiles: ToolProfiles, default: tuple[str, ...], sessions: Iterable[Sessions], call_of: CallOf
+    ) -> None:
+        self._profiles, self._default, self._call_of = profiles, default, call_of
         self._managers = {
             chosen: StreamableHTTPSessionManager(
                 self._server(profiles.offer(chosen)),
@@ -80,38 +71,30 @@ class Gateway:
             )
             for chosen in profiles.every_choice()
         }
-        self._with_sessions: list[StreamableHTTPSessionManager] = []
-        # POST only: without sessions there is nothing to stream on GET or to end with DELETE, and 405 says so.
-        self.route = _route(self._serve, "POST")
+        self._session_managers: list[StreamableHTTPSessionManager] = []
+        self.serve = RequestBodyLimitMiddleware(self._serve, MAX_BODY_BYTES)
+        self.with_sessions = [self._serving_sessions(each) for each in sessions]
 
-    def with_sessions(self, profile: str, owner: Callable[[Scope], str]) -> Route:
-        """A route that offers `profile` with sessions and streamed answers; before `running`.
-
-        Only the `owner` of a session can use it; for others it does not exist.
-        """
+    def _serving_sessions(self, sessions: Sessions) -> ASGIApp:
         manager = StreamableHTTPSessionManager(
-            self._server(self._profiles.offer((profile,))),
+            self._server(self._profiles.offer((sessions.profile,))),
             max_request_body_size=MAX_BODY_BYTES,
             session_idle_timeout=SESSION_IDLE_S,
             max_sessions=MAX_SESSIONS,
         )
-        self._with_sessions.append(manager)
+        self._session_managers.append(manager)
 
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-            user = AuthenticatedUser(AccessToken(token="", client_id=owner(scope), scopes=[]))
+            user = AuthenticatedUser(AccessToken(token="", client_id=sessions.owner(scope), scopes=[]))
             await _serve_repaired(manager, {**scope, "user": user}, receive, send)
 
-        return _route(serve, "GET", "POST", "DELETE")
-
-    def connect(self, call_of: CallOf) -> None:
-        """Set how the context of a request is made; before `running`."""
-        self._call_of = call_of
+        return RequestBodyLimitMiddleware(serve, MAX_BODY_BYTES)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Serve requests while the context is open."""
         async with AsyncExitStack() as stack:
-            for manager in (*self._managers.values(), *self._with_sessions):
+            for manager in (*self._managers.values(), *self._session_managers):
                 await stack.enter_async_context(manager.run())
             yield
 
@@ -121,7 +104,7 @@ class Gateway:
         async def list_tools(
             context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
         ) -> types.ListToolsResult:
-            return types.ListToolsResult(tools=offered.declared)
+            return types.ListToolsResult(tools=listed)
 
         async def call(context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:
             tool = offered.tools.get(params.name)
@@ -132,7 +115,7 @@ class Gateway:
                 raise MCPError(types.INVALID_PARAMS, message)
             return await call_tool(self._context_for(context), tool, params.arguments or {})
 
-        tools = offered.tools
+        tools, listed = offered.tools, [declared(tool) for tool in offered.tools.values()]
         server: Server[Any] = Server(
             offered.server_name,
             version=server_version(),
@@ -141,12 +124,11 @@ class Gateway:
             on_call_tool=call,
             get_tool_input_schema=lambda name: tools[name].input_schema if name in tools else None,
         )
-        offered.attachments.register(server, self._context_for)
+        register(offered.attachments, server, self._context_for)
         return server
 
     def _context_for(self, context: ServerRequestContext[Any]) -> Call:
         """The context of the HTTP request of a message: in a session, each message has its own request."""
-        assert self._call_of is not None, "connect() comes before requests"
         request = context.request
         assert isinstance(request, Request), "every message comes over HTTP"
         return self._call_of(request.scope, header_name(request.headers, AGENT_HEADER))
@@ -163,13 +145,6 @@ class Gateway:
         if not any(name == b"accept" for name, _ in scope["headers"]):
             scope = {**scope, "headers": [*scope["headers"], (b"accept", b"*/*")]}
         await _serve_repaired(self._managers[chosen], scope, receive, send)
-
-
-def _route(serve: ASGIApp, *methods: str) -> Route:
-    """/mcp with and without a slash: a redirect would lose the body of a POST."""
-    route = Route("/mcp", RequestBodyLimitMiddleware(serve, MAX_BODY_BYTES), methods=methods)
-    route.path_regex = re.compile("^/mcp/?$")
-    return route
 
 
 async def _serve_repaired(manager: StreamableHTTPSessionManager, scope: Scope, receive: Receive, send: Send) -> None:

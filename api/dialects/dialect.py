@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from ingest.commands.spool import Spool
+    from mcp_gateway.gateway import Gateway
     from mcp_gateway.profiles import ToolProfile
-    from mcp_gateway.server import Gateway
 
 
 class Listener(NamedTuple):

@@ -1,4 +1,4 @@
-"""The MCP tools of all profiles. Loads the MCP SDK: 26 MB that `mnemolog up` itself does not need."""
+"""The MCP tools of all profiles."""
 
 from api.dialects.registry import DIALECTS
 from mcp_gateway.profiles import FILES_PROFILE, NATIVE_PROFILE, ToolProfiles

@@ -33,6 +33,7 @@ from api.http.serving import Listeners
 from ingest.platform.connections import connect
 from ingest.platform.settings import DROP_INS, Settings
 from ingest.roles import ADMIN, ANY, METRICS, OPERATOR, READ, READ_WRITE, ROLES, WRITE, Needs, Role, allow
+from mcp_gateway.declaring import fixed_lists
 from projections.health.diagnosis import CATEGORIES, OF_THE_SERVER
 from tests.acceptance.running import SECRET, Doors, Server
 
@@ -351,11 +352,8 @@ def calls(ids: Mapping[str, str]) -> list[tuple[str, str, dict[str, Any]]]:
         for noun in ("memory", "lesson", "observation", "summary", "action")
     ]
     attached = PROFILES.offer(tuple(PROFILES)).attachments
-    found += [(method, method, {}) for method in attached.lists()]
-    for uri in [
-        *(str(resource.uri) for resource in attached.resources),
-        *(template.uri_template for template in attached.templates),
-    ]:
+    found += [(method, method, {}) for method in fixed_lists(attached)]
+    for uri in (resource.uri for resource in (*attached.resources, *attached.templates)):
         for address in addresses(uri, ids):
             found.append((f"resource {uri}", "resources/read", {"uri": address}))
     for prompt in attached.prompts:

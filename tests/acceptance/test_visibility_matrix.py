@@ -245,8 +245,7 @@ def ways_in() -> set[str]:
     found = {f"{method} {route.path}" for route in routes for method in sorted((route.methods or set()) - {"HEAD"})}
     found |= {f"tool {tool.name}" for profile in PROFILES.values() for tool in profile.tools}
     attached = PROFILES.offer(tuple(PROFILES)).attachments
-    found |= {f"resource {resource.uri}" for resource in attached.resources}
-    found |= {f"resource {template.uri_template}" for template in attached.templates}
+    found |= {f"resource {resource.uri}" for resource in (*attached.resources, *attached.templates)}
     return found | {f"prompt {prompt.name}" for prompt in attached.prompts}
 
 

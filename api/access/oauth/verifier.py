@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from types import TracebackType
 from typing import Any, NamedTuple, Self
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
-from mcp.client.auth.utils import build_oauth_authorization_server_metadata_discovery_urls
 
 from api.access.keys import AgentNames, ProjectNames
 from api.access.oauth.rules import TokenRefused, TokenRules
@@ -124,7 +124,7 @@ class IssuerKeys:
 
     async def _address_of_keys(self) -> str:
         issuer = self._rules.issuer
-        addresses = build_oauth_authorization_server_metadata_discovery_urls(issuer, issuer)
+        addresses = _addresses_of_metadata(issuer)
         for address in addresses:
             try:
                 document = await self._get(address)
@@ -152,6 +152,15 @@ class IssuerKeys:
                 if len(body) > MAX_BYTES:
                     raise _Unusable(f"{address} returned more than {MAX_BYTES:,} bytes")
             return bytes(body)
+
+
+def _addresses_of_metadata(issuer: str) -> list[str]:
+    """Where an issuer's metadata can be, in order: RFC 8414, sections 3 and 5, and OpenID Connect Discovery 1.0."""
+    parts = urlsplit(issuer)
+    server, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
+    names = ("oauth-authorization-server", "openid-configuration")
+    addresses = [f"{server}/.well-known/{name}{path}" for name in names]
+    return [*addresses, f"{server}{path}/.well-known/openid-configuration"] if path else addresses
 
 
 def _usable(address: str, parse: Callable[[], Any]) -> Any:

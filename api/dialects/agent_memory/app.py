@@ -21,7 +21,7 @@ from api.http.openapi import About, documented
 from ingest.errors import CommandRejected
 from ingest.platform.settings import Settings
 from ingest.roles import ANY, OPERATOR, READ, READ_WRITE, WRITE
-from mcp_gateway.server import Gateway
+from mcp_gateway.gateway import Gateway
 
 ABOUT = About(
     "agent-memory",

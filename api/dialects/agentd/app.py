@@ -46,7 +46,7 @@ from ingest.events.memory import Purpose, Visibility
 from ingest.platform.clock import system_clock
 from ingest.platform.settings import Settings
 from ingest.roles import ANY, METRICS, READ, READ_WRITE
-from mcp_gateway.server import Gateway
+from mcp_gateway.gateway import Gateway
 from mcp_gateway.tools.tool import Call
 from projections.documents.access import Reader, may_change, reader_of
 from projections.documents.memories import Memory

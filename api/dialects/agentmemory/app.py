@@ -22,7 +22,7 @@ from api.viewer import room as viewer
 from ingest.errors import AccessDenied, CommandRejected, Forbidden, SessionFull, SlotFull
 from ingest.platform.settings import Settings
 from ingest.roles import ANY
-from mcp_gateway.server import Gateway
+from mcp_gateway.gateway import Gateway
 
 
 def endpoint(operation: Operation) -> Endpoint:

@@ -41,7 +41,7 @@ from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import PoolSize, pool_size
 from ingest.platform.settings import Settings
 from ingest.roles import ANY, METRICS, READ, READ_WRITE, WRITE
-from mcp_gateway.server import Gateway
+from mcp_gateway.gateway import Gateway
 
 SOURCE = "memex"
 """Where an event came from, as events name it."""

@@ -4,8 +4,9 @@ from typing import Any
 
 from ingest.errors import CommandRejected, LogFull, MnemologError, Overloaded, ProjectionBehind
 from ingest.roles import READ, READ_WRITE, WRITE, Needs
+from mcp_gateway.attachments import Attachments
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.profiles import Attachments, ToolProfile
+from mcp_gateway.profiles import ToolProfile
 from mcp_gateway.tools.tool import Deferred, Tool, ToolAnswer, dialect_tool
 
 

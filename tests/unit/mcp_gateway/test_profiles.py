@@ -15,7 +15,9 @@ from mcp.shared.exceptions import MCPError
 
 from api.dialects.profiles import PROFILES
 from ingest.errors import AccessDenied, TooManyRequests
-from mcp_gateway.profiles import NO_ATTACHMENTS, Attachments, UnknownProfile, together
+from mcp_gateway.attachments import NO_ATTACHMENTS, Attachments, Prompt, Resource, together
+from mcp_gateway.declaring import register
+from mcp_gateway.profiles import UnknownProfile
 from mcp_gateway.tools.tool import Call, Deferred, Tool
 
 DATA = json.loads(Path(__file__).with_name("agentmemory_tools.json").read_text())
@@ -107,14 +109,14 @@ def attachments(scheme: str, more: Sequence[str] = ()) -> Attachments:
     async def prompt_text(call: Call, name: str, arguments: Mapping[str, str]) -> str:
         return f"{scheme} prompts {name}"
 
-    async def listed(call: Call) -> Sequence[types.Resource]:
-        return [types.Resource(uri=uri, name=uri) for uri in more]
+    async def listed(call: Call) -> Sequence[Resource]:
+        return [Resource(uri, uri) for uri in more]
 
     return Attachments(
         True,
-        [types.Resource(uri=f"{scheme}://all", name="all", mime_type=f"text/{scheme}")],
-        [types.ResourceTemplate(uri_template=f"{scheme}://{{id}}", name="one")],
-        [types.Prompt(name=f"{scheme}-prompt")],
+        [Resource(f"{scheme}://all", "all", mime_type=f"text/{scheme}")],
+        [Resource(f"{scheme}://{{id}}", "one")],
+        [Prompt(f"{scheme}-prompt")],
         resource_text,
         prompt_text,
         listed,
@@ -123,7 +125,7 @@ def attachments(scheme: str, more: Sequence[str] = ()) -> Attachments:
 
 def serving(offered: Attachments, call: Call) -> Server[Any]:
     server: Server[Any] = Server("test")
-    offered.register(server, lambda context: call)
+    register(offered, server, lambda context: call)
     return server
 
 
@@ -149,7 +151,7 @@ async def test_several_profiles_are_read_by_scheme_and_prompted_by_name(call: Ca
         assert message.content == types.TextContent(text="b prompts b-prompt")
         with pytest.raises(MCPError, match="there is no resource c://1") as raised:
             await client.read_resource("c://1")
-        assert raised.value.error.code == types.INVALID_PARAMS
+        assert (raised.value.error.code, raised.value.error.data) == (types.INVALID_PARAMS, {"uri": "c://1"})
 
 
 def test_one_profile_alone_is_what_it_is():

@@ -1,14 +1,13 @@
 """The native resources: their addresses, and what is there for whom."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
-import mcp.types as types
 import pytest
 from factories import NOW
-from mcp.shared.exceptions import MCPError
 
 from ingest.errors import CommandRejected, NotFound
 from ingest.roles import KeyScope
@@ -66,10 +65,9 @@ def reading(call: Call, sessions: ScriptedSessions) -> Call:
         "mnemolog://projects/atlas/contexts",
     ],
 )
-async def test_what_is_not_there_is_a_protocol_error_that_names_it(call: Call, uri: str):
-    with pytest.raises(MCPError, match="there is no resource") as raised:
+async def test_what_does_not_exist_is_not_found(call: Call, uri: str):
+    with pytest.raises(NotFound, match=re.escape(f"there is no resource {uri}")):
         await resource_text(call, uri)
-    assert (raised.value.error.code, raised.value.error.data) == (types.INVALID_PARAMS, {"uri": uri})
 
 
 async def test_a_document_is_read_as_whoever_calls(call: Call, queries: ScriptedQueries):
@@ -102,7 +100,7 @@ async def test_a_session_of_several_projects_is_asked_for_with_one(call: Call):
     with pytest.raises(BadArgument, match="name the project"):
         await resource_text(reading(call, sessions), "mnemolog://sessions/s1/summary")
     sessions.fault = NotFound("there is no session 's1'")
-    with pytest.raises(MCPError, match="there is no resource"):
+    with pytest.raises(NotFound, match="there is no resource"):
         await resource_text(reading(call, sessions), "mnemolog://sessions/s1/summary")
 
 

@@ -7,13 +7,15 @@ from jsonschema import Draft202012Validator
 
 from api.dialects.profiles import PROFILES
 from ingest.commands.decide import Observe, RecordLesson, Remember
+from mcp_gateway.declaring import declared
 from mcp_gateway.tools.tool import Tool
 from projections.operations.memories import MemoryChanges
 from projections.queries.context import ContextRequest
 from projections.queries.recall import RecallRequest
 
 NATIVE = PROFILES.offer(("native",))
-TOOLS, DECLARED = NATIVE.tools, NATIVE.declared
+TOOLS = NATIVE.tools
+DECLARED = [declared(tool) for tool in TOOLS.values()]
 every_tool = pytest.mark.parametrize("tool", TOOLS.values(), ids=list(TOOLS))
 
 

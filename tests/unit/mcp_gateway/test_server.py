@@ -19,7 +19,8 @@ from ingest.commands.handler import CommandHandler
 from ingest.errors import InvalidSetting, LogUnavailable, Overloaded, ProjectionBehind
 from ingest.ids import EventId
 from ingest.roles import READ
-from mcp_gateway.server import AGENT_HEADER, Gateway, call_tool
+from mcp_gateway.gateway import Gateway
+from mcp_gateway.server import AGENT_HEADER, call_tool
 from mcp_gateway.tools.tool import Call, LastWrites, Tool, ToolAnswer, dialect_tool
 from projections.compression.tokens import estimated_tokens
 from projections.documents.access import Reader
