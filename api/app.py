@@ -7,10 +7,10 @@ from functools import partial
 from starlette.applications import Starlette
 
 from api.access.admission import RateLimits, guarded
-from api.access.gate import Application, Gate, check_binding
+from api.access.binding import check_binding
+from api.access.gate import Application, Gate
 from api.access.keys import Keyring, Registry
 from api.access.oauth.rules import Resource, token_rules
-from api.access.oauth.verifier import AccessTokens, IssuerKeys
 from api.agents import room as spooled
 from api.api_processes import ApiProcess, wait_to_listen
 from api.dialects.dialect import MainPort
@@ -79,7 +79,11 @@ def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None
             await keyring.load()
             check_binding(settings, keys=not keyring.empty)
             app.state.keyring, app.state.rates = keyring, RateLimits(wired.services.redis)
-            app.state.tokens = rules and AccessTokens(rules, await stack.enter_async_context(IssuerKeys(rules)))
+            app.state.tokens = None
+            if rules is not None:
+                from api.access.oauth.verifier import AccessTokens, IssuerKeys  # loads an HTTP client
+
+                app.state.tokens = AccessTokens(rules, await stack.enter_async_context(IssuerKeys(rules)))
             gateway.connect(lambda scope, agent: tool_context(scope, "mcp", agent))
             await stack.enter_async_context(gateway.running())
             if api_process is None or api_process.is_first:

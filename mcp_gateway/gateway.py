@@ -5,31 +5,21 @@ Loading the MCP SDK takes 1.3 s of processor time and 26 MB. So it is loaded at 
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING
 
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ingest.errors import InvalidSetting
 from ingest.platform.tasks import in_thread
-from mcp_gateway.profiles import ToolProfiles, UnknownProfile
-from mcp_gateway.tools.tool import Call
+from mcp_gateway.profiles import Sessions, ToolProfiles, UnknownProfile
+from mcp_gateway.tools.tool import CallOf
 
 if TYPE_CHECKING:
     from mcp_gateway.server import McpServers
-
-CallOf: TypeAlias = Callable[[Mapping[str, Any], str], Call]
-"""Makes the context of a request from its ASGI scope and the agent in its header."""
-
-
-class Sessions(NamedTuple):
-    """A route with sessions: the profile that it offers, and who owns a session."""
-
-    profile: str
-    owner: Callable[[Scope], str]
 
 
 class Gateway:

@@ -4,10 +4,10 @@ Nothing here loads the index, because the stdio bridge needs a profile without i
 SDK, which a server loads at the first request (`mcp_gateway.declaring` has its types).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from importlib.metadata import PackageNotFoundError, version
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ingest.errors import CommandRejected
 from mcp_gateway.attachments import NO_ATTACHMENTS, Attachments, together
@@ -61,6 +61,13 @@ FILES_PROFILE = ToolProfile(
     "View /memories with `memory` before you start: its files are the notes of earlier conversations. Write there what "
     "later conversations need.",
 )
+
+
+class Sessions(NamedTuple):
+    """A route with sessions: the profile that it offers, and who owns a session, by the request's ASGI scope."""
+
+    profile: str
+    owner: Callable[[MutableMapping[str, Any]], str]
 
 
 class UnknownProfile(CommandRejected):

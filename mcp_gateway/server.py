@@ -33,10 +33,9 @@ from ingest.platform.partial import left_out_message, partial_reads
 from ingest.platform.tasks import INLINE_BYTES, in_thread
 from mcp_gateway import lenient
 from mcp_gateway.declaring import declared, register
-from mcp_gateway.gateway import CallOf, Sessions
 from mcp_gateway.lenient import repaired_json
-from mcp_gateway.profiles import Offer, ToolProfiles, UnknownProfile, server_version
-from mcp_gateway.tools.tool import Call, Tool, ToolAnswer, refusal
+from mcp_gateway.profiles import Offer, Sessions, ToolProfiles, UnknownProfile, server_version
+from mcp_gateway.tools.tool import Call, CallOf, Tool, ToolAnswer, refusal
 
 logger = logging.getLogger(__name__)
 

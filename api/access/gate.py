@@ -20,14 +20,13 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.admission import DENIED, POLICY_VIOLATION, close
-from api.access.keys import Keyring, Registry
-from api.access.oauth.rules import Resource, TokenRefused, stepping_up, token_rules
+from api.access.keys import Keyring
+from api.access.oauth.rules import Resource, TokenRefused, stepping_up
 from api.access.principal import SCOPE_KEY, Principal, open_caller
 from api.http.endpoint import DirectRoutes
 from api.http.http import HANDLERS, ProblemAnswer, answer
 from api.monitoring.requests import REQUEST_ID, answered, request_id_of, request_span, route_of
 from ingest.errors import (
-    InvalidSetting,
     IssuerUnavailable,
     LogUnavailable,
     MalformedRequest,
@@ -37,7 +36,6 @@ from ingest.errors import (
 from ingest.names import nfc
 from ingest.platform import tracing
 from ingest.platform.addresses import LOOPBACK
-from ingest.platform.connections import connect, retry_until_connected
 from ingest.platform.settings import Settings
 
 if TYPE_CHECKING:
@@ -268,27 +266,3 @@ def _credential(scope: Scope, authorization: bytes) -> str:
         query = parse_qs(scope["query_string"].decode("latin-1"))
         return next((query[name][0] for name in SOCKET_PARAMETERS if name in query), "")
     return ""
-
-
-def check_binding(settings: Settings, *, keys: bool) -> None:
-    """Raise InvalidSetting if anyone on the network could use the server."""
-    if settings.secret or keys or settings.oauth_issuer or settings.host in LOOPBACK:
-        return
-    raise InvalidSetting(
-        f"MNEMOLOG_HOST={settings.host} gives access to anyone who can reach this machine: there is no API key. Set "
-        "MNEMOLOG_SECRET, or create a key with `mnemolog keys create NAME --role operator` (with REDIS_URL set, or "
-        "while the server runs on 127.0.0.1)"
-    )
-
-
-async def check_before_start(settings: Settings) -> str:
-    """The note about open access that a starting server prints; empty if it requires a key. Raises InvalidSetting."""
-    if token_rules(settings) is not None or settings.secret or settings.redis_url is None:
-        return ""
-    redis = connect(settings.redis_url, connections=2)
-    try:
-        keys = await retry_until_connected(redis, "to see whether there are keys", Registry(redis).version) > 0
-    finally:
-        await redis.aclose()
-    check_binding(settings, keys=keys)
-    return "" if keys else "no keys: open to this machine only"

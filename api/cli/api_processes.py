@@ -14,7 +14,7 @@ from pathlib import Path
 
 from api.api_processes import ApiProcess, shared_folder
 from api.cli.supervisor import Child
-from api.http.serving import bind, ports_of
+from api.http.ports import bind, ports_of
 from ingest.errors import ServerStartFailed
 from ingest.platform.settings import Settings
 

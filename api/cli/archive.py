@@ -17,13 +17,13 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from api.cli.direct import connected, on_redis, server
+from api.cli.direct import on_redis, server
 from api.cli.output import FAILED, Output
 from ingest.embedded import room as embedded
 from ingest.errors import InvalidSetting, NotFound
 from ingest.log.archive.room import ArchivedLog, ArchiveJob, DamagedArchive, MissingFile, look, open_log, verify
 from ingest.log.keys import MANIFEST
-from ingest.platform.connections import Client
+from ingest.platform.connections import Client, connected
 from ingest.platform.settings import Settings, from_environment
 
 KIB = 1 << 10

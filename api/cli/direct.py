@@ -2,8 +2,8 @@
 
 import sys
 import time
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Generator
+from contextlib import contextmanager
 
 import typer
 from redis.exceptions import RedisError
@@ -12,20 +12,9 @@ from api.cli.output import FAILED, UNREACHABLE, USAGE, Output
 from api.cli.rows import without_server
 from ingest.embedded.room import EmbeddedValkey
 from ingest.errors import InUse, InvalidSetting, LogUnavailable, MnemologError
-from ingest.platform.connections import Client, connect
 from ingest.platform.settings import Settings
 
 SERVING_WITHIN_S = 30.0
-
-
-@asynccontextmanager
-async def connected(url: str) -> AsyncGenerator[Client]:
-    """A client, closed afterward."""
-    redis = connect(url)
-    try:
-        yield redis
-    finally:
-        await redis.aclose()
 
 
 @contextmanager

@@ -113,7 +113,7 @@ def _disk(settings: Settings) -> Finding:
 
 def _ports(settings: Settings) -> Iterator[Finding]:
     from api.cli.supervisor import local_url
-    from api.http.serving import bind, ports_of
+    from api.http.ports import bind, ports_of
     from ingest.platform.files import private_folder
     from ingest.platform.locking import Lock
 
@@ -166,8 +166,7 @@ async def _durability_risk(url: str) -> str:
     """What a Redis server could lose after acknowledging it; empty for nothing or unknown. Raises RedisError."""
     from redis.exceptions import ResponseError
 
-    from api.cli.direct import connected
-    from ingest.platform.connections import info_of_nodes
+    from ingest.platform.connections import connected, info_of_nodes
 
     async with connected(url) as redis:
         await redis.exists("mnemolog:doctor")

@@ -20,13 +20,14 @@ from rich.text import Text
 
 from api.access.keys import FRESH_S, Grant, Key, Made, Registry, parse
 from api.agents.files import System, installed
-from api.cli.direct import connected, on_redis, server
+from api.cli.direct import on_redis, server
 from api.cli.output import FAILED, Output
 from api.cli.rows import Url, names_in
 from ingest.commands.parse import rejected
 from ingest.errors import CommandRejected
 from ingest.platform.addresses import client_key, store_key
 from ingest.platform.clock import system_clock, to_ms
+from ingest.platform.connections import connected
 from ingest.platform.settings import from_environment
 
 T = TypeVar("T")

@@ -21,10 +21,12 @@ from urllib.parse import urlsplit
 from msgspec import DecodeError, json
 from msgspec.structs import replace
 
-from api.http.serving import bind, ports_of
+from api.access.binding import check_before_start
+from api.http.ports import bind, ports_of
 from ingest.embedded.room import EmbeddedValkey
 from ingest.errors import ServerStartFailed
 from ingest.log.keys import MANIFEST
+from ingest.platform.connections import connected
 from ingest.platform.files import private_folder
 from ingest.platform.locking import Lock
 from ingest.platform.processes import GATE, GO, prepare_child, reason_in
@@ -271,13 +273,11 @@ class Supervisor:
 
         Raises RedisError if Redis does not answer.
         """
-        # imported while the children load
-        from api.access.gate import check_before_start
-        from api.cli.backup import restore_at_start
-        from api.cli.direct import connected
+        if self.settings.backup_target:
+            from api.cli.backup import restore_at_start  # 20 MB
 
-        if restore_at_start(self.settings, on_wait) and self.valkey is not None:
-            self.valkey.compare_again()
+            if restore_at_start(self.settings, on_wait) and self.valkey is not None:
+                self.valkey.compare_again()
 
         async def check_log() -> str:
             async with connected(self.settings.redis_url or "") as redis:

@@ -161,7 +161,7 @@ export const list = (items, properties = { class: "plain" }) =>
     items.map((one) => el("li", {}, one)),
   );
 
-/** How long the result of an action is kept from refreshes that nobody asked for. */
+/** How long the result of an action stays before an automatic refresh can remove it. */
 const RESULT_MS = 10_000;
 
 /** A button that sends a request: it is disabled until the response arrives, and shows errors next to it. */

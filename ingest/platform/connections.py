@@ -6,8 +6,8 @@ needed. (The published type stubs describe another major version of redis-py.)
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast
 
@@ -195,6 +195,16 @@ async def ask_apart(client: Client, groups: Sequence[Sequence[Command]]) -> list
 def keys_may_be_apart(client: Client) -> bool:
     """Whether one command may name keys of several slots: on one server it may."""
     return not isinstance(client, ClusterClient)
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncGenerator[Client]:
+    """A client, closed afterward."""
+    redis = connect(url)
+    try:
+        yield redis
+    finally:
+        await redis.aclose()
 
 
 async def retry_until_connected(client: Client, what: str, step: Callable[[], Awaitable[T]]) -> T:

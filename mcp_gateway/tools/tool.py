@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -237,6 +237,10 @@ class Call(NamedTuple):
         except ProjectionBehind:
             return [BEHIND]
         return []
+
+
+CallOf: TypeAlias = Callable[[Mapping[str, Any], str], Call]
+"""Makes the context of a request from its ASGI scope and the agent in its header."""
 
 
 class Tool(NamedTuple):

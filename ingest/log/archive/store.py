@@ -10,8 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from fsspec.core import url_to_fs  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
-
 from ingest.errors import ArchiveUnavailable, InvalidSetting
 from ingest.log.archive.segments import MissingFile
 from ingest.platform.files import sync
@@ -102,6 +100,9 @@ class UrlStore:
     def __init__(self, url: str) -> None:
         """Raises InvalidSetting for a protocol that fsspec does not know, or whose package is not installed."""
         self._url = url.rstrip("/")
+        # loaded only for a URL
+        from fsspec.core import url_to_fs  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+
         try:
             self._files, self._root = cast(tuple[Any, str], url_to_fs(self._url, use_listings_cache=False))
         except (ImportError, ValueError, TypeError) as error:

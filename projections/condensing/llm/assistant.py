@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -32,6 +32,9 @@ from projections.condensing.llm.answers import (
     CompressionReply,
     ExtractedGraph,
     GraphReply,
+    LlmRefused,
+    LlmUnavailable,
+    LlmUnusable,
     ModelSummary,
     Prompt,
     SummaryReply,
@@ -39,8 +42,10 @@ from projections.condensing.llm.answers import (
     extract_prompt,
     summarise_prompt,
 )
-from projections.condensing.llm.client import LlmClient, LlmRefused, LlmUnavailable, LlmUnusable
 from projections.documents.observations import Observation
+
+if TYPE_CHECKING:
+    from projections.condensing.llm.client import LlmClient
 
 BUDGET_TTL = timedelta(days=2)
 """A day, and time for calls that began in it to be settled."""
@@ -185,7 +190,7 @@ class Assistant:
 
     def __init__(
         self,
-        client: LlmClient,
+        client: "LlmClient",
         budget: DailyBudget,
         clock: Clock = system_clock,
         max_attempts: int = MAX_ATTEMPTS,
@@ -333,5 +338,7 @@ def build_assistant(
     if endpoint is None:
         return None
     check(setting, key, "")
+    from projections.condensing.llm.client import LlmClient  # loads an HTTP client
+
     client = LlmClient(endpoint.url, endpoint.model, api_key=key)
     return Assistant(client, DailyBudget(redis, daily_tokens, clock), clock=clock)

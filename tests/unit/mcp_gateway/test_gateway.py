@@ -15,7 +15,7 @@ from mcp_gateway.gateway import Gateway
 from mcp_gateway.server import McpServers
 from mcp_gateway.tools.tool import Call
 
-LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 
 class Counted(McpServers):

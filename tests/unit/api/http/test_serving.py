@@ -19,13 +19,13 @@ from waiting import wait_until
 import api.http.serving
 from api.dialects.application import at_the_gate
 from api.http.http import HANDLERS, PROBLEM_JSON, TYPE_PREFIX, Problem, answer
+from api.http.ports import bind
 from api.http.serving import (
     SMALL_BYTES,
     BodyBudget,
     ConnectionLimits,
     DisconnectTolerantProtocol,
     Served,
-    bind,
     release_body,
 )
 from ingest.errors import (

@@ -12,7 +12,8 @@ from mcp.shared.auth import ProtectedResourceMetadata
 from pydantic import AnyHttpUrl
 from starlette.types import Message
 
-from api.access.gate import Allowed, check_binding, is_known, may_call
+from api.access.binding import check_binding
+from api.access.gate import Allowed, is_known, may_call
 from api.access.keys import KeyToken, mint, parse
 from api.access.oauth.rules import Resource, TokenRules, stepping_up
 from api.access.principal import Principal

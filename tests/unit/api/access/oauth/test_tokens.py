@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import HMACAlgorithm, OKPAlgorithm, RSAAlgorithm
 from oauth_issuer import public_jwk, signed
 
-from api.access.gate import check_binding
+from api.access.binding import check_binding
 from api.access.oauth.rules import TokenRefused, TokenRules, token_rules
 from api.access.oauth.tokens import LEEWAY_S, MAX_TOKEN_CHARS, is_token, key_id_of, signing_keys, verified_claims
 from api.access.oauth.verifier import principal_of_claims
