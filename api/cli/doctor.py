@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -198,12 +199,11 @@ def _model(settings: Settings) -> Finding:
 
 
 def _kernel() -> Finding:
-    from projections.kernel.module import INSTALLED, NATIVE
-
-    if NATIVE:
-        return Finding("compiled module", "ok", "installed")
-    trouble = ("not installed", "of another version")[INSTALLED]
-    return Finding("compiled module", "note", f"{trouble}: recall is slower", "pip install ./projections/kernel/native")
+    try:
+        import_module("projections.kernel.module")
+    except ImportError as error:
+        return Finding("compiled module", "problem", str(error))
+    return Finding("compiled module", "ok", "installed")
 
 
 def _server(settings: Settings, url: str, environ: Mapping[str, str], *, named: bool) -> Iterator[Finding]:

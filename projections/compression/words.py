@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import Any, Generic, TypeVar, cast
 
 from projections.compression.payloads import BEGINNINGS, Reading, is_base64, named
-from projections.kernel.module import NATIVE, native
+from projections.kernel.module import native
 
 T = TypeVar("T")
 LONGEST_KEPT = 128
@@ -138,17 +138,22 @@ def _is_file_name(text: str) -> bool:
 def files_in(texts: Iterable[str], unsaid: Collection[str]) -> tuple[str, ...]:
     """The files that texts name, in order of appearance."""
     paths = dict.fromkeys(
-        chain.from_iterable(_first(MAX_FILES, text, unsaid, "paths", paths_in_python) for text in texts if text)
+        chain.from_iterable(
+            _first(MAX_FILES, text, unsaid, compiled_names.paths, paths_in_python) for text in texts if text
+        )
     )
     return tuple(islice(paths, MAX_FILES))
 
 
 def _first(
-    limit: int, text: str, unsaid: Collection[str], name: str, plain: Callable[[str], Iterable[str]]
+    limit: int,
+    text: str,
+    unsaid: Collection[str],
+    compiled: Callable[[str, int], list[str] | None],
+    plain: Callable[[str], Iterable[str]],
 ) -> tuple[str, ...]:
-    """The first distinct strings that the compiled function of this name finds in a text, else the plain one."""
-    find = getattr(compiled_names, name, None)
-    listed = find(text, limit) if find else None
+    """Return the first distinct strings that the compiled function finds, or the plain one if that returns None."""
+    listed = compiled(text, limit)
     if listed == []:
         return ()
     allowed = dict.fromkeys([word for word in listed or () if word.lower() not in unsaid])
@@ -223,7 +228,7 @@ _SENTENCE = re.compile(r"[^.!?。！？\n]*+(?:[.!?](?!\s)[^.!?。！？\n]*+)*+
 
 def concepts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
     """Returns backticked words, then names, then identifiers, hyphenated words and hashtags, lower-cased."""
-    return _first(MAX_CONCEPTS, text, unsaid, "concepts", concepts_in_python)
+    return _first(MAX_CONCEPTS, text, unsaid, compiled_names.concepts, concepts_in_python)
 
 
 def concepts_in_python(text: str) -> Iterator[str]:
@@ -262,7 +267,7 @@ def facts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
 
     Each once; a command with its flags states nothing, nor does a line of a patch.
     """
-    return _first(MAX_FACTS, text, unsaid, "facts", facts_in_python)
+    return _first(MAX_FACTS, text, unsaid, compiled_names.facts, facts_in_python)
 
 
 def facts_in_python(text: str) -> Iterator[str]:
@@ -284,7 +289,7 @@ _WEIGHTY = words("fix fixed fixes bug root-cause regression decided decision mus
 
 def is_weighty(text: str) -> bool:
     """Whether a text decides, fixes or demands something."""
-    compiled = compiled_names.is_weighty(text) if compiled_names else None
+    compiled = compiled_names.is_weighty(text)
     return is_weighty_in_python(text) if compiled is None else compiled
 
 
@@ -295,4 +300,4 @@ def is_weighty_in_python(text: str) -> bool:
 
 
 _lists = (_STOPWORDS, _STATES, _WEIGHTY, TOOLS, _EXTENSIONS, _DOT_FILES, BEGINNINGS)
-compiled_names = native.Names(*map(list, _lists)) if NATIVE else None
+compiled_names = native.Names(*map(list, _lists))

@@ -89,7 +89,7 @@ def index_terms(text: str, when: datetime, *, stated: bool = False, also: Sequen
     What is `stated`, as a memory is, answers questions in the first person however it is worded.
     """
     text = without_marks(text)
-    compiled = compiled_index.read(text, not also) if compiled_index else None
+    compiled = compiled_index.read(text, not also)
     joined, features, times = compiled or read_in_python(text, not also)
     if stated and FIRST_PERSON not in features:
         features = [FIRST_PERSON, *features]
@@ -108,7 +108,7 @@ def read_in_python(text: str, with_stop_words: bool) -> tuple[str, list[str], li
 
 
 _lists = (STOP_WORDS, TIME_STEMS, NUMBERS, SELF, ANCHORS, HINTS, (FIRST_PERSON, TELLS_TIME, ASKS, NUMBER))
-compiled_index = native.IndexTerms(compiled_terms, *map(list, _lists)) if compiled_terms else None
+compiled_index = native.IndexTerms(compiled_terms, *map(list, _lists))
 
 
 def searchable(parts: Iterable[str]) -> str:

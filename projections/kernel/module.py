@@ -1,21 +1,18 @@
-"""The compiled module, if it is installed: the inner loops of recall and of reading texts.
+"""The compiled module: the inner loops of recall and of reading texts. Nothing else imports `mnemolog_kernel`.
 
-It only does what a Python function next to its caller does, the reference, and gives the same (tests/unit/kernel). That
-function runs where the module is missing. Nothing else imports `mnemolog_kernel`.
+Raises ImportError if the module is not installed, or is of another version than this release calls.
 """
 
-from importlib.util import find_spec
-from typing import TYPE_CHECKING
-
-INSTALLED = find_spec("mnemolog_kernel") is not None
-if INSTALLED or TYPE_CHECKING:
-    import mnemolog_kernel as native
-else:
-    native = None
-
 VERSION = 7
-"""Of the functions that this release calls; a module of another version is not used."""
-NATIVE = INSTALLED and native.VERSION == VERSION
-"""Whether the module is usable; `native` must not be touched otherwise."""
+"""Of the functions that this release calls."""
+_ADVICE = "run `pip install --force-reinstall mnemolog`, or `make install` in a clone"
 
-__all__ = ["INSTALLED", "NATIVE", "VERSION", "native"]
+try:
+    import mnemolog_kernel as native
+except ImportError as error:
+    raise ImportError(f"mnemolog-kernel is not installed ({error}), version {VERSION} is needed: {_ADVICE}") from error
+
+if native.VERSION != VERSION:
+    raise ImportError(f"mnemolog-kernel has version {native.VERSION}, version {VERSION} is needed: {_ADVICE}")
+
+__all__ = ["VERSION", "native"]

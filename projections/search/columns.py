@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.kernel.module import NATIVE, native
+from projections.kernel.module import native
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -147,33 +147,12 @@ class TermRows:
     def counts(self, terms: Sequence[str]) -> NDArray[np.float64]:
         """(n, terms), how often each document says each term."""
         values = hashed(term.encode() for term in terms)
-        return native.count_terms(self.hashes, self.lengths, values) if NATIVE else self._counts(values)
-
-    def _counts(self, values: Hashes) -> NDArray[np.float64]:
-        """The reference of `native.count_terms`."""
-        ends = np.cumsum(self.lengths)
-        counts = np.zeros((len(self), len(values)))
-        for column, value in enumerate(values):
-            documents = np.searchsorted(ends, np.flatnonzero(self.hashes == value), side="right")
-            counts[:, column] = np.bincount(documents, minlength=len(self))
-        return counts
+        return native.count_terms(self.hashes, self.lengths, values)
 
     def in_order(self, terms: Sequence[str], without_last: int = 0) -> NDArray[np.bool_]:
         """(n,), whether each document says these terms one right after the other, before its last so many."""
         values = hashed(term.encode() for term in terms)
-        if NATIVE:
-            return native.in_order(self.hashes, self.lengths, values, without_last)
-        return self._in_order(values, without_last)
-
-    def _in_order(self, terms: Hashes, without_last: int) -> NDArray[np.bool_]:
-        """The reference of `native.in_order`."""
-        starts = np.arange(max(0, len(self.hashes) - len(terms) + 1)) if len(terms) else np.empty(0, np.int64)
-        for place, value in enumerate(terms):
-            starts = starts[self.hashes[starts + place] == value]
-        ends = np.cumsum(self.lengths)
-        documents = np.searchsorted(ends, starts, side="right")
-        within = starts + len(terms) <= ends[documents] - without_last
-        return np.bincount(documents[within], minlength=len(self)) > 0
+        return native.in_order(self.hashes, self.lengths, values, without_last)
 
 
 class TermColumn:
@@ -216,17 +195,7 @@ class TermColumn:
 
     def rows(self, ordinals: NDArray[np.int64]) -> TermRows:
         """Those of these documents, copied, in this order."""
-        if NATIVE:
-            return TermRows(*native.rows_of(self._hashes.values, self._first.values, self._lengths.values, ordinals))
-        return self._rows(ordinals)
-
-    def _rows(self, ordinals: NDArray[np.int64]) -> TermRows:
-        """The reference of `native.rows_of`."""
-        lengths = self._lengths.values[ordinals]
-        ends = np.cumsum(lengths)
-        places = np.arange(int(ends[-1]) if len(ends) else 0)
-        places += np.repeat(self._first.values[ordinals] - (ends - lengths), lengths)
-        return TermRows(self._hashes.values[places], lengths)
+        return TermRows(*native.rows_of(self._hashes.values, self._first.values, self._lengths.values, ordinals))
 
     @classmethod
     def made_of(cls, rows: TermRows) -> "TermColumn":

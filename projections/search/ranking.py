@@ -25,41 +25,18 @@ import numpy as np
 from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 
-from projections.kernel.module import NATIVE, native
+from projections.kernel.module import native
 from projections.search.columns import TermRows, hashed
 from projections.search.cues import (
-    ASKS,
-    CALL,
-    FIRST_PERSON,
     NO_CUES,
-    NUMBER,
-    PROMPT,
-    RESULT,
-    TELLS_TIME,
-    TOOL_OUTPUT,
     TRAITS,
-    USER_TURN,
     Cues,
-    having,
     months,
-    spread,
 )
 
 Mode = Literal["hybrid", "lexical", "vector"]
 Floats = NDArray[np.float64]
 
-WINDOW = 2
-"""Neighbors on either side whose words count as said near a document."""
-ALONE = 0.5
-"""Share of its own score that stands in for the neighbors of a document that has none, or memories would lose to
-observations. With a quarter of the turns taken out of their sessions, recall of evidence among them was 52% at 0 and 65
-at 0.5; of the rest 68 and 66%."""
-EPISODE_BEST = 3
-"""Of an episode, as many of its best documents say how good it is."""
-STRONGEST = 10
-"""Of a pool: what is newer than these has not been replaced since."""
-EXPECTED_COSINE = 0.3
-"""In place of the model's, until a document has its vector."""
 K1, B = 0.9, 0.4
 """Anserini's defaults; 0.6, 1.2 and B 0.2 within 0.1 of recall@10 (LoCoMo)."""
 
@@ -189,7 +166,7 @@ class Scores:
     said: Floats
     """(n, terms), how often each document says each distinct term of the query."""
     near: Floats
-    """(n, terms), 1 where the document, or one within `WINDOW` places of it, says the term."""
+    """(n, terms), 1 where the document, or one within two places of it, says the term."""
     traits: Floats
     """(n, len(TRAITS)), 1 where the document has the trait."""
 
@@ -217,37 +194,17 @@ def score(
     mode: Mode = "hybrid",
     cues: Cues = NO_CUES,
     inside: NDArray[np.bool_] | None = None,
-    weights: Weights | None = None,
 ) -> Scores:
-    """Relevance of each document of the pool to the query. Vector mode uses no words, lexical mode no vectors.
+    """Returns the relevance of each document of a pool to the query. The pool must not be empty.
 
-    `inside` (n,) is whether a document is of the time that the question names. Rarity is that in the pool: a count over
-    all that the reader can read may be some minutes old, and indexes of the same documents would score differently.
+    Vector mode uses no words, lexical mode no vectors. `inside` (n,) is whether a document is of the time that the
+    question names. Rarity is that in the pool: a count over all that the reader can read may be some minutes old, and
+    indexes of the same documents would score differently.
     """
-    weights = shipped_weights() if weights is None else weights
-    without_words = mode == "vector"
-    query = _Query(
-        mode, () if without_words else query_terms, len(query_terms), NO_CUES if without_words else cues, inside
-    )
-    return _native_score(query, pool, weights) if NATIVE and len(pool.terms) else _score(query, pool, weights)
-
-
-class _Query(NamedTuple):
-    """A question to a pool."""
-
-    mode: Mode
-    words: Sequence[str]
-    """Those that documents are compared with; none in vector mode."""
-    number: int
-    """Of all words."""
-    cues: Cues
-    inside: NDArray[np.bool_] | None
-
-
-def _native_score(query: _Query, pool: Pool, weights: Weights) -> Scores:
-    times = Counter(query.words)
-    author, other = _authors(query.words, pool)
-    missing = np.empty(0)
+    weights, missing = shipped_weights(), np.empty(0)
+    words, cues = ((), NO_CUES) if mode == "vector" else (query_terms, cues)
+    times = Counter(words)
+    author, other = _authors(words, pool)
     features, kind, mixed, lexical, final, said, near, traits = native.score(
         pool.terms.hashes,
         pool.terms.lengths,
@@ -259,266 +216,19 @@ def _native_score(query: _Query, pool: Pool, weights: Weights) -> Scores:
         missing if pool.importance is None else pool.importance.astype(np.float64),
         author,
         other,
-        np.empty(0, np.bool_) if query.inside is None else query.inside,
+        np.empty(0, np.bool_) if inside is None else inside,
         float(len(pool.names)),
-        MODES.index(query.mode),
+        MODES.index(mode),
         hashed(term.encode() for term in times),
         np.array([*times.values()], np.float64),
-        hashed(term.encode() for term in months(query.words)),
-        float(query.number),
-        np.array([getattr(query.cues, name) for name in CUES], np.float64),
+        hashed(term.encode() for term in months(words)),
+        float(len(query_terms)),
+        np.array([getattr(cues, name) for name in CUES], np.float64),
         hashed(trait.encode() for trait in TRAITS),
         weights.features,
         weights.kind,
     )
     return Scores(features.T, kind, mixed, lexical, final, said, near, traits.T)
-
-
-def _score(query: _Query, pool: Pool, weights: Weights) -> Scores:
-    """The reference of `native.score`."""
-    mode, words, number, cues, inside = query
-    bm25 = PoolBM25(pool.terms, words)
-    around = _Surroundings.of(pool)
-    lexical = np.asarray(bm25.get_scores(list(words)), np.float64)
-    contained = np.minimum(bm25.counts, 1.0)
-    near: Floats = np.max([contained, *(around.take(contained, distance) for distance in around.places)], axis=0)
-    idf = np.array([bm25.idf.get(term, 0.0) for term in bm25.distinct])
-    idf = idf / (idf.sum() or 1.0)
-    matched = _Matches.of(lexical, pool, mode, contained @ idf, near @ idf)
-    has_traits = having(pool.terms, *TRAITS)
-    traits: dict[str, Floats] = dict(zip(TRAITS, has_traits.T, strict=True))
-    columns = {
-        **_own(matched),
-        **_episodes(matched, pool, around, contained, idf),
-        **_texts(words, pool, traits, cues, around),
-        **_times(words, pool, traits, cues, matched.mix, inside),
-    }
-    columns["spread"] = spread(cues, matched.mix + columns["episode"], pool.episode)
-    features = np.stack([columns[name] for name in FEATURES], axis=1)
-    kind = _kind(columns, pool, cues, number)
-    first = 1 / (1 + np.exp(-kind @ weights.kind))
-    mixed = first * weights.features[0] + (1 - first) * weights.features[1]
-    final = np.vecdot(features, mixed)  # not `@`: BLAS sums a row in an order that depends on its place
-    return Scores(features, kind, mixed, lexical, final, bm25.counts, near, has_traits)
-
-
-class _Matches(NamedTuple):
-    """How well each document matches, without its neighbors, (n,) each."""
-
-    bm25: Floats
-    vector: Floats
-    raw_cosine: Floats
-    static: Floats
-    mix: Floats
-    """Mean of the standardized legs."""
-    coverage: Floats
-    """Share of the query that it says; rare words count more."""
-    near_coverage: Floats
-    """Share that it or one within WINDOW places of it says."""
-
-    @classmethod
-    def of(cls, lexical: Floats, pool: Pool, mode: Mode, coverage: Floats, near_coverage: Floats) -> "_Matches":
-        none = np.zeros(len(lexical))
-        bm25 = standardized(lexical)
-        if mode == "lexical":
-            return cls(bm25, bm25, none, none, bm25, coverage, near_coverage)
-        own = np.asarray(pool.cosine, np.float64)
-        static = none if pool.static is None else np.nan_to_num(np.asarray(pool.static, np.float64))
-        meaning = standardized(_meaning(pool))
-        has_vector, embedded = ~np.isnan(meaning), ~np.isnan(own)
-        # without any vector a document counts by its words, or is last if there are none
-        vector = np.where(has_vector, meaning, bm25 if bm25.any() else meaning[has_vector].min(initial=0.0))
-        # a document that the model has not embedded yet: as far from the mean of the others as its static vector is
-        present = own[embedded]
-        expected = present.mean() + present.std() * meaning if len(present) else np.full(len(own), EXPECTED_COSINE)
-        raw = np.where(embedded, own, np.where(has_vector, expected, present.min(initial=1.0) if len(present) else 0.0))
-        return cls(bm25, vector, raw, static, (bm25 + vector) / 2, coverage, near_coverage)
-
-
-def _own(matched: _Matches) -> dict[str, Floats]:
-    return {
-        "bm25": matched.bm25,
-        "relative_cosine": matched.vector,
-        "raw_cosine": matched.raw_cosine,
-        "relative_static": standardized(matched.static),
-        "raw_static": matched.static,
-        "bm25_rank": _reciprocal_rank(matched.bm25),
-        "cosine_rank": _reciprocal_rank(matched.vector),
-        "coverage": matched.coverage,
-        "near_coverage": standardized(matched.near_coverage),
-        "raw_near_coverage": matched.near_coverage,
-    }
-
-
-def _episodes(
-    matched: _Matches, pool: Pool, around: "_Surroundings", contained: Floats, idf: Floats
-) -> dict[str, Floats]:
-    """What the turns around a document and its session say of it. A document that is alone is its own session."""
-    mix, share = matched.mix, standardized(matched.coverage)
-    alone = np.all([places == len(mix) for places in around.places.values()], axis=0)
-    outside = pool.episode < 0
-    _, episode = np.unique(pool.episode, return_inverse=True)
-
-    def beside(column: Floats, *distances: int) -> Floats:
-        total = np.sum([around.take(column, distance) for distance in distances], axis=0) / len(distances)
-        return np.where(alone, ALONE * column, total)
-
-    def best(column: Floats) -> Floats:
-        highest = np.full((episode.max(initial=0) + 1, *column.shape[1:]), -np.inf)
-        np.maximum.at(highest, episode, column)
-        return np.where(outside.reshape(-1, *[1] * (column.ndim - 1)), column, highest[episode])
-
-    in_episode = best(contained) @ idf
-    sequence = pool.sequence.astype(np.float64)
-    return {
-        "before": beside(mix, -1),
-        "after": beside(mix, 1),
-        "two_away": beside(mix, -2, 2),
-        "episode": _episode_best(mix, pool.episode),
-        "episode_cosine": best(matched.vector),
-        "episode_best": best(mix),
-        "episode_coverage": standardized(in_episode),
-        "raw_episode_coverage": in_episode,
-        "coverage_before": beside(share, -1),
-        "coverage_after": beside(share, 1),
-        "first": (sequence == 0) * (1.0 - outside),
-        "alone": outside.astype(np.float64),
-        "turn_number": np.log1p(np.where(outside, 0.0, sequence)),
-        "late": np.where(outside, 0.0, best(sequence) - sequence < 1.5),
-    }
-
-
-def _texts(
-    words: Sequence[str], pool: Pool, traits: Mapping[str, Floats], cues: Cues, around: "_Surroundings"
-) -> dict[str, Floats]:
-    """Who said it, and what kind of text it is."""
-    asks, user = traits[ASKS], np.maximum(traits[PROMPT], traits[USER_TURN])
-    lengths, (named, other) = np.log1p(pool.terms.lengths), _authors(words, pool)
-    return {
-        "length": standardized(lengths),
-        "raw_length": lengths,
-        "author": named,
-        "other_author": other,
-        "named_first_person": traits[FIRST_PERSON] * named,
-        "user_first_person": user * cues.first_person,
-        "user": user,
-        "tool": np.maximum(traits[TOOL_OUTPUT], traits[CALL]),
-        "result": traits[RESULT],
-        "asks": asks,
-        "after_question": around.take(asks, -1),
-        "user_asks": asks * user,
-        "importance": np.zeros(len(named)) if pool.importance is None else pool.importance.astype(np.float64) - 5,
-    }
-
-
-def _times(
-    words: Sequence[str],
-    pool: Pool,
-    traits: Mapping[str, Floats],
-    cues: Cues,
-    mix: Floats,
-    inside: NDArray[np.bool_] | None,
-) -> dict[str, Floats]:
-    n, named = len(mix), months(words)
-    occurred = np.zeros(n, np.int64) if pool.occurred_ms is None else pool.occurred_ms
-    tells_time, number = traits[TELLS_TIME], traits[NUMBER]
-    new = np.searchsorted(np.sort(occurred), occurred) / max(1, n - 1)
-    strongest = np.sort(occurred[np.argsort(-mix, kind="stable")[:STRONGEST]])
-    return {
-        "tells_time": tells_time,
-        "time_asked": tells_time * cues.time,
-        "number": number,
-        "number_asked": number * cues.number,
-        "month": np.minimum(1.0, pool.terms.counts(named).sum(axis=1)) if named else np.zeros(n),
-        "named_time": np.zeros(n) if inside is None else inside.astype(np.float64),
-        "new": new,
-        "new_asked": new * cues.now,
-        "new_past": new * cues.past,
-        "new_present": new * cues.present,
-        "newer_strong": 1 - np.searchsorted(strongest, occurred, side="right") / max(1, len(strongest)),
-    }
-
-
-def _kind(columns: Mapping[str, Floats], pool: Pool, cues: Cues, words: int) -> Floats:
-    n = len(pool.terms)
-    if not n:
-        return np.zeros(len(KIND))
-    best = np.sort(columns["raw_cosine"])[-10:].mean()
-    values = {
-        "always": 1.0,
-        **{name: columns[name].mean() for name in ("tool", "user", "asks")},
-        "length": columns["raw_length"].mean(),
-        "first_person": float(cues.first_person),
-        "question_mark": float(cues.question_mark),
-        "question_word": float(cues.question_word),
-        "cosine": best,
-        "words": log(1 + words),
-        "episodes": log(1 + len(np.unique(pool.episode)) / n),
-        "authors": float(min(len(pool.names), MOST_AUTHORS)),
-    }
-    return np.array([values[name] for name in KIND])
-
-
-MOST_AUTHORS = 8
-"""That count: more of them say nothing new about the kind of history."""
-RANK_K = 3
-"""Of a reciprocal rank: the first is worth 4/3 of the second."""
-
-
-def _reciprocal_rank(column: Floats) -> Floats:
-    """(n,), of the number of documents that are better; of equal ones the same."""
-    return 1 / (RANK_K + len(column) - np.searchsorted(np.sort(column), column, side="right"))
-
-
-@dataclass(frozen=True, slots=True)
-class _Surroundings:
-    """Where in the pool each document's neighbors are."""
-
-    places: Mapping[int, NDArray[np.intp]]
-    """Distance (negative: earlier) to (n,) index in the pool, n where there is no such document."""
-
-    @classmethod
-    def of(cls, pool: Pool) -> "_Surroundings":
-        n = len(pool.terms)
-        keys = (np.asarray(pool.episode, np.int64) << 33) + np.asarray(pool.sequence, np.int64)
-        order = np.argsort(keys, kind="stable")
-        ordered = np.append(keys[order], np.iinfo(np.int64).max)
-        order = np.append(order, n)
-        places: dict[int, NDArray[np.intp]] = {}
-        for distance in (sign * away for away in range(1, WINDOW + 1) for sign in (-1, 1)):
-            at = np.searchsorted(ordered[:-1], keys + distance)
-            present = (ordered[at] == keys + distance) & (np.asarray(pool.episode) >= 0)
-            places[distance] = np.where(present, order[at], n)
-        return cls(places)
-
-    def take(self, column: Floats, distance: int) -> Floats:
-        """The column's values that far away; 0 where there is no document."""
-        padded = np.concatenate([column, np.zeros((1, *column.shape[1:]))])
-        return np.asarray(padded[self.places[distance]], np.float64)
-
-
-def _meaning(pool: Pool) -> Floats:
-    """(n,), the model's cosines, standardized; without one the static cosine, standardized separately.
-
-    The model's are shifted to the mean and deviation of the static ones of the same documents, or those that have them
-    already would be compared among themselves: of a pool's best half, half would be below the mean.
-    """
-    own = np.asarray(pool.cosine, np.float64)
-    if pool.static is None:
-        return own
-    static = standardized(np.asarray(pool.static, np.float64))
-    both = ~np.isnan(own) & ~np.isnan(static)
-    own = standardized(own)
-    if np.isnan(own).any() and both.any():
-        own = own * static[both].std() + static[both].mean()
-    return np.where(np.isnan(own), static, own)
-
-
-def standardized(column: Floats) -> Floats:
-    """In standard deviations from the mean; nan stays nan, a constant becomes 0."""
-    finite = column[~np.isnan(column)]
-    spread = finite.std() if finite.size else 0.0
-    return (column - finite.mean()) / spread if spread > 1e-12 else column * 0.0
 
 
 def lowered(column: Floats, weight: float) -> Floats:
@@ -552,28 +262,11 @@ def _authors(query_terms: Sequence[str], pool: Pool) -> tuple[Floats, Floats]:
     return named, np.where(pool.author != whole[0], 1.0, other) if len(whole) == 1 else other
 
 
-def _episode_best(values: Floats, episode: NDArray[np.int32]) -> Floats:
-    """(n,), mean of the best `EPISODE_BEST` of each document's episode; outside any, a document is its own."""
-    if not values.size:
-        return values.copy()
-    order = np.lexsort((-values, episode))
-    starts = np.flatnonzero(np.diff(episode[order], prepend=episode[order[0]] - 1))
-    sizes = np.diff(starts, append=len(order))
-    place = np.arange(len(order)) - np.repeat(starts, sizes)
-    best = np.add.reduceat(np.where(place < EPISODE_BEST, values[order], 0.0), starts)
-    means = np.empty_like(values)
-    means[order] = np.repeat(best / np.minimum(sizes, EPISODE_BEST), sizes)
-    return np.where(episode >= 0, means, values)
-
-
 CORRECTED = 0.5
 """Trust in a corrected term: often the documents never said the question's word, but something like it."""
 FEWEST = 1_000
 """Documents to compute rarity from, at least. Of three, one of which said "checkout" and none "fail", "fail" counted
 twice as much, and "why did checkout fail?" found nothing on a new server."""
-PART, STEP = 16, 8
-"""Terms of a part of a long question, and from one part to the next. Of questions with 90 words around them, 37 % were
-withheld without parts and none with them; of those without an answer 33 % are, and 80 % were."""
 
 
 def idf_of(frequencies: Sequence[int], documents: int) -> Floats:
@@ -598,36 +291,8 @@ def evidence(
     is the trust in each term's spelling.
     """
     trusted = np.broadcast_to(np.asarray(trust, np.float64), len(idf))
-    if not NATIVE:
-        return _evidence(said, near, idf, static, cosine, in_table, trusted)
     columns = (np.ascontiguousarray(column, np.float64) for column in (trusted, static, cosine))
     return native.evidence(said, near, idf, in_table, *columns)
-
-
-def _evidence(
-    said: Floats,
-    near: Floats,
-    idf: Floats,
-    static: NDArray[np.floating],
-    cosine: NDArray[np.floating],
-    in_table: NDArray[np.bool_],
-    trust: Floats,
-) -> Floats:
-    """The reference of `native.evidence`."""
-    n = len(said)
-    anywhere = np.asarray((said > 0).any(axis=0), np.bool_)
-    weight, near, new = idf * trust, np.minimum(near, 1.0), idf * ~(in_table | anywhere)
-    starts = range(0, len(idf) - STEP, STEP) if 2 * len(idf) > 3 * PART else ()
-    parts = [
-        np.stack([near[:, part] @ weight[part], np.full(n, anywhere[part] @ weight[part]), np.full(n, new[part].sum())])
-        / (idf[part].sum() or 1.0)
-        for part in (slice(0, len(idf)), *(slice(start, start + PART) for start in starts))
-    ]
-    by_part = np.stack(parts)  # (parts, 3, n)
-    words = by_part[(by_part[:, 0] + by_part[:, 1] - by_part[:, 2]).argmax(axis=0), :, np.arange(n)]
-    own = np.where(np.isnan(cosine), EXPECTED_COSINE, cosine)
-    columns = [words, np.nan_to_num(static), np.full(n, own.max(initial=0.0)), np.ones(n)]
-    return np.column_stack(columns).astype(np.float64)
 
 
 class Confidence(NamedTuple):

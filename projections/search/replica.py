@@ -18,9 +18,10 @@ from ingest.log.position import START, Position
 from ingest.log.scripts import look_back
 from ingest.platform.connections import Client, Transaction, past_memory_limit
 from projections.documents.index_entry import IndexEntry
+from projections.kernel.module import native
 from projections.search.candidates import OF_ENTRY, DocumentColumns, packed
 from projections.search.columns import Column, hashed_text
-from projections.search.lexical import MatchingWords, new_postings
+from projections.search.lexical import MatchingWords
 from projections.search.question import BitMap, Facets, entry_facets, facet
 from projections.search.vectors import VectorIndex
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors, read_entry
@@ -81,7 +82,7 @@ class IndexReplica(DocumentColumns):
         self.retired_ms: Column[np.int64] = Column(np.int64)
         self.expires_ms: Column[np.int64] = Column(np.int64)
         self.alive = BitMap()
-        self.postings = new_postings()
+        self.postings = native.Postings()
         self.matching: dict[bytes, MatchingWords] = {}
         """The documents of filters that were asked last (`embedded.matches`), and what they say."""
         self.removed = 0

@@ -18,7 +18,6 @@ import math
 import re
 import unicodedata
 import zlib
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache, wraps
 from hashlib import blake2b
@@ -27,7 +26,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from projections.kernel.module import NATIVE, native
+from projections.kernel.module import native
 from projections.search.columns import TermRows
 from projections.search.cues import DATE_TERMS
 
@@ -341,8 +340,6 @@ def distinct(documents: TermRows, places: Sequence[int], limit: int) -> list[Dis
 
     Places after the last of them are ignored, so `repeats` are what a reader would have seen.
     """
-    if not NATIVE:
-        return _distinct(documents, places, limit)
     numbers = native.distinct(
         documents.hashes, documents.lengths, np.asarray(places, np.int64), limit, SAME_FROM, DATE_TERMS, TERMS, SMALLEST
     )
@@ -353,34 +350,3 @@ def distinct(documents: TermRows, places: Sequence[int], limit: int) -> list[Dis
         else:
             distinct_results[number].repeats.append(place)
     return distinct_results
-
-
-def _distinct(documents: TermRows, places: Sequence[int], limit: int) -> list[Distinct]:
-    """The reference of `native.distinct`."""
-    distinct_results: list[Distinct] = []
-    said: list[frozenset[int]] = []
-    having: defaultdict[int, list[int]] = defaultdict(list)
-    # without their dates: said again on another day, it is still the same
-    for place, row in zip(places, documents.beginnings(places, DATE_TERMS, TERMS), strict=True):
-        terms = frozenset(row.tolist())
-        smallest = sorted(terms)[:SMALLEST]
-        near = sorted({number for hashed in smallest for number in having[hashed]})
-        same = next((number for number in near if _alike(terms, said[number])), None)
-        if same is not None:
-            distinct_results[same].repeats.append(place)
-        elif len(distinct_results) == limit:
-            break
-        else:
-            for hashed in smallest:
-                having[hashed].append(len(distinct_results))
-            distinct_results.append(Distinct(place, []))
-            said.append(terms)
-    return distinct_results
-
-
-def _alike(terms: frozenset[int], other: frozenset[int]) -> bool:
-    shorter, longer = sorted((len(terms), len(other)))
-    if not shorter or shorter < SAME_FROM * longer:
-        return False
-    shared = len(terms & other)
-    return shared >= SAME_FROM * (shorter + longer - shared)

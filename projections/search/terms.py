@@ -19,7 +19,7 @@ import Stemmer
 
 from ingest.names import visible
 from projections.compression.words import MOST_KEPT, PerWord
-from projections.kernel.module import NATIVE, native
+from projections.kernel.module import native
 
 # Lucene's English stop words, then the pronouns, auxiliaries and question words that questions are made of:
 # without a list 78.9; with Snowball's own list half a point less, with modal verbs added the same.
@@ -99,7 +99,7 @@ def terms(text: str) -> list[str]:
 
 def word_terms(text: str) -> list[str]:
     """The terms without pictographs."""
-    compiled = compiled_terms.of(text) if compiled_terms else None
+    compiled = compiled_terms.of(text)
     return terms_in_python(text) if compiled is None else compiled
 
 
@@ -114,7 +114,7 @@ def terms_in_python(text: str) -> list[str]:
 
 query_terms_of = lru_cache(maxsize=16)(terms)
 """The terms of a query, which is read several times. Few are cached: 20,000 characters may have 20,000 terms."""
-compiled_terms = native.Terms([*STOP_WORDS], [*OPERATORS]) if NATIVE else None
+compiled_terms = native.Terms([*STOP_WORDS], [*OPERATORS])
 
 
 def leading_stop_words(text: str) -> list[str]:
@@ -326,7 +326,7 @@ def snippet(text: str, query_terms: Sequence[str], limit: int = SNIPPET_CHARS) -
     if len(text) <= limit:
         return " ".join(text.split())
     # the compiled function does not see pictographs
-    compiled = native.stretch(text, query_terms, limit) if NATIVE and all(map(str.isascii, query_terms)) else None
+    compiled = native.stretch(text, query_terms, limit) if all(map(str.isascii, query_terms)) else None
     start, end = compiled or stretch_in_python(text, query_terms, limit)
     part = " ".join(text[start:end].split())
     return f"{'…' if start else ''}{part}{'…' if end < len(text) else ''}"

@@ -14,13 +14,12 @@ import hnswlib
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.kernel.module import NATIVE, native
+from projections.kernel.module import native
 from projections.search.columns import Column, ascending
 from projections.search.question import Matching, among
 
 Floats = NDArray[np.float32]
 Bytes = NDArray[np.int8]
-Codes = NDArray[np.uint64]
 
 EXACT_BELOW = 20_000
 """Matching documents up to which all are scored exactly: 0.6 ms for 20,000 rows of 384, 0.2 of 128."""
@@ -43,31 +42,13 @@ UNLINKED = 256
 LINKED_AT_ONCE = 32
 """Vectors that join between two checks of the clock: about 8 ms at 384 dimensions, 4 at 128."""
 _ROWS_AT_ONCE = 50_000
-_LARGEST, _LARGEST_ASKED = 127, 32_767
-_SMALLEST = np.float32(1e-30)
 
 
 def quantized(rows: NDArray[Any]) -> tuple[Bytes, Floats]:
     """(n, dimensions) int8 of rows of unit length, and (n,) the scale that makes each of unit length again."""
     # a model that divides by zero must not stop the index
     rows = np.nan_to_num(rows.astype(np.float32), posinf=0.0, neginf=0.0)
-    return native.quantize(rows) if NATIVE else _quantized(rows)
-
-
-def _quantized(rows: Floats) -> tuple[Bytes, Floats]:
-    """The reference of `native.quantize`."""
-    largest = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
-    packed = np.rint(rows * (np.float32(_LARGEST) / np.where(largest > _SMALLEST, largest, 1))).astype(np.int8)
-    lengths = np.sqrt((packed.astype(np.int64) ** 2).sum(axis=1))
-    return packed, (1 / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-
-
-def _quantized_query(query: Floats) -> tuple[NDArray[np.int16], float]:
-    """(dimensions,) int16, and the scale of its components."""
-    query = np.nan_to_num(query, posinf=0.0, neginf=0.0)
-    largest = float(np.abs(query).max(initial=0.0))
-    scale = largest / _LARGEST_ASKED if largest > _SMALLEST else 1.0
-    return np.rint(query / scale).astype(np.int16), scale
+    return native.quantize(rows)
 
 
 class VectorIndex:
@@ -207,8 +188,7 @@ class VectorIndex:
         """
         if not self.dimensions:
             return np.full(len(documents), np.nan, np.float32)
-        cosines = native.cosines if NATIVE else _cosines
-        return cosines(*self._columns, documents, query)
+        return native.cosines(*self._columns, documents, query)
 
     @property
     def _columns(self) -> tuple[Bytes, Floats, NDArray[np.int64], NDArray[np.int32]]:
@@ -227,8 +207,7 @@ class VectorIndex:
         """
         if not self.dimensions or count <= 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        nearest = native.nearest if NATIVE else _nearest
-        return nearest(*self._columns, self._worth_scoring(query, matching, count), query, count)
+        return native.nearest(*self._columns, self._worth_scoring(query, matching, count), query, count)
 
     def without(self, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of the documents have no vector (yet): `(n,) bool`."""
@@ -273,9 +252,8 @@ class VectorIndex:
 
     def _by_codes(self, query: Floats, matching: Matching, count: int) -> NDArray[np.int64]:
         self._encode()
-        code = _sign_codes(quantized(query[None])[0], self._mean)[0]
-        nearest = native.nearest_codes if NATIVE else _nearest_codes
-        rows = nearest(self._codes.values, self._document.values, matching.mask, code, count)
+        code = native.sign_codes(quantized(query[None])[0], self._mean)[0]
+        rows = native.nearest_codes(self._codes.values, self._document.values, matching.mask, code, count)
         return ascending(self._document.values[rows])
 
     def _encode(self) -> None:
@@ -286,7 +264,7 @@ class VectorIndex:
             self._mean = rows[:: -(-len(rows) // MEAN_OF)].mean(axis=0, dtype=np.float64).astype(np.float32)
             self._codes = Column(np.uint64, self._words)
         for start in range(len(self._codes), len(rows), _ROWS_AT_ONCE):
-            self._codes.extend(_sign_codes(rows[start : start + _ROWS_AT_ONCE], self._mean))
+            self._codes.extend(native.sign_codes(rows[start : start + _ROWS_AT_ONCE], self._mean))
 
     def _unit(self, rows: NDArray[np.int64]) -> Floats:
         return self._matrix.values[rows].astype(np.float32) * self._scale.values[rows][:, None]
@@ -339,63 +317,3 @@ def _rows_of(
     ends = np.cumsum(counts)
     offsets = np.arange(len(places)) - np.repeat(ends - counts, counts)
     return places, first[documents[places]] + offsets
-
-
-def _cosines(
-    matrix: Bytes,
-    scale: Floats,
-    first: NDArray[np.int64],
-    count: NDArray[np.int32],
-    documents: NDArray[np.int64],
-    query: Floats,
-) -> Floats:
-    """The reference of `native.cosines`."""
-    components, query_scale = _quantized_query(query)
-    cosines = np.full(len(documents), np.nan, np.float32)
-    places, rows = _rows_of(first, count, documents)
-    best = np.full(len(documents), -np.inf, np.float32)
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        part = rows[start : start + _ROWS_AT_ONCE]
-        sums = matrix[part].astype(np.float64) @ components.astype(np.float64)  # whole numbers below 2^53: exact
-        scores = (sums * scale[part] * query_scale).astype(np.float32)
-        np.maximum.at(best, places[start : start + _ROWS_AT_ONCE], scores)
-    scored = np.isfinite(best)
-    cosines[scored] = best[scored]
-    return cosines
-
-
-def _nearest(
-    matrix: Bytes,
-    scale: Floats,
-    first: NDArray[np.int64],
-    count: NDArray[np.int32],
-    documents: NDArray[np.int64],
-    query: Floats,
-    most: int,
-) -> tuple[NDArray[np.int64], Floats]:
-    """The reference of `native.nearest`."""
-    scores = _cosines(matrix, scale, first, count, documents, query)
-    scored = np.flatnonzero(~np.isnan(scores))
-    if len(scored) > most:
-        least = np.partition(scores[scored], len(scored) - most)[len(scored) - most]
-        scored = scored[scores[scored] >= least]
-    best = scored[np.argsort(-scores[scored], kind="stable")]
-    return documents[best], scores[best]
-
-
-def _sign_codes(matrix: Bytes, mean: Floats) -> Codes:
-    if NATIVE:
-        return native.sign_codes(matrix, mean)
-    bits = np.zeros((len(matrix), -(-matrix.shape[1] // 64) * 64), np.bool_)
-    bits[:, : matrix.shape[1]] = matrix > mean
-    return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
-
-
-def _nearest_codes(
-    codes: Codes, document: NDArray[np.int64], allowed: NDArray[np.bool_], query: Codes, most: int
-) -> NDArray[np.int64]:
-    """The reference of `native.nearest_codes`."""
-    rows = np.flatnonzero((document >= 0) & (document < len(allowed)))
-    rows = rows[allowed[document[rows]]]
-    away = np.bitwise_count(codes[rows] ^ query).sum(axis=1)
-    return np.sort(rows[np.argsort(away, kind="stable")[:most]])

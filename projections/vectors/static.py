@@ -5,14 +5,14 @@ A folder in the format of sentence-transformers' `StaticEmbedding`, whose tokens
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
-from projections.kernel.module import NATIVE, native
+from projections.kernel.module import native
 from projections.search.columns import Hashes, TermRows, hashed, places_of
 from projections.vectors.embedder import Embedder, unit_rows
 from projections.vectors.model_files import STATIC_TOKENIZER_FILE, STATIC_WEIGHTS_FILE, read_manifest
@@ -23,8 +23,6 @@ UNKNOWN = "[UNK]"
 WEIGHTS = "embedding.weight"
 MAX_TERMS = 4_096
 """Of a document, from its beginning: what a longer one says adds little to a mean."""
-_TERMS_AT_ONCE = 16_384
-"""Bounds what embedding many documents takes: 8 MiB at 128 dimensions."""
 
 
 class StaticTable:
@@ -63,33 +61,8 @@ class StaticTable:
 
     def embed(self, documents: TermRows) -> NDArray[np.float32]:
         """(n, dimensions) float32, rows of unit length; zeros for a document no term of which has a vector."""
-        if not NATIVE:
-            return unit_rows(self._sums(documents))
         table = self.hashes, self._places, self._vectors
         return unit_rows(native.sums_of_terms(*table, documents.hashes, documents.lengths, MAX_TERMS))
-
-    def _sums(self, documents: TermRows) -> NDArray[np.float32]:
-        """The reference of `native.sums_of_terms`."""
-        ends = np.cumsum(documents.lengths)
-        first = ends - documents.lengths
-        within_limit = np.arange(len(documents.hashes)) - np.repeat(first, documents.lengths) < MAX_TERMS
-        # a row of zeros behind each document: reduceat takes the next one's first term for the sum of an empty one
-        lengths = np.minimum(documents.lengths, MAX_TERMS)
-        ends = np.cumsum(lengths)
-        places = np.insert(self.places(documents.hashes[within_limit]), ends, -1)
-        starts = ends - lengths + np.arange(len(lengths))
-        sums = np.zeros((len(documents), self.dimensions), np.float32)
-        for some in _parts(ends):
-            end = int(ends[some[-1]]) + int(some[-1]) + 1
-            begin = int(starts[some[0]])
-            sums[some] = np.add.reduceat(self._vectors[places[begin:end]], starts[some] - begin, axis=0)
-        return sums
-
-
-def _parts(ends: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
-    """The documents, as many at a time as have some `_TERMS_AT_ONCE` terms, by where each ends among all terms."""
-    numbers = np.arange(len(ends))
-    yield from (some for some in np.split(numbers, np.flatnonzero(np.diff(ends // _TERMS_AT_ONCE)) + 1) if len(some))
 
 
 def table_of(embedder: Embedder) -> StaticTable | None:

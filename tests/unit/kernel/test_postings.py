@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reference.postings import LONGEST_WORD, Postings
 
-from projections.kernel.module import NATIVE, native
+from projections.kernel.module import native
 from projections.search.columns import hashed
-from projections.search.lexical import LONGEST_WORD, Postings
 
-pytestmark = pytest.mark.skipif(not NATIVE, reason="mnemolog-kernel is not installed")
 VOCABULARY = [
     "tea", "tae", "teas", "eat", "Tea", "tea1", "te-a", "thé", "the", "été", "étè", "ete", "чай", "чйа", "чаи", "茶道",
     "茶", "𝔱ea", "𝔱ae", "x" * LONGEST_WORD, "x" * (LONGEST_WORD + 1), "é" * LONGEST_WORD,
@@ -22,7 +21,7 @@ some_words = st.lists(st.sampled_from(VOCABULARY), max_size=12)
 class Both(NamedTuple):
     """The same in either; and how many terms each document has."""
 
-    compiled: "native.Postings"
+    compiled: native.Postings
     reference: Postings
     lengths: list[int]
 

@@ -3,26 +3,14 @@
 from typing import Any
 
 import numpy as np
-import pytest
+import reference.ranking as reference
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.kernel.module import NATIVE
 from projections.search.columns import TermRows
 from projections.search.cues import TRAITS, Cues
-from projections.search.ranking import (
-    FEATURES,
-    MODES,
-    Pool,
-    _evidence,  # pyright: ignore[reportPrivateUsage]
-    _native_score,  # pyright: ignore[reportPrivateUsage]
-    _Query,  # pyright: ignore[reportPrivateUsage]
-    _score,  # pyright: ignore[reportPrivateUsage]
-    evidence,
-    shipped_weights,
-)
+from projections.search.ranking import FEATURES, MODES, Pool, evidence, score
 
-pytestmark = pytest.mark.skipif(not NATIVE, reason="mnemolog-kernel is not installed")
 VOCABULARY = ["deploy", "tuesday", "pool", "ada", "lovelac", "mai", "8", "2023", "june", *TRAITS]
 
 
@@ -53,17 +41,17 @@ def random_pool(dice: np.random.Generator, size: int) -> Pool:
 def test_features_and_scores(size: int, words: int, mode: Any, seed: int):
     dice = np.random.default_rng(seed)
     pool = random_pool(dice, size)
-    query: list[str] = [] if mode == "vector" else dice.choice([*VOCABULARY, "unsaid"], words).tolist()
+    query: list[str] = dice.choice([*VOCABULARY, "unsaid"], words).tolist()
     cues = Cues(*(dice.random(len(Cues._fields)) < 0.5).tolist())
     inside = dice.random(size) < 0.5 if dice.random() < 0.5 else None
-    given = _Query(mode, query, words, cues, inside), pool, shipped_weights()
-    native, reference = _native_score(*given), _score(*given)
+    compiled = score(query, pool, mode=mode, cues=cues, inside=inside)
+    expected = reference.score(query, pool, mode=mode, cues=cues, inside=inside)
     for column, name in enumerate(FEATURES):
         np.testing.assert_allclose(
-            native.features[:, column], reference.features[:, column], rtol=1e-9, atol=1e-9, err_msg=name
+            compiled.features[:, column], expected.features[:, column], rtol=1e-9, atol=1e-9, err_msg=name
         )
     for name in ("kind", "weights", "lexical", "final", "relevance", "said", "near", "traits"):
-        np.testing.assert_allclose(getattr(native, name), getattr(reference, name), rtol=1e-9, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(getattr(compiled, name), getattr(expected, name), rtol=1e-9, atol=1e-9, err_msg=name)
 
 
 @given(size=st.integers(0, 20), terms=st.integers(0, 60), seed=st.integers(0, 2**32 - 1))
@@ -75,4 +63,4 @@ def test_what_speaks_for_each_document(size: int, terms: int, seed: int):
     idf = dice.choice([0.0, 0.5, 2.0], terms)
     static, cosine = (dice.choice([0.1, 0.7, np.nan], size) for _ in range(2))
     given = said, near, idf, static, cosine, dice.random(terms) < 0.7, dice.choice([0.5, 1.0], terms)
-    np.testing.assert_allclose(evidence(*given), _evidence(*given), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(evidence(*given), reference.evidence(*given), rtol=1e-9, atol=1e-12)

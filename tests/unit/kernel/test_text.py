@@ -11,9 +11,6 @@ from projections.kernel.module import native
 from projections.search import terms
 from projections.search.terms import compiled_terms
 
-pytestmark = pytest.mark.skipif(compiled_terms is None, reason="mnemolog-kernel is not installed")
-assert compiled_terms is None or (compiled_names is not None and compiled_index is not None)
-
 WORDS = r"""
 the The IT who WHO AND not can't CAN'T don't Ada's we've I'll n't 's ' '' _ __ : :: . .. - -- / // \\ @ # , ; ! ? ( ) [
 ] { } < > " ` = == ~ $ % ^ & * + | 2023-05-08 2023-13-40 2024-02-29 2023-02-29 0000-01-01 0001-02-03T10:00 1st 22nd 4TH
@@ -48,20 +45,17 @@ ALL = 100_000
 
 @given(TEXTS)
 def test_terms_are_those_of_the_reference(text: str):
-    assert compiled_terms
     assert (found := compiled_terms.of(text)) is None or found == terms.terms_in_python(text)
 
 
 @pytest.mark.parametrize("word", sorted(terms.STOP_WORDS))
 def test_stop_words_are_those_of_the_reference(word: str):
-    assert compiled_terms
     for text in (word, word.upper(), f"{word} {word.upper()} Xavier", f"{word}{word}"):
         assert compiled_terms.of(text) == terms.terms_in_python(text)
 
 
 @given(TEXTS, st.booleans())
 def test_what_an_index_knows_is_that_of_the_reference(text: str, with_stop_words: bool):
-    assert compiled_index
     found = compiled_index.read(text, with_stop_words)
     assume(found)
     said, traits, times = read_in_python(text, with_stop_words)
@@ -72,7 +66,6 @@ def test_what_an_index_knows_is_that_of_the_reference(text: str, with_stop_words
 
 @given(TEXTS)
 def test_what_a_text_names_is_that_of_the_reference(text: str):
-    assert compiled_names
     for found, expected in (
         (compiled_names.paths(text, ALL), words.paths_in_python(text)),
         (compiled_names.concepts(text, ALL), words.concepts_in_python(text)),
@@ -92,9 +85,6 @@ def test_a_snippet_is_that_of_the_reference(text: str, query_terms: list[str], l
 
 
 def test_every_sign_is_read_as_the_reference_reads_it():
-    assert compiled_terms
-    assert compiled_names
-    assert compiled_index
     signs = [chr(code) for code in range(128, 0x20000) if compiled_terms.of(chr(code)) is not None]
     assert len(signs) > 2_000
     for sign in signs:
@@ -110,9 +100,6 @@ def test_every_sign_is_read_as_the_reference_reads_it():
 
 @pytest.mark.parametrize("text", ["\u00e9", "\ud800", "\u5b57", "a\u00a0b"])
 def test_other_texts_are_left_to_the_reference(text: str):
-    assert compiled_terms
-    assert compiled_names
-    assert compiled_index
     assert compiled_terms.of(text) is None
     assert native.stretch(text, [], 240) is None
     assert compiled_index.read(text, True) is None

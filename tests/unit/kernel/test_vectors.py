@@ -2,19 +2,13 @@
 
 import numpy as np
 import pytest
+import reference.vectors as reference
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.kernel.module import NATIVE, native
-from projections.search.vectors import (
-    _cosines,  # pyright: ignore[reportPrivateUsage]
-    _nearest,  # pyright: ignore[reportPrivateUsage]
-    _nearest_codes,  # pyright: ignore[reportPrivateUsage]
-    _quantized,  # pyright: ignore[reportPrivateUsage]
-    quantized,
-)
+from projections.kernel.module import native
+from projections.search.vectors import quantized
 
-pytestmark = pytest.mark.skipif(not NATIVE, reason="mnemolog-kernel is not installed")
 SEEDS = st.integers(0, 2**32 - 1)
 PARTS = 0.1, 0.8, 0.08, 0.01, 0.01
 
@@ -25,7 +19,7 @@ def test_quantized_rows(rows: int, width: int, seed: int):
     dice = np.random.default_rng(seed)
     given = (dice.standard_normal((rows, width)) * dice.choice([0, 1e-3, 1, 50], (rows, 1))).astype(np.float32)
     packed, scale = native.quantize(given)
-    expected, expected_scale = _quantized(given)
+    expected, expected_scale = reference.quantized(given)
     assert packed.tolist() == expected.tolist()
     assert scale.tolist() == expected_scale.tolist()
     lengths = np.linalg.norm(packed * scale[:, None], axis=1)
@@ -42,8 +36,8 @@ def test_cosines(documents: int, width: int, most: int, seed: int):
     query = (dice.standard_normal(width) * dice.choice([0, 1, 1e-3, np.nan, np.inf], width, p=PARTS)).astype(np.float32)
     asked = dice.integers(0, documents + 3, 2 * documents)
     columns = matrix, scale, first, count, asked, query
-    np.testing.assert_array_equal(native.cosines(*columns), _cosines(*columns))
-    for compiled, expected in zip(native.nearest(*columns, most), _nearest(*columns, most), strict=True):
+    np.testing.assert_array_equal(native.cosines(*columns), reference.cosines(*columns))
+    for compiled, expected in zip(native.nearest(*columns, most), reference.nearest(*columns, most), strict=True):
         np.testing.assert_array_equal(compiled, expected)
 
 
@@ -70,7 +64,7 @@ def test_the_nearest_codes(rows: int, words: int, most: int, seed: int):
     document = dice.integers(-1, max(1, rows), rows)
     allowed = dice.random(max(1, rows)) < 0.7
     given = codes, document, allowed, query, most
-    assert native.nearest_codes(*given).tolist() == _nearest_codes(*given).tolist()
+    assert native.nearest_codes(*given).tolist() == reference.nearest_codes(*given).tolist()
 
 
 def test_arrays_that_do_not_fit_together_are_refused():

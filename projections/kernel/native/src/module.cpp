@@ -387,7 +387,7 @@ NB_MODULE(mnemolog_kernel, m) {
     m.def("nearest_codes", &nearest, nb::arg("codes"), nb::arg("document"), nb::arg("allowed"), nb::arg("query"),
           nb::arg("most"),
           "Up to `most` rows of allowed documents whose codes differ in the fewest bits: (n,) int64, ascending.");
-    nb::class_<Postings>(m, "Postings", "See `projections.search.lexical.Postings`, the reference.")
+    nb::class_<Postings>(m, "Postings", "Which documents say which terms, as hashes, and the words near a misspelled one: see `postings.h`.")
         .def(nb::init<>())
         .def("add", &add_document, nb::arg("document"), nb::arg("terms"), nb::arg("words"))
         .def("add_each", &add_documents, nb::arg("first"), nb::arg("terms"), nb::arg("lengths"))

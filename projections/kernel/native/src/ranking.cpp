@@ -12,18 +12,32 @@ namespace {
 
 using Column = std::vector<double>;
 
-// The constants of the reference, by the same names.
+// Neighbors on either side whose words count as said near a document.
 constexpr int kWindow = 2;
+// Share of its own score that stands in for the neighbors of a document that has none, or memories would lose to
+// observations. With a quarter of the turns taken out of their sessions, recall of evidence among them was 52% at 0 and
+// 65 at 0.5; of the rest 68 and 66%.
 constexpr double kAloneShare = 0.5;
+// Of an episode, as many of its best documents say how good it is.
 constexpr std::size_t kEpisodeBestOf = 3;
+// Of a pool: what is newer than these has not been replaced since.
 constexpr std::size_t kStrongest = 10;
+// In place of the model's, until a document has its vector.
 constexpr double kExpectedCosine = 0.3;
+// `K1` and `B` of `projections.search.ranking`.
 constexpr double kK1 = 0.9, kB = 0.4;
+// Of a reciprocal rank: the first is worth 4/3 of the second.
 constexpr double kRankK = 3;
+// More authors say nothing new about the kind of history.
 constexpr double kMostAuthors = 8;
+// Better documents of the same episode that count, at most, when a question counts.
 constexpr double kSpreadOver = 10;
+// `DATE_TERMS` of `projections.search.cues`.
 constexpr std::size_t kDateTerms = 3;
+// A smaller deviation is none.
 constexpr double kSmallest = 1e-12;
+// Terms of a part of a long question, and from one part to the next. Of questions with 90 words around them, 37 % were
+// withheld without parts and none with them; of those without an answer 33 % are, and 80 % were.
 constexpr std::size_t kPart = 16, kStep = 8;
 
 struct Moments {
@@ -240,7 +254,9 @@ struct Matches {
     Column bm25, vector, raw_cosine, static_cosine, mix;
 };
 
-// The model's cosines, standardized; of documents without one the static cosine, on the same scale.
+// The model's cosines, standardized; of documents without one the static cosine, standardized separately. The model's
+// are shifted to the mean and deviation of the static ones of the same documents, or those that have them already would
+// be compared among themselves: of a pool's best half, half would be below the mean.
 Column meaning_of(const Pool& pool) {
     if (pool.static_cosine.empty()) return {pool.cosine.begin(), pool.cosine.end()};
     const Column static_cosine = standardized(pool.static_cosine);
@@ -268,6 +284,8 @@ Matches matches_of(const Pool& pool, Mode mode, const Words& words) {
         matches.static_cosine[i] = std::isnan(pool.static_cosine[i]) ? 0.0 : pool.static_cosine[i];
     const Column meaning = standardized(meaning_of(pool));
     const Moments present = moments(pool.cosine);
+    // Without any vector a document counts by its words, or is last if there are none. One that the model has not
+    // embedded yet is as far from the mean of the others as its static vector is.
     double lowest_cosine = 1, lowest_meaning = 0;
     bool said = false;
     for (std::size_t i = 0; i < pool.size; ++i) {

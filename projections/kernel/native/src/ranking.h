@@ -1,5 +1,5 @@
-// The features of a pool of documents for one question, and their weighted sum. The reference, which says what each
-// feature means and why, is `projections.search.ranking.score`.
+// The features of a pool of documents for one question, and their weighted sum. The reference, which
+// computes each feature in numpy, is `score` of tests/support/reference/ranking.py.
 //
 // Every column has one value per document of the pool, `size` in all. `terms` are the documents' terms, one document
 // after the other, `lengths` how many each has. A missing vector's cosine is nan; an empty column is missing as a whole.

@@ -2,6 +2,7 @@
 
 import shutil
 import socket
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,12 @@ def test_the_static_vectors_of_the_multilingual_model_are_checked(
     monkeypatch.setattr(model_files, "MODEL_PACKAGE", "no_such_package")
     one = found({**environ, "MNEMOLOG_EMBEDDER": "multilingual"})["model"]
     assert one.message == "model no-such-package: the package is not installed: pip install no-such-package"
+
+
+def test_the_compiled_module_is_checked(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch):
+    assert found(environ)["compiled module"] == Finding("compiled module", "ok", "installed")
+    monkeypatch.setitem(sys.modules, "projections.kernel.module", None)
+    assert found(environ)["compiled module"].status == "problem"
 
 
 @pytest.mark.parametrize(("free", "status"), [(1 << 20, "problem"), (512 << 20, "note"), (2 << 30, "ok")])

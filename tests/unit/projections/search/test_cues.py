@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+from reference.ranking import SPREAD_OVER
 
 from projections.documents.index_entry import index_terms
 from projections.search.columns import TermRows
@@ -15,7 +16,6 @@ from projections.search.cues import (
     NUMBER,
     PROMPT,
     SCANNED,
-    SPREAD_OVER,
     TELLS_TIME,
     TOOL_OUTPUT,
     TOOL_WEIGHT,
@@ -195,10 +195,6 @@ def test_by_vectors_alone_no_cue_counts():
     scores = score(terms("When did I buy it?"), pool, mode="vector", cues=cues_of("When did I buy it?"))
 
     assert column(scores, "time_asked") == [0.0, 0.0]
-
-
-def test_an_empty_pool_has_no_scores():
-    assert len(ranked("How many did I buy, and when was it?", a_pool([])).final) == 0
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from reference.ranking import EXPECTED_COSINE, PART
 
 from projections.search.columns import TermRows
 from projections.search.question import RECORDED_FROM, UNCERTAIN_FROM
 from projections.search.ranking import (
     ANSWERABLE,
     CORRECTED,
-    EXPECTED_COSINE,
     FEATURES,
     K1,
-    PART,
     B,
     Mode,
     Pool,
@@ -366,8 +365,9 @@ def test_final_is_the_weighted_sum_of_the_features_and_relevance_keeps_its_order
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_empty_pool_has_no_scores(mode: Mode):
-    assert score(["worker"], a_pool(), mode=mode).final.shape == (0,)
+def test_an_empty_pool_is_refused(mode: Mode):
+    with pytest.raises(ValueError, match="the pool is empty"):
+        score(["worker"], a_pool(), mode=mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -386,6 +386,7 @@ DOCUMENTS = st.lists(
         st.integers(-1, 3),
         st.integers(0, 12),
     ),
+    min_size=1,
     max_size=20,
 )
 QUERIES = st.lists(st.sampled_from([*WORDS, "unheard"]), max_size=5)
@@ -428,7 +429,7 @@ def test_the_order_of_the_pool_does_not_matter(
 
 
 @settings(max_examples=40)
-@given(DOCUMENTS.filter(bool), QUERIES)
+@given(DOCUMENTS, QUERIES)
 def test_scoring_changes_nothing_it_was_given(documents: list[tuple[list[str], float, int, int]], query: list[str]):
     pool = pool_of(documents)
     before = (pool.terms.hashes.tolist(), pool.cosine.copy(), list(query))
