@@ -12,7 +12,6 @@ process.
 """
 
 import argparse
-import inspect
 import json
 import os
 import signal
@@ -53,8 +52,6 @@ def run_here(benchmark: Benchmark, common: argparse.Namespace, options: dict[str
         with Stack(**benchmark.settings) as stack:
             return uvloop.run(benchmark.run(server=stack, **given))
 
-    if inspect.iscoroutinefunction(benchmark.run) and "server" not in takes:
-        return uvloop.run(benchmark.run(**chosen))
     figures: Figures = {}
     for data in [{name: path} for name, path in common.data.items()] if benchmark.apart else [common.data]:
         figures |= once(data)

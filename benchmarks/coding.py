@@ -1,31 +1,24 @@
-"""What recall answers about coding sessions: statements or tool output, and whether it abstains when there is no
-answer.
+"""What recall answers about coding sessions: statements or tool output.
 
 `coding_sessions.json` has a row per session: area, subject, file, function, prompt, finding, decision, and a question
 about each of the two. Around them is what hooks record of such a session: searches, files read, edits and test runs,
-in the format of Claude Code and with the words of the session. `coding_unsaid.json` has questions that no session
-answers.
+in the format of Claude Code and with the words of the session.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from benchmarks.driving import Pool, fill_in_order
 from benchmarks.figures import Figures, Row, benchmark
-from benchmarks.relevance import events_of
 from benchmarks.servers import Server
 
 FOLDER = Path(__file__).parent
 TOOLS = frozenset(("Grep", "Read", "Edit", "Bash", "WebFetch"))
 STARTED = datetime(2026, 3, 2, 9, tzinfo=UTC)
-BEFORE = ("", "Please tell me: ", "Hey, can you look up: ", "")  # what a prompt says before the question
 UNFOUND = 99
 
 
@@ -169,61 +162,3 @@ async def coding(server: Server) -> Figures:
         "tokens_recall": round(fmean(recalled)),
         "answered": round(fmean(answered), 3),
     }
-
-
-async def _confidences(pool: Pool, project: str, queries: Sequence[str]) -> list[tuple[float, bool]]:
-    """For each question the confidence of the answer (0 if unknown), and whether its subject may be recorded."""
-    answers = [await pool.post("/v1/recall", {"query": query, "project": project}) for query in queries]
-    return [(answer["confidence"] or 0.0, answer["certainty"] != "probably not recorded") for answer in answers]
-
-
-def _separation(known: Sequence[tuple[float, bool]], unknown: Sequence[tuple[float, bool]]) -> dict[str, float]:
-    """The area under the ROC curve of confidence (equal ones count half), and how many may be recorded, or not."""
-    above = np.array([confidence for confidence, _ in known], np.float64)[:, None]
-    below = np.array([confidence for confidence, _ in unknown], np.float64)[None, :]
-    return {
-        "auc": round(float((above > below).mean() + 0.5 * (above == below).mean()), 3),
-        "answered": round(fmean(answered for _, answered in known), 3),
-        "refused": round(1 - fmean(answered for _, answered in unknown), 3),
-    }
-
-
-@benchmark(
-    Row("coding sessions: area under the ROC curve of confidence", "coding_prompts.auc"),
-    Row("coding sessions: not called missing, of questions with an answer", "coding_prompts.answered"),
-    Row("coding sessions: probably not recorded, of questions without an answer", "coding_prompts.refused"),
-)
-async def abstain(server: Server, data: Mapping[str, Path], now: bool = False) -> Figures:
-    """Does recall know when the subject of a question was never recorded?
-
-    Coding sessions answer their own questions and none of `coding_unsaid.json`; hooks record each question as a
-    prompt before it is asked. With `--data agentwork=PATH --data outcomes=PATH`, the questions of agents' work have
-    an answer, and those of `unanswerable` in the outcomes have none in their project. `--now` does not wait for
-    contextual vectors.
-    """
-    run, pool, figures = f"abstain-{datetime.now(UTC):%Y%m%d%H%M%S}", server.pool(), dict[str, Any]()
-    all_known, all_unknown = list[tuple[float, bool]](), list[tuple[float, bool]]()
-    if "outcomes" in data:
-        work: list[dict[str, Any]] = json.loads(data["agentwork"].read_bytes())
-        await fill_in_order(pool, (event for it in work for event in events_of(it, run)), embedded=not now)
-        for project, outcomes in zip(work, json.loads(data["outcomes"].read_bytes()), strict=True):
-            name = f"{run}:{project['sample_id']}"
-            known = await _confidences(pool, name, [item["question"] for item in project["qa"]])
-            unknown = await _confidences(pool, name, outcomes["unanswerable"])
-            figures[project["sample_id"]] = _separation(known, unknown)
-            all_known, all_unknown = all_known + known, all_unknown + unknown
-        figures["agentwork"] = _separation(all_known, all_unknown)
-    unsaid: list[str] = json.loads((FOLDER / "coding_unsaid.json").read_bytes())
-    answered = [query for it in sessions() for query in (it.asks_finding, it.asks_decision)]
-    prompts = (
-        {
-            "type": "observe", "project": f"{run}:prompts", "agent_id": "claude", "kind": "prompt_submit",
-            "session_id": f"{run}:prompts-asks-{number}", "event_id": f"{run}:prompts-asks-{number}",
-            "data": {"prompt": BEFORE[number % len(BEFORE)] + query},
-        }
-        for number, query in enumerate([*answered, *unsaid])
-    )  # fmt: skip
-    await fill_in_order(pool, chain(events(f"{run}:prompts"), prompts), embedded=not now)
-    known, unknown = [await _confidences(pool, f"{run}:prompts", queries) for queries in (answered, unsaid)]
-    figures["coding_prompts"] = _separation(known, unknown)
-    return figures

@@ -14,8 +14,7 @@ Run = TypeVar("Run", bound=Callable[..., Any])
 class Row(NamedTuple):
     """A figure: its label, the key under which the benchmark returns it, its unit, and its bar: at least, or at most.
 
-    `raw` is the key of the raw limit that it is compared with, `BENCHMARK.KEY` if another benchmark measures it. With
-    `bar_on_ratio` the figure is the ratio of the two.
+    `raw` is the key of the raw limit that it is compared with.
     """
 
     figure: str
@@ -25,7 +24,6 @@ class Row(NamedTuple):
     at_most: float | None = None
     raw: str = ""
     raw_name: str = ""
-    bar_on_ratio: bool = False
 
     @property
     def bar(self) -> str:
@@ -91,18 +89,13 @@ def table(results: Results, benchmarks: Mapping[str, Benchmark], *, rest: bool =
     lines = [HEADS, ("---",) * len(HEADS)]
     for name, figures in results.items():
         for row in benchmarks[name].rows:
-            other, dot, key = row.raw.partition(".")
-            raw = number(results.get(other, {}), key) if dot else number(figures, row.raw)
-            value = number(figures, row.key)
-            if value is None or (row.bar_on_ratio and not raw):
+            raw, value = number(figures, row.raw), number(figures, row.key)
+            if value is None:
                 continue
-            ratio = value / raw if raw else None
+            ratio = written(value / raw) if raw else ""
             limit = f"{row.raw_name} {written(raw, row.unit)}" if raw is not None else ""
-            if row.bar_on_ratio and ratio is not None:
-                value, ratio = ratio, None
-            missed = " (missed)" * row.missed(value)
-            shown = written(value, row.unit) + missed
-            lines.append((row.figure, shown, row.bar, limit, "" if ratio is None else written(ratio)))
+            shown = written(value, row.unit) + " (missed)" * row.missed(value)
+            lines.append((row.figure, shown, row.bar, limit, ratio))
         keys = {row.key for row in benchmarks[name].rows}
         others = [(key, value) for key, value in _flat(figures) if key not in keys] if rest else []
         lines += ((f"{name}: {key}", str(value), "", "", "") for key, value in others)

@@ -15,15 +15,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from benchmarks.figures import Figures, benchmark
-from benchmarks.relevance import APART, History, Question, answerable, histories
+from benchmarks.relevance import APART, TENANT, History, Question, answerable, histories, observed
 from ingest.ids import DocumentId
 from ingest.platform.clock import to_ms
-from projections.compression.compression import compress
-from projections.documents.observations import Observation
 from projections.embedding.factory import build_embedder
 from projections.search import ranking, search
 from projections.search.candidates import corrected
@@ -44,7 +41,7 @@ from projections.vectors.static import table_of
 Floats = NDArray[np.float64]
 NOT_HISTORIES = ("changes",)
 """Folders of OWN with other data."""
-TENANT, RUN = "benchmark", "offline"
+RUN = "offline"
 OWN = Path(__file__).parent / "data"
 KINDS = 2
 RIDGE, RIDGE_OF_KIND = 0.015, 0.03
@@ -69,8 +66,6 @@ HARD_SETS, HARD_SET = {"life": 0.15}, 0.05
 were mentioned. Alike, they would cost agent work .02 of its AUC; without them, theirs falls from .8 to .6."""
 JUDGED = 10
 """First results of a question whose confidence is fitted."""
-KEPT = 0.97
-"""Share of the answerable questions of every set whose first result is confident enough."""
 
 
 @dataclass
@@ -107,7 +102,7 @@ class _Case:
 
 
 def _cases(history: History, embedder: Embedder, cache: Path) -> Iterator[_Case]:
-    turns = {event["metadata"]["turn"]: _observation(event, number) for number, event in enumerate(history.events, 1)}
+    turns = {event["metadata"]["turn"]: observed(event, number) for number, event in enumerate(history.events, 1)}
     asked = history.questions
     texts = [chunk(turn.searchable_text()) for turn in turns.values()]
     vectors = _vectors([*(part for parts in texts for part in parts), *(it.text for it in asked)], embedder, cache)
@@ -162,28 +157,6 @@ def _case(
     ordinals: list[int] = documents.tolist()
     names = [turn_of[DocumentId(index.ids[ordinal])] for ordinal in ordinals]
     return _Case(it, names, measured.scores, measured.whole, measured.evidence, in_english, is_unknown, apart)
-
-
-def _observation(event: dict[str, Any], number: int) -> Observation:
-    digest = hashlib.sha256(event["event_id"].encode()).hexdigest()
-    data = event.get("data", {})
-    compression = asdict(compress(event.get("kind", "message"), event.get("content", ""), data))
-    return Observation(
-        id=DocumentId(f"obs_{digest[:20]}"),
-        event_id=event["event_id"],
-        tenant=TENANT,
-        project=event["project"],
-        session_id=event["session_id"],
-        session=DocumentId(f"ses_{event['session_id']}"),
-        agent_id=event["agent_id"],
-        content=event.get("content", ""),
-        data=data,
-        occurred_at=datetime.fromisoformat(event["occurred_at"]),
-        recorded_at=datetime(2026, 1, 1, tzinfo=UTC),
-        position=f"0:{number}-0",
-        kind=compression.pop("type"),
-        **compression,
-    )
 
 
 def _vectors(texts: list[str], embedder: Embedder, cache: Path) -> NDArray[np.float32]:
@@ -351,7 +324,6 @@ def _calibration(cases: Sequence[_Case], weights: Callable[[_Case], Weights]) ->
     gaps = [abs(float(sure[bins == at].mean() - answers[bins == at].mean())) * (bins == at).mean() for at in set(bins)]
     figures: Figures = {
         "calibration error": round(float(sum(gaps)), 3),
-        f"{KEPT} kept from": round(float(np.quantile(with_answer, 1 - KEPT)), 3),
         "answerable, called probably not recorded, %": _below(with_answer),
         "without confidence, %": round(100 * float(np.mean([case.is_unknown for case in cases])), 1),
     }

@@ -4,7 +4,6 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
@@ -13,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.figures import Figures, Row, benchmark
-from benchmarks.relevance import events_of
-from ingest.ids import DocumentId
-from projections.compression.compression import compress
+from benchmarks.relevance import events_of, observed
 from projections.condensing import salience
 from projections.condensing.sentence_weights import WEIGHTS
 from projections.condensing.summaries import digest, tellable
@@ -53,17 +50,7 @@ def _sessions_of(work: Path, outcomes: Path) -> list[_Session]:
     for project, of_project in zip(json.loads(work.read_bytes()), json.loads(outcomes.read_bytes()), strict=True):
         observations: defaultdict[str, list[Observation]] = defaultdict(list)
         for place, event in enumerate(events_of(project, "fit"), start=1):
-            short = compress(event["kind"], event["content"])
-            observations[event["session_id"]].append(
-                Observation(
-                    id=DocumentId(f"obs_{place:026d}"), event_id=event["event_id"], tenant="default",
-                    session_id=event["session_id"], session=DocumentId(f"ses_{event['session_id']}"),
-                    agent_id=event["agent_id"], kind=short.type, content=event["content"], title=short.title,
-                    narrative=short.narrative, concepts=short.concepts, files=short.files, importance=short.importance,
-                    occurred_at=datetime.fromisoformat(event["occurred_at"]), position=f"{place}-0", role=short.role,
-                    recorded_at=datetime(2026, 1, 1, tzinfo=UTC),
-                )
-            )  # fmt: skip
+            observations[event["session_id"]].append(observed(event, place))
         for session in of_project["sessions"]:
             facts = [
                 (kind, [re.compile(text, re.IGNORECASE | re.DOTALL) for text in fact])

@@ -1,5 +1,6 @@
 """Whether recall finds the right turns of conversations and of agents' work, over HTTP."""
 
+import hashlib
 import json
 import re
 import time
@@ -10,18 +11,23 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple, cast
 
+from msgspec.structs import asdict
+
 from api.agents.payloads import HOSTS
 from api.agents.recording import command_of
 from benchmarks.driving import Pool, fill_in_order, percentile
 from benchmarks.figures import Figures, Row, benchmark
 from benchmarks.servers import Server
+from ingest.ids import DocumentId
+from projections.compression.compression import compress
+from projections.documents.observations import Observation
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 """LoCoMo's numbers; its fifth has no evidence to find."""
 APART = frozenset(("event_ordering", "instruction_following", "summarization", "preference_following"))
 """Categories whose evidence is most of a conversation; they are reported, but are not part of the overall figure."""
 CUTS = (1, 5, 10, 20)
-OVERALL = "overall"
+OVERALL, TENANT = "overall", "benchmark"
 TURN_S = 30  # between two turns that have no times; in LoCoMo a second, so that the date stays the same
 
 
@@ -113,6 +119,29 @@ def events_of(conversation: dict[str, Any], run: str) -> list[dict[str, Any]]:
                 }
             )
     return events
+
+
+def observed(event: dict[str, Any], number: int) -> Observation:
+    """Return the document of an observation, as the projection makes it."""
+    digest = hashlib.sha256(event["event_id"].encode()).hexdigest()
+    data = event.get("data", {})
+    compression = asdict(compress(event.get("kind", "message"), event.get("content", ""), data))
+    return Observation(
+        id=DocumentId(f"obs_{digest[:20]}"),
+        event_id=event["event_id"],
+        tenant=TENANT,
+        project=event["project"],
+        session_id=event["session_id"],
+        session=DocumentId(f"ses_{event['session_id']}"),
+        agent_id=event["agent_id"],
+        content=event.get("content", ""),
+        data=data,
+        occurred_at=datetime.fromisoformat(event["occurred_at"]),
+        recorded_at=datetime(2026, 1, 1, tzinfo=UTC),
+        position=f"{number}-0",
+        kind=compression.pop("type"),
+        **compression,
+    )
 
 
 def _id(turn: dict[str, Any]) -> str:

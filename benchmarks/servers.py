@@ -39,7 +39,6 @@ class Server:
 
     def __init__(self, url: str, redis_url: str = "", secret: str | None = None) -> None:
         self.url, self.redis_url, self.secret = url, redis_url, secret
-        self.api_log: Path | None = None
 
     def pool(self) -> Pool:
         """Connections to it."""
@@ -61,7 +60,6 @@ class Stack(Server):
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
         super().__init__(f"http://127.0.0.1:{port}", f"unix://{self.folder / 'data/valkey/valkey.sock'}")
-        self.api_log = self.folder / "data/logs/api.log"
         own = {"data_dir": str(self.folder / "data"), "port": str(port), "log_level": "warning"}
         self._environment = _environment(own | {key: it.format(folder=self.folder) for key, it in settings.items()})
         self._process: subprocess.Popen[bytes] | None = None
@@ -79,8 +77,8 @@ class Stack(Server):
         """For another command on the same data."""
         return {**self._environment, "REDIS_URL": self.redis_url}
 
-    def start(self) -> float:
-        """Start it and wait until reads and writes work and there is a worker; returns the seconds this took.
+    def start(self) -> None:
+        """Start it and wait until reads and writes work and there is a worker.
 
         Call it in the main thread: child processes end with the thread that started them.
         """
@@ -96,7 +94,6 @@ class Stack(Server):
                 self.stop()
                 raise RuntimeError(f"the server does not start: {last}")
             time.sleep(LOOK_EVERY_S)
-        return time.perf_counter() - began
 
     def stop(self) -> None:
         """Stop it as Ctrl-C does."""

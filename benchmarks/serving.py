@@ -7,7 +7,6 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import count
 from statistics import median
@@ -16,43 +15,20 @@ from benchmarks.corpus import SEED, observation, question, text
 from benchmarks.driving import Http, Load, Pool, Refused, backlogs, closed_loop, fill, percentile, settled, until
 from benchmarks.figures import Figures, Row, benchmark
 from benchmarks.servers import Server, hello
-from ingest.platform.connections import Client, connect
 
 RECALL = "/v1/recall"
 REPEATED = 50
 CLIENTS = 8
-TURNS = 3
 BATCH = 500
-BATCH_EVERY_S = 0.05
 SINGLE_CONNECTIONS = 64
 ASK_EVERY_S = 0.01
 GIVE_UP_S = 10.0
 MARKED_PER_S = 5
 
 
-async def _rate(write: Callable[[list[bytes]], Awaitable[None]], payloads: list[bytes]) -> float:
-    """Events per second of four workers that share the payloads."""
-    began = time.perf_counter()
-    await asyncio.gather(*(write(payloads[number::4]) for number in range(4)))
-    return len(payloads) / (time.perf_counter() - began)
-
-
-async def _xadd(redis: Client, payloads: list[bytes]) -> float:
-    """Raw XADD in pipelines, over 16 streams, which are deleted afterwards."""
-
-    async def write(own: list[bytes]) -> None:
-        for start in range(0, len(own), BATCH):
-            async with redis.pipeline(transaction=False) as pipe:
-                for number, payload in enumerate(own[start : start + BATCH]):
-                    pipe.xadd(f"bench:raw:{number % 16}", {"e": payload})
-                await pipe.execute()
-
-    rate = await _rate(write, payloads)
-    await redis.unlink(*(f"bench:raw:{number}" for number in range(16)))
-    return rate
-
-
 async def _batches(server: Server, payloads: list[bytes]) -> float:
+    """Events per second of four clients that write the payloads in batches."""
+
     async def write(own: list[bytes]) -> None:
         http = Http(server.url, server.secret)
         await http.open()
@@ -62,7 +38,9 @@ async def _batches(server: Server, payloads: list[bytes]) -> float:
                 raise RuntimeError(f"not all accepted: {answer}")
         http.close()
 
-    return await _rate(write, payloads)
+    began = time.perf_counter()
+    await asyncio.gather(*(write(payloads[number::4]) for number in range(4)))
+    return len(payloads) / (time.perf_counter() - began)
 
 
 @benchmark(
@@ -74,42 +52,33 @@ async def _batches(server: Server, payloads: list[bytes]) -> float:
         raw="hello_per_s",
         raw_name="uvicorn hello",
     ),
-    Row("batched writes", "batch_per_s", "/s", raw="xadd_per_s", raw_name="XADD"),
-    Row("batched writes / raw XADD", "batch_to_xadd", at_least=0.5),
+    Row("batched writes", "batch_per_s", "/s"),
     quick={"events": 4_000, "rounds": 2},
 )
 async def ingest(server: Server, events: int = 20_000, rounds: int = 5) -> Figures:
-    """How fast are writes, one per request and in batches, compared with raw pipelined XADD of the same bytes?
+    """How fast are writes, one per request and in batches?
 
-    Rounds alternate between XADD, batches and singles (half as many), so that drift of the machine favors none; the
-    ratio of batches to XADD is the median over rounds. Each starts when everything before it is projected; embedding
-    continues in the background.
+    Rounds alternate between batches and singles (half as many), so that drift of the machine favors neither. Each
+    starts when everything before it is projected; embedding continues in the background.
     """
-    redis, pool, run = connect(server.redis_url), server.pool(), f"bench-{time.time_ns():x}"
-    raw, batch, single, times, bodies = list[float](), list[float](), list[float](), list[float](), list[bytes]()
+    pool, run = server.pool(), f"bench-{time.time_ns():x}"
+    batch, single, bodies = list[float](), list[float](), list[bytes]()
     for number in range(rounds):
         first = number * 2 * events
         payloads = [json.dumps(observation(run, first + n)).encode() for n in range(events)]
         bodies = [json.dumps(observation(run, first + events + n)).encode() for n in range(events // 2)]
         await settled(pool)
-        raw.append(await _xadd(redis, payloads))
         batch.append(await _batches(server, payloads))
         await settled(pool)
         load = await closed_loop(server.url, "/v1/observations", bodies, SINGLE_CONNECTIONS, server.secret)
         if load.refused:
             raise RuntimeError(f"{load.refused} of {len(bodies)} were refused")
         single.append(load.per_s)
-        times += load.times
-    await redis.aclose()
     with hello() as url:
         least = await closed_loop(url, "/", bodies, SINGLE_CONNECTIONS)
     return {
-        "xadd_per_s": round(median(raw)),
         "batch_per_s": round(median(batch)),
-        "batch_to_xadd": round(median(b / r for b, r in zip(batch, raw, strict=True)), 3),
         "single_per_s": round(median(single)),
-        "single_p50_ms": round(percentile(times, 0.50), 1),
-        "single_p99_ms": round(percentile(times, 0.99), 1),
         "hello_per_s": round(least.per_s),
     }
 
@@ -195,71 +164,20 @@ class _Questions:
         return json.dumps({"query": query, "project": self._project}).encode()
 
 
-async def _write_until(server: Server, batches: Sequence[bytes], stop: asyncio.Event) -> int:
-    """Send batches on schedule until told to stop; returns how many. After a late one the next is sent at once."""
-    http = Http(server.url, server.secret)
-    await http.open()
-    began = time.perf_counter()
-    for number, batch in enumerate(batches):
-        await asyncio.sleep(max(0.0, began + number * BATCH_EVERY_S - time.perf_counter()))
-        if stop.is_set():
-            return number
-        await http.post("/v1/events", batch)
-    return len(batches)
-
-
-async def _under_writes(
-    server: Server, run: str, questions: _Questions, first: int, few: int, writes: int, seconds: float
-) -> Figures:
-    """p99 of one client at rest and during writes, in turns: medians over the turns."""
-    size, turns = int(writes * BATCH_EVERY_S), int(seconds / BATCH_EVERY_S)
-    idle, busy, written = list[Load](), list[Load](), 0
-
-    async def ask() -> Load:
-        return await closed_loop(server.url, RECALL, questions.new(few * TURNS), 1, server.secret, seconds)
-
-    for turn in range(TURNS):
-        begin = first + turn * int(writes * seconds)
-        numbers = (range(begin + n * size, begin + (n + 1) * size) for n in range(turns))
-        batches = [json.dumps([observation(run, n, projects=1) for n in batch]).encode() for batch in numbers]
-        idle.append(await ask())
-        stop = asyncio.Event()
-        writing = asyncio.create_task(_write_until(server, batches, stop))
-        busy.append(await ask())
-        stop.set()
-        written += size * await writing
-        await settled(server.pool())
-    of_idle, of_busy = ([percentile(load.times, 0.99) for load in loads] for loads in (idle, busy))
-    return {
-        "idle_p99_ms": round(median(of_idle), 2),
-        "writing_p99_ms": round(median(of_busy), 2),
-        "writing_to_idle": round(median(b / i for b, i in zip(of_busy, of_idle, strict=True)), 2),
-        "written_per_s": round(written / sum(load.seconds for load in busy)),
-    }
-
-
 HELLO, EIGHT = ("hello_p50_ms", "uvicorn hello"), ("eight_hello_per_s", "uvicorn hello")
 
 
 @benchmark(
     Row("recall, 1 client, new questions, p50", "new_p50_ms", "ms", None, 9, *HELLO),
-    Row("recall, 1 client, new questions, p99 / p50", "new_p99_to_p50", at_most=3),
     Row("recall, 1 client, cached vectors, p50", "cached_p50_ms", "ms", None, 4, *HELLO),
-    Row("recall, 1 client, cached vectors, p99 / p50", "cached_p99_to_p50", at_most=3),
     Row("recall, 8 clients, new questions", "eight_new_per_s", "/s", 200, None, *EIGHT),
     Row("recall, 8 clients, repeated questions", "eight_cached_per_s", "/s", 450, None, *EIGHT),
-    Row("recall p99 during 2,000 writes/s / at rest", "writing_to_idle", at_most=3),
-    Row("writes during that", "written_per_s", "/s", at_least=1_900),
-    quick={"documents": 5_000, "questions": 100, "seconds": 4.0},
+    quick={"documents": 5_000, "questions": 100},
 )
-async def recall(
-    server: Server, documents: int = 100_000, questions: int = 1_000, writes: int = 2_000, seconds: float = 10.0,
-    embedded: bool = False,
-) -> Figures:  # fmt: skip
-    """How fast is recall: new and repeated questions, one client and eight, at rest and while a fleet writes?
+async def recall(server: Server, documents: int = 100_000, questions: int = 1_000, embedded: bool = False) -> Figures:
+    """How fast is recall: new and repeated questions, one client and eight?
 
     All documents are in one project. The vector of a new question was never made before; 50 repeated questions were.
-    At the end one client asks at rest and, in turns, while `--writes` observations per second arrive in batches.
     Contextual vectors are made in the background unless `--embedded` waits for them.
     """
     run, pool = f"recall-{time.time_ns():x}", server.pool()
@@ -287,23 +205,6 @@ async def recall(
     figures: Figures = {"documents": documents, "loaded_s": round(loaded_s, 1)}
     for name, load in loads.items():
         figures |= load.figures(name)
-    for name in ("new", "cached"):
-        figures[f"{name}_p99_to_p50"] = round(figures[f"{name}_p99_ms"] / figures[f"{name}_p50_ms"], 2)
     figures["refused"] = sum(load.refused for load in loads.values())
-    if writes:
-        figures |= await _under_writes(server, run, asked, documents, questions, writes, seconds)
     figures["without_vector"] = (await backlogs(pool))[1]
     return figures
-
-
-@benchmark(
-    Row(
-        "recall p50, ten times the documents / 100,000", "new_p50_ms", at_most=2, raw="recall.new_p50_ms",
-        raw_name="p50 of the smaller, ms", bar_on_ratio=True,
-    ),
-    quick={"documents": 50_000, "questions": 50},
-    long=True,
-)  # fmt: skip
-async def recall_large(server: Server, documents: int = 1_000_000, questions: int = 1_000) -> Figures:
-    """How much slower is recall with ten times the documents?"""
-    return await recall(server, documents, questions, writes=0)

@@ -10,14 +10,13 @@ from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequen
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from benchmarks.corpus import SEED, observation, question
 from benchmarks.driving import Pool, backlogs, closed_loop, fill, settled, until
 from benchmarks.figures import Figures, Row, benchmark
-from benchmarks.projecting import rebuilt
 from benchmarks.relevance import events_of
 from benchmarks.servers import SETTLE_S, Server, Stack, commit, machine, size_of, used_memory, valkey_processor_s
 from ingest.platform.connections import Client, connect
@@ -26,6 +25,7 @@ FEW = 100
 QUESTIONS_BEFORE = 20
 SNAPSHOT_WITHIN_S = 600.0
 FIRST_CHARACTERS = 300
+OVER = ("switched", "failed", "cancelled", "rolled_back")
 LOOK_EVERY_S = 1.0
 IDLE_S = 8.0
 SAMPLES = 200
@@ -136,33 +136,17 @@ async def _memory(stack: Stack) -> tuple[int, int]:
     return stack.memory("api"), used
 
 
-def _restart_s(stack: Stack, times: int) -> float:
-    """The median of the seconds that a restart takes."""
-
-    def once() -> float:
-        stack.stop()
-        return stack.start()
-
-    return median(once() for _ in range(times))
-
-
 @benchmark(
     Row("memory per document, API", "api_bytes", "B", at_most=2_200),
     Row("memory per document, Valkey with archive", "valkey_bytes", "B", at_most=2_000),
-    Row("start with a snapshot", "start_with_snapshot_s", "s", at_most=3.0),
-    Row("second start", "second_start_s", "s", at_most=2.5),
-    quick={"documents": 5_000, "starts": 2},
+    quick={"documents": 5_000},
 )
-def footprint(documents: int = 100_000, starts: int = 3) -> Figures:
-    """How much memory does a document take, and how long does a start take?
+def footprint(documents: int = 100_000) -> Figures:
+    """How much memory does a document take?
 
     Memory of the API processes (PSS) and of Valkey (used_memory after MEMORY PURGE), before and after the documents are
-    projected, the log is sealed into the archive and a snapshot of the index is written. Then the stack is restarted
-    with the snapshot; another stack, with a hundred documents, is restarted for the second start. Medians.
+    projected, the log is sealed into the archive and a snapshot of the index is written.
     """
-    with Stack() as stack:
-        asyncio.run(_load(stack, 0, FEW))
-        second_start_s = _restart_s(stack, starts)
     with Stack(archive="{folder}/archive") as stack:
         asyncio.run(_load(stack, 0, FEW))
         api, valkey = asyncio.run(_memory(stack))
@@ -170,14 +154,11 @@ def footprint(documents: int = 100_000, starts: int = 3) -> Figures:
         stack.run("archive", "seal")
         asyncio.run(_snapshot(stack))
         api_after, valkey_after = asyncio.run(_memory(stack))
-        start_s = _restart_s(stack, starts)
     return {
         "documents": documents,
         "api_bytes": round((api_after - api) / documents),
         "valkey_bytes": round((valkey_after - valkey) / documents),
         "without_vector": without_vector,
-        "start_with_snapshot_s": round(start_s, 2),
-        "second_start_s": round(second_start_s, 2),
     }
 
 
@@ -319,6 +300,21 @@ async def _ask_each_kind(meter: _Meter, observations: Events, count: int) -> dic
     }
 
 
+async def _rebuild(pool: Pool) -> int:
+    """Order a rebuild and wait for it; returns the number of log entries that it applied."""
+    order = await pool.post("/v1/admin/rebuilds", {})
+    state: dict[str, Any] = {}
+
+    async def over() -> bool:
+        state.update(await pool.get(f"/v1/admin/rebuilds/{order['id']}"))
+        return state["state"] in OVER
+
+    await until(over, 0.1)
+    if state["state"] != "switched":
+        raise RuntimeError(f"the rebuild is {state['state']}: {state['why']}")
+    return state["done"]
+
+
 async def _without_embedder(stack: Stack, observations: Events) -> tuple[dict[str, Costs], Costs]:
     """Costs without an embedder, including single writes, and of a rebuild."""
     async with _measured(stack, embedded=False) as meter:
@@ -329,8 +325,7 @@ async def _without_embedder(stack: Stack, observations: Events) -> tuple[dict[st
         singles = closed_loop(stack.url, "/v1/observations", bodies, CLIENTS)
         costs["observation alone"] = await meter.cost(singles, len(bodies))
         before = await meter.processor()
-        entries, _ = await rebuilt(meter.pool)
-        return costs, await meter.since(before, entries)
+        return costs, await meter.since(before, await _rebuild(meter.pool))
 
 
 async def _with_embedder(stack: Stack, observations: Events, questions: int) -> Figures:

@@ -110,7 +110,7 @@ async def _seal(settings: Settings, redis: Client, log: ArchivedLog, output: Out
 
 
 LISTED = 100
-"""Faults shown without `--json`, which shows all of them."""
+"""Faults and partitions shown without `--json`, which shows all of them."""
 
 
 class LogFileAction(StrEnum):
@@ -128,7 +128,7 @@ def log_file(
     what: Annotated[
         LogFileAction,
         typer.Argument(
-            help="status: incidents found at startup; acknowledge: mark them as seen; check: read the whole file; "
+            help="status: damage found at startup; acknowledge: mark it as seen; check: read the whole file; "
             "repair: truncate it where it becomes unreadable."
         ),
     ] = LogFileAction.STATUS,
@@ -141,12 +141,12 @@ def log_file(
     folder = settings.data_dir / "valkey"
     match what:
         case LogFileAction.STATUS:
-            incidents = embedded.load_incidents(folder)
-            _show_incidents(output, incidents)
-            if any(incident.open for incident in incidents):
+            damage = _show_damage(folder, output)
+            if damage is not None and damage.open:
                 raise typer.Exit(FAILED)
         case LogFileAction.ACKNOWLEDGE:
-            _show_incidents(output, embedded.take_note(folder))
+            _show_damage(folder, output)
+            embedded.forget_damage(folder)
         case LogFileAction.CHECK:
             _check(folder, output)
         case LogFileAction.REPAIR:
@@ -168,29 +168,33 @@ def _check(folder: Path, output: Output) -> None:
 
 def _repair(folder: Path, output: Output, *, yes: bool) -> None:
     with _lock(folder, "repair"):
-        damage = embedded.find_fault(folder)
-        if damage is None:
-            output.document({"incident": None})
+        unreadable = embedded.find_fault(folder)
+        if unreadable is None:
+            output.document({"damage": None})
             output.line(Text("the file is intact"))
             return
-        if not embedded.is_newest(damage):
-            output.error(f"{damage}; it is not the newest file: replace it with a copy, or restore a backup")
+        if not embedded.is_newest(unreadable):
+            output.error(f"{unreadable}; it is not the newest file: replace it with a copy, or restore a backup")
             raise typer.Exit(FAILED)
         if not (yes or output.as_json):
-            typer.confirm(f"{damage}. Drop the {damage.size - damage.at:,} bytes after that?", abort=True, err=True)
-        incident = embedded.cut_off(damage, folder)
-        embedded.record_incident(folder, incident)
-    output.document({"incident": incident})
-    output.line(Text(incident.whole()))
+            typer.confirm(
+                f"{unreadable}. Drop the {unreadable.size - unreadable.at:,} bytes after that?", abort=True, err=True
+            )
+        embedded.cut_off(unreadable, folder)
+    _show_damage(folder, output)
 
 
-def _show_incidents(output: Output, incidents: list[embedded.Incident]) -> None:
-    output.document({"incidents": incidents})
-    for incident in incidents:
-        state = "open" if incident.open else "nothing acknowledged is lost"
-        output.line(Text(f"{incident.at:%Y-%m-%d %H:%M:%S} UTC ({state}): {incident.whole()}"))
-    if not incidents:
-        output.line(Text("no incidents"))
+def _show_damage(folder: Path, output: Output) -> embedded.Damage | None:
+    damage = embedded.load_damage(folder)
+    output.document({"damage": damage})
+    if damage is None:
+        output.line(Text("no damage"))
+    else:
+        state = "open" if damage.open else "nothing acknowledged is lost"
+        output.line(Text(f"{damage.at:%Y-%m-%d %H:%M:%S} UTC ({state}): {damage.described(LISTED)}"))
+        if damage.cut_bytes:
+            output.note(f"what was cut off is in {folder / embedded.SET_ASIDE}")
+    return damage
 
 
 @contextmanager

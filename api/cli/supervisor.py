@@ -213,8 +213,8 @@ class Supervisor:
     @property
     def trouble(self) -> str:
         """A warning about the log, set once it has started: lost acknowledged events."""
-        incident = self.valkey.incident if self.valkey is not None else None
-        return str(incident) if incident is not None and incident.open else ""
+        damage = self.valkey.damage if self.valkey is not None else None
+        return str(damage) if damage is not None and damage.open else ""
 
     def start(self, timeout_s: float = 120.0, on_wait: Callable[[str], None] = lambda what: None) -> None:
         """Start everything and wait until it is ready; raises a MnemologError that says what went wrong.

@@ -16,7 +16,7 @@ from api.services import NativeCall
 from ingest.commands.command import Name
 from ingest.commands.decide import Quarantine
 from ingest.commands.handler import Accepted
-from ingest.errors import CommandRejected, RebuildUnderWay
+from ingest.errors import CommandRejected
 from ingest.platform.clock import system_clock
 from ingest.roles import ADMIN, OPERATOR
 from projections.dead_letters.records import Outcome, State
@@ -295,12 +295,6 @@ class RebuildOrder(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     switch: Switch = "auto"
 
 
-class RebuildRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which partition to rebuild; all if none is named."""
-
-    partition: Partition | None = None
-
-
 class SwitchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """With `force`, switch even if the canaries differ."""
 
@@ -335,12 +329,6 @@ class RebuildsView(Struct, frozen=True):
     """The newest rebuilds."""
 
     rebuilds: list[RebuildView]
-
-
-class Rebuilding(Struct, frozen=True):
-    """The partitions whose rebuild has started."""
-
-    queued: list[int]
 
 
 _NOT_NOW = {409: "The rebuild is not in the required state: `wrong_rebuild_state`."}
@@ -439,24 +427,6 @@ async def post_cancel(call: NativeCall, id: str) -> RebuildView:
 async def _step(call: NativeCall, rebuild_id: str, step: Step) -> RebuildView:
     rebuilds = Rebuilds(call.redis)
     return rebuild_view(await rebuilds.change(rebuild_id, step), rebuilds)
-
-
-@route("POST /v1/admin/projections/rebuild", OPERATOR, 202, optional=True, faults=_ANOTHER)
-async def post_projections_rebuild(call: NativeCall, body: RebuildRequest) -> Rebuilding:
-    """Rebuild documents, and switch to them.
-
-    202 with the partitions whose rebuild has started; none if they are already being rebuilt.
-    """
-    partitions = _partitions(call, None if body.partition is None else [body.partition])
-    rebuilds = Rebuilds(call.redis)
-    try:
-        await rebuilds.start("documents", partitions)
-    except RebuildUnderWay:
-        current = await rebuilds.current()
-        if current is None or not {part.partition for part in current.parts} >= set(partitions):
-            raise
-        return Rebuilding([])
-    return Rebuilding(partitions)
 
 
 def _partitions(call: NativeCall, requested: list[int] | None) -> list[int]:

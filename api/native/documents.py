@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 
 from api.http.endpoint import Endpoint
-from api.native.common import After, InProject, ListRequest, PageLimit, router
+from api.native.common import After, ListRequest, PageLimit, router
 from api.services import NativeCall
 from ingest.commands.command import Confidence, Name
 from ingest.commands.decide import Relate
@@ -16,7 +16,7 @@ from ingest.errors import CommandRejected, NotFound
 from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION
 from ingest.roles import READ, WRITE
 from projections.documents.relations import Relation
-from projections.queries.graph import Drawing, Totals
+from projections.queries.graph import Drawing
 from projections.queries.lessons import LessonView
 from projections.queries.memories import MemoryView
 from projections.queries.observations import ObservationView
@@ -102,15 +102,6 @@ async def get_related(call: NativeCall, id: str, query: RelatedRequest) -> Items
 async def get_graph(call: NativeCall, query: GraphRequest) -> Drawing:
     """Part of the graph of projects, sessions, memories, files and concepts."""
     return await call.queries.graph.query(call.reader(), query.project, query.start, query.depth, query.limit)
-
-
-@route("GET /v1/graph/stats", READ)
-async def get_graph_stats(call: NativeCall, query: InProject) -> Totals:
-    """The size of the graph.
-
-    The number of nodes and edges of each type.
-    """
-    return await call.queries.graph.stats(call.reader(), query.project)
 
 
 async def get_document(call: NativeCall, id: str, query: After, request: Request) -> Any:

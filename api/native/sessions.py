@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, json
 from msgspec.structs import replace
 
 from api.http.endpoint import Endpoint
-from api.native.common import After, AnyProjectRequest, BoundedRead, InProject, ListRequest, router
+from api.native.common import AnyProjectRequest, InProject, ListRequest, router
 from api.services import NativeCall
 from ingest.commands.command import Name
 from ingest.commands.decide import LinkCommit
@@ -19,30 +19,12 @@ from ingest.roles import READ, READ_WRITE, WRITE
 from projections.condensing.crystals import Crystallized
 from projections.condensing.operations import ProjectOrder
 from projections.condensing.summaries import Digest
-from projections.queries.observations import Enriched, EnrichRequest, ObservationView
+from projections.queries.observations import ObservationView
 from projections.queries.sessions import CommitView, SessionView, SummaryView
-from projections.queries.views import Items, Page, SomeRetired, view, views
+from projections.queries.views import Page, SomeRetired, view
 
 ENDPOINTS: list[Endpoint] = []
 route = router(ENDPOINTS)
-
-
-class Around(Struct, frozen=True, kw_only=True):
-    """Observations in order of time, each with its `relative_position`. If there is no anchor, `reason` says why."""
-
-    items: list[dict[str, Any]]
-    anchor_index: int
-    reason: str | None
-
-
-class AroundRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Around a date, an observation's id, or the newest observation that contains some words."""
-
-    anchor: Annotated[str, Meta(min_length=1, max_length=1000)]
-    project: Name | None = None
-    session_id: Name = ""
-    before: Annotated[int, Meta(ge=0, le=200)] = 5
-    behind: Annotated[int, Meta(ge=0, le=200)] = 5
 
 
 @route("GET /v1/timeline", READ, answer=SomeRetired[ObservationView])
@@ -52,22 +34,6 @@ async def get_timeline(call: NativeCall, query: ListRequest) -> SomeRetired[Any]
     From all sessions, by the time their agents state.
     """
     return await call.queries.observations.timeline(call.reader(), *query.page)
-
-
-@route("GET /v1/around", READ)
-async def get_around(call: NativeCall, query: AroundRequest) -> Around:
-    """The observations around a moment."""
-    timeline = await call.queries.around.timeline(
-        call.reader(), query.anchor, query.project, query.session_id, query.before, query.behind
-    )
-    items = [view(entry.observation) | {"relative_position": entry.position} for entry in timeline.entries]
-    return Around(items=items, anchor_index=timeline.anchor_index, reason=timeline.reason)
-
-
-@route("POST /v1/enrich", READ)
-async def post_enrich(call: NativeCall, body: EnrichRequest) -> Enriched:
-    """Information about files before work on them, as text."""
-    return await call.queries.around.enrich(call.reader(), body)
 
 
 @route("GET /v1/sessions", READ)
@@ -245,12 +211,6 @@ async def get_job(call: NativeCall, id: str) -> JobView:
     return JobView(id=id, status=status, result=result)
 
 
-class SessionCommitsRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Only commits of this project."""
-
-    project: Name | None = None
-
-
 @route("GET /v1/commits", READ)
 async def list_commits(call: NativeCall, query: AnyProjectRequest) -> Page[CommitView]:
     """Commits, most recently linked first.
@@ -264,10 +224,3 @@ async def list_commits(call: NativeCall, query: AnyProjectRequest) -> Page[Commi
 async def post_commit(call: NativeCall, body: LinkCommit) -> Accepted:
     """Link a version-control commit."""
     return await call.operations.work.link_commit(body, call.caller())
-
-
-@route("GET /v1/sessions/{id:path}/commits", READ)
-async def list_session_commits(call: NativeCall, id: str, query: SessionCommitsRequest) -> Items[CommitView]:
-    """The commits made in a session."""
-    commits = await call.queries.commits.of_session(call.reader(), id, query.times)
-    return views(commit for commit in commits if query.project in (None, commit.project))

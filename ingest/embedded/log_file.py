@@ -5,8 +5,8 @@ how commands are framed. `LogCheck` also checks that every entry and stub matche
 order, that what was deleted left a stub, and that the newest acknowledged position is there. Entries from before
 checksums must at least be events. Other keys are made from the log, and are not checked.
 
-Nothing is thrown away: what is cut off a file is kept in a file beside it. What that cost is in `incidents.json`, which
-health reports until an operator has acknowledged it.
+Nothing is thrown away: what is cut off a file is kept in a file beside it. What that cost is in `incidents.json`, one
+record of all damage, which health reports until an operator has acknowledged it.
 
 The newest acknowledged position of each partition is kept in a file beside the log's own. After a start the log is
 compared with it, so an acknowledged event that is missing is known, with its position. A record is written before the
@@ -21,9 +21,10 @@ import re
 import shutil
 import struct
 import subprocess
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
@@ -91,8 +92,6 @@ def save_acknowledged(folder: Path, positions: Mapping[int, Position]) -> None:
 
 FOLDER, SET_ASIDE, INCIDENTS = "appendonlydir", "set-aside", "incidents.json"
 NAMED_PARTITIONS = 4
-KEPT_INCIDENTS = 100
-KEPT_POSITIONS = 1_000
 WAY_OUT = "Put the file back from a copy, or restore a backup into an empty data folder (`mnemolog restore`)"
 _DATA = re.compile(r"appendonly\.aof\.(\d+)\.(base|incr)\.(?:aof|rdb)")
 _MANIFEST_LINE = re.compile(
@@ -127,14 +126,15 @@ class Lost(Struct, frozen=True, kw_only=True):
         return f"partition {self.partition} {after}up to {self.until}"
 
 
-class Incident(Struct, frozen=True, kw_only=True):
-    """What a start found wrong. `kept` is where the bytes are that were cut off, `entries` the log entries in them."""
+class Damage(Struct, frozen=True, kw_only=True):
+    """Damage to the log's file that no operator has acknowledged, from all starts and repairs since the last time.
+
+    `entries` has the first and the last log entry of each partition in the bytes that were cut off.
+    """
 
     at: datetime
-    file: str = ""
-    cut_at: int = 0
+    """When the newest of it was found."""
     cut_bytes: int = 0
-    kept: str = ""
     entries: dict[int, list[str]] = {}
     lost: list[Lost] = []
     compared: bool = False
@@ -146,28 +146,34 @@ class Incident(Struct, frozen=True, kw_only=True):
         return bool(self.lost or (self.entries and not self.compared))
 
     def __str__(self) -> str:
-        """For people who do not see the server's files; names some partitions if there are many."""
-        return "; ".join(_described(self, _some))
+        """Return what health reports; it names some partitions if there are many."""
+        return self.described(NAMED_PARTITIONS)
 
-    def whole(self) -> str:
-        """All of it, for an operator."""
-        where = f"{self.file} after byte {self.cut_at:,}" if self.file else ""
-        copy = f"kept in {self.kept}" if self.kept else ""
-        return "; ".join(filter(None, (*_described(self, ", ".join), where, copy)))
+    def described(self, most: int) -> str:
+        """Return the damage as text that names up to `most` partitions."""
+        parts: list[str] = []
+        if self.lost:
+            lost = _some([str(lost) for lost in self.lost], most)
+            parts.append(f"acknowledged events are missing from the log: {lost}")
+        if self.cut_bytes:
+            parts.append(f"the last {self.cut_bytes:,} bytes of the log's file could not be read and were cut off")
+        if self.entries:
+            verdict = "they may have contained acknowledged events"
+            if self.compared:
+                verdict = "they contained these events" if self.lost else "they contained no acknowledged events"
+            entries = [
+                f"partition {n} at {' to '.join(dict.fromkeys((at[0], at[-1])))}" for n, at in self.entries.items()
+            ]
+            parts.append(f"{verdict}: {_some(entries, most)}")
+        return "; ".join(parts)
 
-
-def _described(incident: Incident, listed: Callable[[Sequence[str]], str]) -> Iterator[str]:
-    if incident.lost:
-        yield f"acknowledged events are missing from the log: {listed([str(lost) for lost in incident.lost])}"
-    if incident.cut_bytes:
-        yield f"the last {incident.cut_bytes:,} bytes of the log's file could not be read and were cut off"
-    if incident.entries:
-        verdict = "they may have contained acknowledged events"
-        if incident.compared:
-            verdict = "they contained these events" if incident.lost else "they contained no acknowledged events"
-        some = {n: at if len(at) <= 2 else [at[0], "...", at[-1]] for n, at in incident.entries.items()}
-        entries = [f"partition {n} at {', '.join(positions)}" for n, positions in some.items()]
-        yield f"{verdict}: {listed(entries)}"
+    def united(self, later: "Damage") -> "Damage":
+        """Return this damage and later damage as one."""
+        entries = {**self.entries, **{n: [*self.entries.get(n, at)[:1], at[-1]] for n, at in later.entries.items()}}
+        return Damage(
+            at=later.at, cut_bytes=self.cut_bytes + later.cut_bytes, entries=dict(sorted(entries.items())),
+            lost=[*self.lost, *later.lost], compared=self.compared and later.compared,
+        )  # fmt: skip
 
 
 def find_fault(folder: Path) -> FileFault | None:
@@ -201,34 +207,28 @@ def is_torn(damage: FileFault) -> bool:
         return is_newest(damage) and data.find(_END_OF_TRANSACTION, damage.at) < 0
 
 
-def cut_off(damage: FileFault, folder: Path) -> Incident:
-    """Keep what is behind the damage in a file of its own and end the log's file there. Raises OSError."""
+def cut_off(unreadable: FileFault, folder: Path) -> Damage:
+    """Keep what is behind a fault in a file of its own, end the log's file there, and record it. Raises OSError."""
     now = datetime.now(UTC)
-    copy = folder / SET_ASIDE / f"{now:%Y%m%dT%H%M%S}-{damage.file.name}-{damage.at}"
+    copy = folder / SET_ASIDE / f"{now:%Y%m%dT%H%M%S}-{unreadable.file.name}-{unreadable.at}"
     copy.parent.mkdir(mode=0o700, exist_ok=True)
-    with damage.file.open("rb") as source, copy.open("xb") as target:
-        source.seek(damage.at)
+    with unreadable.file.open("rb") as source, copy.open("xb") as target:
+        source.seek(unreadable.at)
         shutil.copyfileobj(source, target, _BLOCK)
         target.flush()
         os.fsync(target.fileno())
-    positions: dict[int, dict[str, None]] = {}
-    with mapped(damage.file) as data:
-        for partition, position in _ENTRY.findall(data, damage.at):
-            positions_of = positions.setdefault(int(partition), {})
-            if len(positions_of) < KEPT_POSITIONS:
-                positions_of[position.decode()] = None
-    entries = {partition: list(positions_of) for partition, positions_of in sorted(positions.items())}
-    with damage.file.open("r+b") as file:  # the copy is on disk before the original is cut
-        file.truncate(damage.at)
+    entries: dict[int, list[str]] = {}
+    with mapped(unreadable.file) as data:
+        for partition, raw in _ENTRY.findall(data, unreadable.at):
+            position = raw.decode()
+            entries[int(partition)] = [*entries.get(int(partition), [position])[:1], position]
+    with unreadable.file.open("r+b") as file:  # the copy is on disk before the original is cut
+        file.truncate(unreadable.at)
         os.fsync(file.fileno())
-    return Incident(
-        at=now,
-        file=str(damage.file),
-        cut_at=damage.at,
-        cut_bytes=damage.size - damage.at,
-        kept=str(copy),
-        entries=entries,
-    )
+    damage = Damage(at=now, cut_bytes=unreadable.size - unreadable.at, entries=dict(sorted(entries.items())))
+    before = load_damage(folder)
+    save_damage(folder, damage if before is None else before.united(damage))
+    return damage
 
 
 def missing(acknowledged: Mapping[int, Position], there: Mapping[int, Position]) -> list[Lost]:
@@ -240,71 +240,49 @@ def missing(acknowledged: Mapping[int, Position], there: Mapping[int, Position])
     ]
 
 
-def load_incidents(folder: Path) -> list[Incident]:
-    """Incidents that were not acknowledged, oldest first. Raises OSError, and ValidationError for a foreign file."""
+def load_damage(folder: Path) -> Damage | None:
+    """Return the damage that was not acknowledged. Raises OSError, and ValidationError for a foreign file."""
     try:
-        return msgspec.json.decode((folder / INCIDENTS).read_bytes(), type=list[Incident])
+        # a list, because earlier releases recorded each incident
+        recorded = msgspec.json.decode((folder / INCIDENTS).read_bytes(), type=list[Damage])
     except FileNotFoundError:
-        return []
-
-
-def record_incident(folder: Path, incident: Incident) -> None:
-    """Add an incident, or replace what was recorded of it before. Raises OSError."""
-    others = [other for other in load_incidents(folder) if other.at != incident.at]
-    _save(folder, [*others, incident][-KEPT_INCIDENTS:])
-
-
-def not_compared(folder: Path) -> Incident | None:
-    """The newest incident, if a repair left it to the next start to compare the log. Raises OSError."""
-    incidents = load_incidents(folder)
-    return incidents[-1] if incidents and not incidents[-1].compared else None
-
-
-def take_note(folder: Path) -> list[Incident]:
-    """Forget all incidents, and delete what was cut off; returns those that were open. Raises OSError."""
-    incidents = load_incidents(folder)
-    _drop(folder, incidents)
-    return [incident for incident in incidents if incident.open]
-
-
-def drop_closed(folder: Path) -> None:
-    """Forget incidents that cost nothing, and delete what was cut off: it may hold what was forgotten since."""
-    _drop(folder, [incident for incident in load_incidents(folder) if not incident.open])
-
-
-def _drop(folder: Path, incidents: Sequence[Incident]) -> None:
-    for file in {incident.kept for incident in incidents if incident.kept}:
-        Path(file).unlink(missing_ok=True)
-    if incidents:
-        _save(folder, [incident for incident in load_incidents(folder) if incident not in incidents])
-
-
-def found_again(folder: Path, there: Mapping[int, Position]) -> Incident | None:
-    """The newest incident without what is in the log by now; None when there is no open one. Raises OSError."""
-    *before, newest = load_incidents(folder) or [None]
-    if newest is None or not newest.open:
         return None
-    lost = missing({part.partition: Position.parse(part.until) for part in newest.lost}, there)
-    newest = msgspec.structs.replace(newest, lost=lost)
-    _save(folder, [*filter(None, before), newest])
-    return newest
+    return reduce(Damage.united, recorded) if recorded else None
 
 
-def trouble(folder: Path) -> str:
-    """What health reports about open incidents; empty if there are none."""
-    try:
-        open_incidents = [str(incident) for incident in load_incidents(folder) if incident.open]
-    except (OSError, msgspec.MsgspecError) as error:
-        return f"{folder / INCIDENTS} cannot be read: {error}"
-    return f"{_some(open_incidents)} (`mnemolog log-file` shows more)" if open_incidents else ""
-
-
-def _save(folder: Path, incidents: Sequence[Incident]) -> None:
+def save_damage(folder: Path, damage: Damage) -> None:
+    """Record all damage that is not acknowledged. Raises OSError."""
     written = folder / f".{INCIDENTS}"
-    written.write_bytes(msgspec.json.format(msgspec.json.encode(incidents), indent=2))
+    written.write_bytes(msgspec.json.format(msgspec.json.encode([damage]), indent=2))
     sync(written)
     written.replace(folder / INCIDENTS)
     sync(folder)  # the rename too, or a power cut brings the old file back
+
+
+def forget_damage(folder: Path) -> None:
+    """Delete the record, and what was cut off: it may contain text that was forgotten since. Raises OSError."""
+    (folder / INCIDENTS).unlink(missing_ok=True)
+    shutil.rmtree(folder / SET_ASIDE, ignore_errors=True)
+    sync(folder)
+
+
+def found_again(folder: Path, lost: Sequence[Lost], there: Mapping[int, Position]) -> Damage | None:
+    """Remove from the record what of `lost` is in the log by now; returns the damage that is left. Raises OSError."""
+    damage = load_damage(folder)
+    if damage is not None:
+        back = [part for part in lost if Position.parse(part.until) <= there.get(part.partition, START)]
+        damage = msgspec.structs.replace(damage, lost=[part for part in damage.lost if part not in back])
+        save_damage(folder, damage)
+    return damage
+
+
+def trouble(folder: Path) -> str:
+    """Return what health reports about the log's file; empty if an operator need not know anything."""
+    try:
+        damage = load_damage(folder)
+    except (OSError, msgspec.MsgspecError) as error:
+        return f"{folder / INCIDENTS} cannot be read: {error}"
+    return f"{damage} (`mnemolog log-file` shows more)" if damage is not None and damage.open else ""
 
 
 @contextmanager
@@ -339,9 +317,9 @@ def _manifest(folder: Path) -> Path:
     return folder / FOLDER / "appendonly.aof.manifest"
 
 
-def _some(parts: Sequence[str]) -> str:
-    more = len(parts) - NAMED_PARTITIONS
-    return ", ".join(parts[:NAMED_PARTITIONS]) + (f", and {more:,} more" if more > 0 else "")
+def _some(parts: Sequence[str], most: int) -> str:
+    more = len(parts) - most
+    return ", ".join(parts[:most]) + (f", and {more:,} more" if more > 0 else "")
 
 
 _LOG = re.compile(rb"mnemolog:\{p(\d{2,4})\}:log")

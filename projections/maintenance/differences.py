@@ -1,4 +1,4 @@
-"""Manifests of documents, which backups and benchmarks compare, and replays of a log.
+"""Manifests of documents, which backups compare, and replays of a log.
 
 A manifest says what a log's documents and listings are, in a few numbers and two digests a partition. Two manifests are
 equal exactly when documents and listings are: whatever the generation, however a row is stored, whether they come from

@@ -6,12 +6,11 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from xml.sax.saxutils import escape
 
-from msgspec import UNSET, Meta, Struct
+from msgspec import UNSET, Struct
 
-from ingest.commands.command import Name, Names
 from ingest.errors import MnemologError
 from ingest.ids import OBSERVATION, document_id
 from ingest.log.position import session_route
@@ -24,7 +23,7 @@ from projections.documents.observations import Observation, timeline
 from projections.documents.tombstones import ledgers
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup, key_scope, touching
-from projections.queries.recall import LeastSure, Recall, RecallRequest
+from projections.queries.recall import Recall, RecallRequest
 from projections.queries.sessions import RETIRED, Sessions
 from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import SomeRetired, page_view, public_view
@@ -40,16 +39,14 @@ BUGS = 3
 SEPARATOR = "\n\n"
 
 
-class EnrichRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EnrichRequest(Struct, frozen=True, kw_only=True):
     """What is about to be worked on."""
 
-    files: Annotated[list[Name], Meta(min_length=1, max_length=100)]
-    session_id: Name = ""
-    terms: Names = []
-    tool_name: Name = ""
-    project: Name | None = None
-    limit_chars: Annotated[int, Meta(ge=200, le=100_000)] = LIMIT_CHARS
-    min_confidence: LeastSure = None
+    files: list[str]
+    session_id: str = ""
+    terms: list[str] = []
+    tool_name: str = ""
+    project: str | None = None
 
 
 class Enriched(Struct, frozen=True):
@@ -262,7 +259,6 @@ class AroundQueries:
             await _or_nothing(self._history(reader, request.session_id, files, project), {}, tool),
             await _or_nothing(self._hits(reader, files, project, request), [], tool),
             await _or_nothing(self._bugs(reader, files, project), [], tool),
-            request.limit_chars,
         )
 
     async def _newest_saying(self, words: str, allowed: Filter, reader: Reader) -> Observation | None:
@@ -300,10 +296,9 @@ class AroundQueries:
         # files and terms are separate queries: a document that matches all of one need not match the other
         names = [file.replace("\\", "/").rpartition("/")[2] for file in files]
         queries = [" ".join(filter(str.strip, words))[:QUERY_CHARS] for words in (names, request.terms[:MAX_TERMS])]
+        # agentmemory's clients expect as many as there are
         requested = [
-            RecallRequest(query=query, project=project, limit=HITS, min_confidence=request.min_confidence)
-            for query in queries
-            if query
+            RecallRequest(query=query, project=project, limit=HITS, min_confidence=0.0) for query in queries if query
         ]
         answers = await asyncio.gather(*(self._recall(request, reader) for request in requested))
         results = {result.id: result for answer in reversed(answers) for result in answer.results}

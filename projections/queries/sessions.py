@@ -21,7 +21,6 @@ from projections.documents.sessions import (
     Session,
     Summary,
     commits,
-    session_commits,
     session_document_id,
     session_name,
     sessions,
@@ -207,9 +206,6 @@ class Summaries:
         return (await summaries_of(self._documents, [session], reader)).get(session.document.id)
 
 
-MAX_OF_SESSION = 500
-
-
 @view_of(Commit)
 class CommitView(Struct, frozen=True, kw_only=True):
     """A version-control commit, and the sessions it was made in."""
@@ -241,9 +237,3 @@ class Commits:
         """A tenant's or a project's commits, the newest linked first."""
         listing, within = commits(reader.tenant, project), times.by_recording_time()
         return page_view(await self._documents.newest(listing, reader, project, cursor, limit, within))
-
-    async def of_session(self, reader: Reader, session_id: str, times: Times = ANY_TIME) -> list[Commit]:
-        """The commits made in a session, the newest linked first."""
-        listing, within = session_commits(reader.tenant, session_id), times.by_recording_time()
-        page = await self._documents.newest(listing, reader, None, None, MAX_OF_SESSION, within)
-        return [located.document for located in page.documents if isinstance(located.document, Commit)]

@@ -56,7 +56,6 @@ OF_OPERATORS = {
     "native GET /v1/admin/rebuilds",
     "native GET /v1/admin/rebuilds/{id}",
     "native GET /v1/admin/reconcile",
-    "native POST /v1/admin/projections/rebuild",
     "native POST /v1/admin/purge",
     "native POST /v1/admin/rebuilds",
     "native POST /v1/admin/rebuilds/{id}/cancel",
@@ -192,10 +191,6 @@ def native_bodies(ids: Mapping[str, str]) -> dict[str, list[dict[str, Any]]]:
         ],
         "POST /v1/context": [{"project": PROJECT, "query": WORD, "token_budget": 100_000}],
         "POST /v1/lessons/search": [{"query": WORD}, {"query": WORD, "project": PROJECT}],
-        "POST /v1/enrich": [
-            {"files": ["src/heron.py"], "project": PROJECT},
-            {"files": ["x"], "session_id": SESSION, "terms": [WORD]},
-        ],
         "POST /v1/crystals": [{"action_ids": [ids["action"]]}],
         "POST /v1/consolidate": [{"project": PROJECT}],
         "POST /v1/reflect": [{"project": PROJECT}],
@@ -213,7 +208,6 @@ def native_bodies(ids: Mapping[str, str]) -> dict[str, list[dict[str, Any]]]:
 QUERIES: dict[str, list[dict[str, str]]] = {
     "GET /v1/lessons/match": [{"tool_name": "Bash", "preview": WORD, "project": PROJECT}],
     "GET /v1/profile": [{"project": PROJECT, "user_id": "kim"}],
-    "GET /v1/around": [{"anchor": WORD, "project": PROJECT}, {"anchor": "{observation}"}, {"anchor": WORD}],
     "GET /v1/graph": [
         {},
         {"project": PROJECT},
@@ -583,7 +577,7 @@ async def _nothing_was_stored(operator: httpx.AsyncClient, planted: Planted) -> 
 
 
 ASKING = {
-    "POST /v1/recall", "POST /v1/context", "POST /v1/lessons/search", "POST /v1/enrich", "POST /agentmemory/context",
+    "POST /v1/recall", "POST /v1/context", "POST /v1/lessons/search", "POST /agentmemory/context",
     "POST /agentmemory/enrich", "POST /agentmemory/search", "POST /agentmemory/smart-search",
     "POST /agentmemory/lessons/search", "POST /agentmemory/mcp/call", "POST /agentmemory/mcp/tools",
     "POST /agentmemory/timeline", "POST /memories/search", "POST /api/observations/search", "POST /v1/memories/search",
@@ -623,14 +617,12 @@ SHOWN = {
     "native GET /v1/actions",
     "native GET /v1/actions/{id}",
     "native GET /v1/admin/export",
-    "native GET /v1/around",
     "native GET /v1/commits",
     "native GET /v1/commits/{id}",
     "native GET /v1/events",
     "native GET /v1/export",
     "native GET /v1/frontier",
     "native GET /v1/graph",
-    "native GET /v1/graph/stats",
     "native GET /v1/lessons",
     "native GET /v1/lessons/match",
     "native GET /v1/lessons/surest",
@@ -646,7 +638,6 @@ SHOWN = {
     "native GET /v1/relations/{id}",
     "native GET /v1/sessions",
     "native GET /v1/sessions/{id:path}",
-    "native GET /v1/sessions/{id:path}/commits",
     "native GET /v1/sessions/{id:path}/observations",
     "native GET /v1/sessions/{id:path}/summary",
     "native GET /v1/slots",
@@ -655,7 +646,6 @@ SHOWN = {
     "native GET /v1/summaries/{id}",
     "native GET /v1/timeline",
     "native POST /v1/context",
-    "native POST /v1/enrich",
     "native POST /v1/lessons/search",
     "native POST /v1/recall",
     "prompt catch-up",

@@ -280,7 +280,7 @@ def test_an_archived_log_answers_as_before_and_damage_is_named(archived: Documen
         assert client.post("/v1/admin/purge").status_code == 202
         segments = short_path / "archive"
         eventually(lambda: any("segment-0000000002" in path.name for path in segments.rglob("*.zst")))
-        assert client.post("/v1/admin/projections/rebuild").status_code == 202
+        assert client.post("/v1/admin/rebuilds").status_code == 202
         eventually(lambda: all(partition["generation"] == 2 for partition in _partitions(client)))
         asked = {"query": WORDS[7], "mode": "lexical", "after": str(last["position"])}
         found = client.post("/v1/recall", json=asked).json()["results"]

@@ -167,7 +167,7 @@ BODIES = {
     "no budget": Bad("/v1/context", b'{"project": "x", "token_budget": 0}', 422, "invalid", "1", "token_budget"),
     "a batch that is none": Bad("/v1/events", b'{"type": "observe"}', 400, "malformed", "array"),
     "a batch of brackets": Bad("/v1/events", b"[" * 200_000, 400, "malformed", "nested"),
-    "no such partition": Bad("/v1/admin/projections/rebuild", b'{"partition": 99}', 422, "invalid", "15", "partition"),
+    "no such partition": Bad("/v1/admin/rebuilds", b'{"partitions": [99]}', 422, "invalid", "15", "partition"),
     # memories that change
     "nothing to change": Bad(MEMORY, b"{}", 422, "invalid", "no changes", method="PATCH"),
     "an unknown change": Bad(MEMORY, b'{"contents": "x"}', 422, "invalid", "contents", "contents", "PATCH"),
@@ -231,9 +231,6 @@ BODIES = {
         "/v1/consolidate", b'{"min_observations": 0}', 422, "invalid", "1", "min_observations"
     ),
     "too many clusters": Bad("/v1/reflect", b'{"max_clusters": 21}', 422, "invalid", "20", "max_clusters"),
-    # enriching
-    "no files": Bad("/v1/enrich", b'{"files": []}', 422, "invalid", "1", "files"),
-    "too little room": Bad("/v1/enrich", b'{"files": ["a"], "limit_chars": 10}', 422, "invalid", "200", "limit_chars"),
     # forgetting
     "forgetting the world": Bad("/v1/forget", b'{"kind": "world", "subject": "x"}', 422, "invalid", "world", "kind"),
     "forgetting nobody": Bad("/v1/forget", b'{"kind": "user", "subject": ""}', 422, "invalid", "empty", "subject"),
@@ -506,16 +503,12 @@ QUERIES: dict[str, tuple[str, dict[str, str], str]] = {
     "no work": ("/v1/frontier", {"limit": "0"}, "limit"),
     "relations of no page": ("/v1/relations", {"cursor": "%%%"}, "cursor"),
     "commits of no page": ("/v1/commits", {"cursor": "%%%"}, "cursor"),
-    "commits of a session, by branch": ("/v1/sessions/s1/commits", {"branch": "main"}, "branch"),
     "summaries of no page": ("/v1/summaries", {"cursor": "%%%"}, "cursor"),
     "a summary by length": ("/v1/sessions/s1/summary", {"limit": "5"}, "limit"),
     "too deep a graph": ("/v1/graph", {"depth": "4"}, "depth"),
     "too big a graph": ("/v1/graph", {"limit": "501"}, "limit"),
-    "no counts by page": ("/v1/graph/stats", {"limit": "5"}, "limit"),
     "too many hops": ("/v1/related/mem_x", {"max_hops": "6"}, "max_hops"),
     "nobody's profile": ("/v1/profile", {}, "project"),
-    "no anchor": ("/v1/around", {}, "anchor"),
-    "much before": ("/v1/around", {"anchor": "x", "before": "201"}, "before"),
     "an audit of no page": ("/v1/audit", {"cursor": "yesterday"}, "cursor"),
     "a diagnosis of one project": ("/v1/diagnose", {"project": "x"}, "project"),
     "live from no place": ("/v1/live", {"after": "yesterday"}, "after"),

@@ -94,8 +94,7 @@ async def test_a_partition_is_rebuilt_and_a_snapshot_written(
 ):
     """Jobs go through a server of their own: the cluster has no key of arq."""
     before = {projection["partition"]: projection["generation"] for projection in await projections(client)}
-    answer = await client.post("/v1/admin/projections/rebuild", json={"partition": 3})
-    assert answer.json() == {"queued": [3]}
+    assert (await client.post("/v1/admin/rebuilds", json={"partitions": [3]})).status_code == 202
 
     async def rebuilt() -> bool:
         now = {projection["partition"]: projection["generation"] for projection in await projections(client)}

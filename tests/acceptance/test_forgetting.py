@@ -445,7 +445,7 @@ async def answers(client: httpx.AsyncClient, planted: Planted) -> dict[str, byte
             answer = await client.post("/v1/recall", json=body)
             found[f"recall {body}"] = answer.content
     for session in (SESSION, "their-session", "kept-session"):
-        for part in ("", "/observations", "/summary", "/commits"):
+        for part in ("", "/observations", "/summary"):
             found[f"{session}{part}"] = (await client.get(f"/v1/sessions/{session}{part}")).content
     for path in ("/v1/diagnose", "/v1/forget", "/v1/admin/dead-letters", "/metrics"):
         found[path] = (await client.get(path)).content
@@ -528,7 +528,7 @@ async def test_nothing_is_left_of_what_was_forgotten(server: Server, client: htt
     for memory in episodes[1:]:
         assert (await send(client, "GET", f"/v1/memories/{memory}"))["superseded_by"] == "", "what stood for it is gone"
 
-    await send(client, "POST", "/v1/admin/projections/rebuild")
+    await send(client, "POST", "/v1/admin/rebuilds")
     await wait_until(lambda: _rebuilt(client), 60)
     await wait_until(lambda: projected(client), 60)
     await assert_nothing_left(server, client, redis, gone)

@@ -1,5 +1,4 @@
-"""Derived knowledge over HTTP: graph, profile, context around a moment, enrichment, audit, summaries, crystals,
-consolidation, insights, facts."""
+"""Derived knowledge over HTTP: graph, profile, context, audit, summaries, crystals, consolidation, insights, facts."""
 
 import asyncio
 import json
@@ -74,17 +73,6 @@ async def test_the_graph_is_walked_from_a_node(client: Client, project: str):
     assert (nowhere["nodes"], nowhere["edges"]) == ([], [])
 
 
-async def test_the_graph_counts_what_it_has(client: Client, project: str):
-    known = await town(client, project)
-    related = await write(client, "/v1/relations", source=known["bridge"], target=known["toll"], relation="needs")
-    totals = await read(client, "/v1/graph/stats", project=project, after=f"{known['position']},{related['position']}")
-    assert totals["nodes"]["memory"] == 3
-    assert totals["nodes"]["concept"] >= 2
-    assert (totals["edges"]["needs"], totals["truncated"]) == (1, False)
-    everything = await read(client, "/v1/graph/stats")
-    assert everything["nodes"]["memory"] >= 3
-
-
 # profiles
 
 
@@ -122,7 +110,7 @@ async def test_nothing_is_told_of_a_project_nobody_knows(client: Client, project
     assert await read(client, "/v1/profile", project=project) == {"profile": None, "cached": False}
 
 
-# around, enrich
+# context
 
 
 async def test_a_memory_without_a_project_is_in_no_projects_context_or_recall(client: Client, project: str):
@@ -137,46 +125,6 @@ async def test_a_memory_without_a_project_is_in_no_projects_context_or_recall(cl
     assert "is everywhere" in compiled["context"]
     found = await ask(client, "/v1/recall", project=project, query=f"Where is the {word}?", min_confidence=0)
     assert [result["project"] for result in found["results"]] == [project]
-
-
-async def test_what_happened_around_a_moment_a_word_and_an_observation(client: Client, project: str):
-    batch = [
-        {
-            "type": "observe", "project": project, "session_id": "s1", "content": f"step {n} of the recipe",
-            "occurred_at": f"2026-03-0{n}T12:00:00Z",
-        }
-        for n in range(1, 8)
-    ]  # fmt: skip
-    told = (await client.post("/v1/events", json=batch)).json()
-    beside = {"project": project, "before": 2, "behind": 1}
-    around = await read(client, "/v1/around", anchor="2026-03-04", after=told["position"], **beside)
-    places = [(one["relative_position"], one["content"].split()[1]) for one in around["items"]]
-    assert [place for place, _ in places] == [-2, -1, 0, 1]
-    assert (around["anchor_index"], around["reason"]) == (2, "")
-    middle = around["items"][2]["id"]
-    assert ids(await read(client, "/v1/around", anchor=middle, **beside)) == ids(around)
-    newest = await read(client, "/v1/around", anchor="step 7", **beside)
-    assert newest["items"][newest["anchor_index"]]["content"] == "step 7 of the recipe"
-    for anchor, reason in (("no such words anywhere", "no_match"), ("2026-99-99", "invalid_date")):
-        nothing = await read(client, "/v1/around", anchor=anchor, **beside)
-        assert (nothing["items"], nothing["anchor_index"], nothing["reason"]) == ([], -1, reason)
-
-
-async def test_what_is_known_of_files_comes_as_text(client: Client, project: str):
-    """From other sessions, not from one's own."""
-    known = await town(client, project)
-    bug = {"content": "The bridge module leaks handles", "tags": ["bug"], "files": ["src/bridge.py"]}
-    told = await write(client, "/v1/memories", project=project, **bug)
-    await read(client, "/v1/memories", project=project, after=f"{known['position']},{told['position']}")
-    asked = {"files": ["src/bridge.py"], "project": project, "terms": ["bridge"], "tool_name": "Edit"}
-    found = await ask(client, "/v1/enrich", **asked, session_id="s2")
-    text = found["context"]
-    assert "src/bridge.py" in text
-    assert "leaks handles" in text
-    short = await ask(client, "/v1/enrich", **asked, limit_chars=200)
-    assert len(short["context"]) <= 200
-    nothing = await ask(client, "/v1/enrich", files=["src/unheard_of.py"], project=f"{project}-empty")
-    assert nothing["context"] == ""
 
 
 # audit

@@ -144,7 +144,6 @@ LISTED: dict[str, dict[str, Any]] = {
     "/v1/timeline": {},
     "/v1/sessions": {},
     "/v1/sessions/{session}/observations": {},
-    "/v1/sessions/{session}/commits": {},
     "/v1/memories": {},
     "/v1/lessons": {},
     "/v1/actions": {"open": True},
@@ -180,7 +179,7 @@ async def listed(client: httpx.AsyncClient, path: str, project: str, **bounds: d
     """How much a listing has of some time."""
     texts = {name: time.isoformat() for name, time in bounds.items()}
     where = path.format(session=f"{project}-s")
-    if path in ("/v1/slots", "/v1/sessions/{session}/commits"):
+    if path == "/v1/slots":
         return len((await read(client, where, project=project, **texts))["items"])
     return len(await all_pages(client, where, project=project, **LISTED[path], **texts))
 

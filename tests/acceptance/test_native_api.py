@@ -750,8 +750,8 @@ async def test_a_rebuild_makes_a_new_generation_that_answers_the_same(client: ht
         return (await read(client, "/v1/admin/projections"))["partitions"][partition]["generation"]
 
     old = await generation()
-    answer = await client.post("/v1/admin/projections/rebuild", json={"partition": partition})
-    assert (answer.status_code, answer.json()) == (202, {"queued": [partition]})
+    answer = await client.post("/v1/admin/rebuilds", json={"partitions": [partition]})
+    assert answer.status_code == 202
 
     async def switched() -> bool:
         return await generation() == old + 1
@@ -832,7 +832,7 @@ GUARDED = [
     ("GET", "/v1/admin/dead-letters/0:1-0"),
     ("POST", "/v1/admin/dead-letters/redrive"),
     ("POST", "/v1/admin/dead-letters/discard"),
-    ("POST", "/v1/admin/projections/rebuild"),
+    ("POST", "/v1/admin/rebuilds"),
     ("POST", "/v1/admin/snapshots"),
     ("GET", "/v1/no-such-route"),
     ("POST", "/v1/events"),

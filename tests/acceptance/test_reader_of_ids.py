@@ -55,7 +55,6 @@ SHOWN = {
     "agentmemory POST /agentmemory/session/start",
     "agentmemory POST /agentmemory/smart-search",
     "native POST /v1/context",
-    "native POST /v1/enrich",
     "native POST /v1/recall",
     "prompt recall",
     "tool context",
@@ -76,7 +75,7 @@ STATED: Mapping[str, dict[str, Any]] = {
 """What the bodies of some routes say besides, or instead."""
 
 
-FILTERED = {"/v1/recall", "/v1/context", "/v1/enrich", "/agentmemory/search"}
+FILTERED = {"/v1/recall", "/v1/context", "/agentmemory/search"}
 """Where a session or a user filters: asked without it, too."""
 TOOLS = {
     tool.name: {*tool.input_schema["properties"], *tool.also} for profile in PROFILES.values() for tool in profile.tools

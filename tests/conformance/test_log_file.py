@@ -13,9 +13,11 @@ import shutil
 import tempfile
 from bisect import bisect_right
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+import msgspec
 import pytest
 from redis import Redis
 from waiting import wait_until
@@ -25,15 +27,16 @@ from ingest.commands.decide import Caller
 from ingest.embedded.log_file import (
     FILE,
     Acknowledged,
-    Incident,
+    Damage,
     LogCheck,
+    Lost,
     cut_off,
     files_of,
     find_fault,
-    load_incidents,
-    record_incident,
+    forget_damage,
+    load_damage,
     save_acknowledged,
-    take_note,
+    save_damage,
     trouble,
 )
 from ingest.embedded.valkey import EmbeddedValkey, newest_positions
@@ -102,7 +105,7 @@ def cut(file: Path, at: int) -> bytes:
     return data[at:]
 
 
-def start(folder: Path) -> tuple[Incident | None, list[bytes]]:
+def start(folder: Path) -> tuple[Damage | None, list[bytes]]:
     """What a start finds wrong, and the events that are there then."""
     valkey = EmbeddedValkey(folder)
     valkey.start()
@@ -111,7 +114,7 @@ def start(folder: Path) -> tuple[Incident | None, list[bytes]]:
             rows: list[Any] = [
                 row for partition in range(PARTITIONS) for row in cast(Any, redis).xrange(PartitionKeys(partition).log)
             ]
-        return valkey.incident, sorted(fields[b"e"] for _, fields in rows)
+        return valkey.damage, sorted(fields[b"e"] for _, fields in rows)
     finally:
         valkey.stop()
 
@@ -123,30 +126,60 @@ def test_acknowledged_events_that_are_gone_are_told_with_their_positions(folder:
     file = newest_file(folder)
     begin = transactions(file)[-1]
     cut_bytes = cut(file, begin + 120 if inside else begin)
-    incident, there = start(folder)
+    damage, there = start(folder)
     assert cut_bytes
     assert there == [b"event 0", b"event 1"]
-    assert incident is not None
-    assert [loss.until for loss in incident.lost] == [str(lost)]
-    assert [loss.partition for loss in incident.lost] == [partition]
-    assert incident.open
+    assert damage is not None
+    assert [loss.until for loss in damage.lost] == [str(lost)]
+    assert [loss.partition for loss in damage.lost] == [partition]
+    assert damage.open
     assert f"partition {partition} " in trouble(folder)
     assert str(lost) in trouble(folder)
     assert str(folder) not in trouble(folder), "health is for people who have no business with the server's files"
     assert start(folder) == (None, there)
-    assert load_incidents(folder) == [incident]
-    assert not inside or Path(incident.kept).read_bytes() == file_part(folder, incident)
-    take_note(folder)
+    assert load_damage(folder) == damage
+    assert [len(part) for part in set_aside(folder)] == ([damage.cut_bytes] if inside else [])
+    forget_damage(folder)
     assert trouble(folder) == ""
-    assert not incident.kept or not Path(incident.kept).exists()
+    assert set_aside(folder) == []
 
 
-def file_part(folder: Path, incident: Incident) -> bytes:
-    """The bytes that were cut off, by what the incident says of them."""
-    stored = (folder / "set-aside").iterdir()
-    (only,) = [row.read_bytes() for row in stored]
-    assert len(only) == incident.cut_bytes
-    return only
+def set_aside(folder: Path) -> list[bytes]:
+    """Return the bytes that were cut off."""
+    return [path.read_bytes() for path in (folder / "set-aside").glob("*")]
+
+
+def test_damage_of_several_starts_is_one_record_until_it_is_acknowledged(folder: Path):
+    """The losses of each start are in it, and the bytes are added."""
+    lost: list[str] = []
+    sizes: list[int] = []
+    for first in (0, 10):
+        *_, (partition, position) = write(folder, 3, first)
+        lost.append(f"{partition}:{position}")
+        file = newest_file(folder)
+        cut(file, transactions(file)[-1] + 120)
+        damage, _ = start(folder)
+        assert damage is not None
+        sizes.append(damage.cut_bytes)
+    assert damage == load_damage(folder)
+    assert [f"{loss.partition}:{loss.until}" for loss in damage.lost] == lost
+    assert all(position.partition(":")[2] in trouble(folder) for position in lost)
+    assert sizes[1] == sum(map(len, set_aside(folder))) == 2 * sizes[0]
+    assert start(folder)[0] is None
+    assert load_damage(folder) == damage
+
+
+def test_incidents_that_an_earlier_release_recorded_are_one_record(folder: Path):
+    first = Damage(at=datetime(2026, 1, 1, tzinfo=UTC), cut_bytes=5, entries={1: ["1-0", "3-0"]}, compared=True)
+    loss = Lost(partition=0, after="1-0", until="2-0")
+    second = Damage(at=datetime(2026, 1, 2, tzinfo=UTC), cut_bytes=7, entries={1: ["4-0"], 0: ["2-0"]}, lost=[loss])
+    save_damage(folder, first)
+    rows = [msgspec.to_builtins(one) | {"file": "x", "cut_at": 1, "kept": "y"} for one in (first, second)]
+    (folder / "incidents.json").write_bytes(msgspec.json.encode(rows))
+    entries = {0: ["2-0", "2-0"], 1: ["1-0", "4-0"]}
+    assert load_damage(folder) == Damage(at=second.at, cut_bytes=12, entries=entries, lost=[loss])
+    (folder / "incidents.json").write_bytes(b"[]")
+    assert load_damage(folder) is None
 
 
 def test_a_torn_end_that_nobody_was_told_of_is_set_aside_and_needs_nobody(folder: Path):
@@ -156,14 +189,14 @@ def test_a_torn_end_that_nobody_was_told_of_is_set_aside_and_needs_nobody(folder
     whole = file.read_bytes()
     torn = b"*1\r\n$5\r\nMULTI\r\n*5\r\n$4\r\nXADD\r\n$18\r\nmnemolog:{p01}:log\r\n$15\r\n9999999999999-0\r\n$1\r\ne"
     file.write_bytes(whole + torn)
-    incident, there = start(folder)
+    damage, there = start(folder)
     assert there == [b"event 0", b"event 1"]
-    assert incident is not None
-    assert (incident.cut_bytes, incident.entries, incident.lost) == (len(torn), {1: ["9999999999999-0"]}, [])
-    assert Path(incident.kept).read_bytes() == torn
+    assert damage is not None
+    assert (damage.cut_bytes, damage.entries, damage.lost) == (len(torn), {1: ["9999999999999-0"] * 2}, [])
+    assert set_aside(folder) == [torn]
     assert trouble(folder) == ""
     assert start(folder) == (None, there)
-    assert not Path(incident.kept).exists(), "it may say what is forgotten one day"
+    assert set_aside(folder) == [], "it may say what is forgotten one day"
 
 
 def test_zeros_behind_the_last_record_are_set_aside(folder: Path):
@@ -171,10 +204,10 @@ def test_zeros_behind_the_last_record_are_set_aside(folder: Path):
     write(folder, 2)
     with newest_file(folder).open("ab") as file:
         file.write(bytes(4096))
-    incident, there = start(folder)
+    damage, there = start(folder)
     assert there == [b"event 0", b"event 1"]
-    assert incident is not None
-    assert (incident.cut_bytes, trouble(folder)) == (4096, "")
+    assert damage is not None
+    assert (damage.cut_bytes, trouble(folder)) == (4096, "")
 
 
 def test_a_torn_end_of_a_log_that_kept_no_record_is_told_to_be_unknown(folder: Path):
@@ -184,10 +217,10 @@ def test_a_torn_end_of_a_log_that_kept_no_record_is_told_to_be_unknown(folder: P
     (folder / FILE).unlink()
     file = newest_file(folder)
     cut(file, file.stat().st_size - 5)
-    incident, _ = start(folder)
-    assert incident is not None
-    assert incident.open
-    assert incident.entries == {partition: [str(last)]}
+    damage, _ = start(folder)
+    assert damage is not None
+    assert damage.open
+    assert damage.entries == {partition: [str(last)] * 2}
     assert "may have contained" in trouble(folder)
 
 
@@ -208,14 +241,14 @@ def test_damage_in_the_middle_stops_the_start_and_changes_nothing(folder: Path, 
     assert "check-aof" not in str(stopped.value), "that program is not installed"
     fault = find_fault(folder)
     assert fault is not None
-    record_incident(folder, cut_off(fault, folder))
-    incident, there = start(folder)
+    cut_off(fault, folder)
+    found, there = start(folder)
     assert there == [b"event 0"]
-    assert incident is not None
-    assert {(loss.partition, loss.until) for loss in incident.lost} == {(loss, str(at)) for loss, at in written[2:]} | (
+    assert found is not None
+    assert {(loss.partition, loss.until) for loss in found.lost} == {(loss, str(at)) for loss, at in written[2:]} | (
         {(1, str(written[3][1]))}
     )
-    assert len(load_incidents(folder)) == 1
+    assert load_damage(folder) == found
 
 
 @pytest.mark.parametrize(

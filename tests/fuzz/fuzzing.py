@@ -52,7 +52,7 @@ LENIENT = frozenset(
 )
 LAST = (
     "/v1/forget",  # a project or a user, with all that is theirs
-    "/v1/admin/projections/rebuild",  # every partition anew, while the next requests wait for what they wrote
+    "/v1/admin/rebuilds",  # every partition anew, while the next requests wait for what they wrote
     "/agentmemory/import",  # with the strategy `replace`, everything goes
     "/agentmemory/forget",
     "/agentmemory/auto-forget",

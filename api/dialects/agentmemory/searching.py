@@ -82,7 +82,6 @@ async def enrich(call: Call, arguments: Arguments) -> Record:
     requested = EnrichRequest(
         files=arguments["files"], session_id=session, terms=arguments["terms"] or [],
         tool_name=arguments["toolName"] or "", project=arguments.chosen("project"),
-        min_confidence=0.0,  # its clients expect as many as there are
     )  # fmt: skip
     reader = await reading(call, arguments.chosen("agentId") or "")
     enrichment = await call.queries.around.enrich(reader, requested)

@@ -625,26 +625,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/sessions/{id}/commits": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * The commits made in a session.
-         * @description Only commits of this project.
-         */
-        get: operations["get_v1_sessions_id_commits"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/sessions/{id}/observations": {
         parameters: {
             query?: never;
@@ -862,25 +842,6 @@ export interface components {
             text: string;
             title: string;
             tokens: number;
-        };
-        /**
-         * Commit
-         * @description A version-control commit, and the sessions it was made in.
-         */
-        Commit: {
-            agent_id: string;
-            author: string;
-            authored_at: string;
-            branch: string;
-            commit: string;
-            files: string[];
-            id: string;
-            linked_at: string;
-            message: string;
-            occurred_at: string;
-            project: string;
-            repo: string;
-            session_ids: string[];
         };
         /**
          * Confirmed
@@ -1164,13 +1125,6 @@ export interface components {
         InSession: {
             /** @default null */
             project?: string | null;
-        };
-        /**
-         * Items[Commit]
-         * @description All there is.
-         */
-        Items_Commit_: {
-            items: components["schemas"]["Commit"][];
         };
         /**
          * Items[FoundLesson]
@@ -4907,73 +4861,6 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Forgotten"];
-                };
-            };
-        };
-    };
-    get_v1_sessions_id_commits: {
-        parameters: {
-            query?: {
-                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
-                after?: string;
-                /**
-                 * @description Only this project; an empty value selects the nameless project.
-                 * @example shop
-                 */
-                project?: string;
-                /** @description Only documents recorded at or after this time. */
-                recorded_since?: string;
-                /** @description Only documents recorded before this time. */
-                recorded_until?: string;
-                /** @description Only documents whose event time is at or after this time. */
-                since?: string;
-                /** @description Only documents whose event time is before this time. */
-                until?: string;
-            };
-            header?: never;
-            path: {
-                /**
-                 * @description The document's id.
-                 * @example s1
-                 */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "items": [
-                     *         {
-                     *           "id": "cmt_e92836faeb4c0ed2e67e",
-                     *           "project": "shop",
-                     *           "commit": "9f1c2d3e",
-                     *           "message": "Reconnect the pool",
-                     *           "branch": "main",
-                     *           "repo": "",
-                     *           "author": "",
-                     *           "authored_at": "",
-                     *           "files": [
-                     *             "checkout.py"
-                     *           ],
-                     *           "session_ids": [
-                     *             "s1"
-                     *           ],
-                     *           "agent_id": "ada",
-                     *           "occurred_at": "2026-01-31T12:00:00Z",
-                     *           "linked_at": "2026-01-31T12:00:00Z"
-                     *         }
-                     *       ]
-                     *     }
-                     */
-                    "application/json": components["schemas"]["Items_Commit_"];
                 };
             };
         };

@@ -160,13 +160,10 @@ def test_categories_whose_evidence_is_most_of_a_chat_are_told_apart():
     assert list(figures) == [OVERALL, "w1", "fact", "summarization"]
 
 
-def _benchmark(*rows: Row, name: str = "asking") -> dict[str, Benchmark]:
-    return {name: Benchmark(name, dict, rows, {}, {}, needs_data=False, apart=False, long=False)}
-
-
 def _lines(figures: Figures, *rows: Row, **more: Any) -> list[str]:
     """The lines of the table, without its head."""
-    return table({"asking": figures}, _benchmark(*rows), **more).splitlines()[2:]
+    asking = Benchmark("asking", dict, rows, {}, {}, needs_data=False, apart=False, long=False)
+    return table({"asking": figures}, {"asking": asking}, **more).splitlines()[2:]
 
 
 def test_a_row_has_the_figure_its_bar_and_the_raw_limit():
@@ -179,14 +176,6 @@ def test_a_row_has_the_figure_its_bar_and_the_raw_limit():
 def test_a_bar_is_met_by_its_own_value(value: float, missed: bool):
     assert Row("ratio", "ratio", at_most=0.5).missed(value) is missed
     assert Row("ratio", "ratio", at_least=0.5).missed(1 - value) is missed
-
-
-def test_the_raw_limit_may_come_from_another_benchmark_and_the_bar_may_be_for_the_ratio():
-    row = Row("ten times", "p50_ms", at_most=2, raw="small.p50_ms", raw_name="p50 of the smaller", bar_on_ratio=True)
-    both = _benchmark(row) | _benchmark(name="small")
-    lines = table({"small": {"p50_ms": 8.0}, "asking": {"p50_ms": 12.0}}, both).splitlines()[2:]
-    assert lines == ["| ten times | 1.5 | <= 2 | p50 of the smaller 8 |  |"]
-    assert _lines({"p50_ms": 12.0}, row) == []
 
 
 def test_a_figure_that_was_not_measured_has_no_row():
