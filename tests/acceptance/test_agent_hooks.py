@@ -550,27 +550,6 @@ async def test_a_session_of_another_host_is_a_session_of_observations(server: Se
     ]
 
 
-@pytest.mark.parametrize("host", SESSIONS)
-async def test_a_new_session_of_another_host_is_told_what_is_known(server: Server, agent: Agent, host: str):
-    curious = hosted(agent, host)
-    curious = curious._replace(environ={**curious.environ, "MNEMOLOG_HOOK_CONTEXT": ""})
-    told: list[str] = []
-    async with server.client() as client:
-        await write(client, "/v1/lessons", project=agent.folder.parent.name, content=WARNING, confidence=0.9)
-
-        async def answered() -> bool:
-            told.extend(await report(curious, SESSIONS[host][0]))
-            return WARNING in told[-1]
-
-        await wait_until(answered, PATIENCE_S)
-    answer = json.loads(told[-1])
-    if host == "cursor":
-        assert answer.keys() == {"additional_context"}
-    else:
-        assert answer["hookSpecificOutput"].keys() == {"hookEventName", "additionalContext"}
-        assert answer["hookSpecificOutput"]["hookEventName"] == "SessionStart"
-
-
 async def test_gemini_cli_is_told_about_a_prompt_once_until_it_compresses(server: Server, agent: Agent):
     agent = asking(hosted(agent, "gemini-cli"))
     prompt = gemini("BeforeAgent", prompt=QUESTION)

@@ -1,21 +1,18 @@
 """What no client should send, and what it gets: a status, a code, a message that names the fault and its place.
 
-After each the server answers as before. And what must never be kept (secrets, private text) reaches neither the log nor
-the disk."""
+After each the server answers as before. What a parser refuses, its unit tests tell: here it is one of a kind."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 import pytest
 
-from ingest.platform.connections import Client, connect
 from tests.acceptance.running import Server, fault, ids
 
 JSON, NDJSON, MSGPACK = "application/json", "application/x-ndjson", "application/msgpack"
@@ -70,21 +67,9 @@ def observation(data: bytes) -> bytes:
 
 BODIES = {
     "not JSON": Bad("/v1/memories", b"{content: x}", 400, "malformed", "not json"),
-    "empty body": Bad("/v1/memories", b"", 400, "malformed", "not json"),
-    "cut off": Bad("/v1/memories", b'{"content": "x', 400, "malformed", "not json"),
-    "more behind it": Bad("/v1/memories", b'{"content": "x"} y', 400, "malformed", "not json"),
     "invalid UTF-8": Bad("/v1/memories", b'{"content": "\xff\xfe"}', 400, "malformed", "utf-8"),
-    "an array": Bad("/v1/memories", b"[]", 422, "invalid", "object"),
-    "null": Bad("/v1/memories", b"null", 422, "invalid", "object"),
-    "a number for text": Bad("/v1/memories", b'{"content": 5}', 422, "invalid", "str", "content"),
-    "text for tags": Bad("/v1/memories", b'{"content": "x", "tags": "y"}', 422, "invalid", "array", "tags"),
-    "a number among tags": Bad("/v1/memories", b'{"content": "x", "tags": [5]}', 422, "invalid", "str", "tags"),
-    "text for data": Bad("/v1/observations", observation(b'"y"'), 422, "invalid", "object", "data"),
-    "empty content": Bad("/v1/memories", b'{"content": ""}', 422, "invalid", "empty", "content"),
-    "blank content": Bad("/v1/lessons", b'{"content": " \\n "}', 422, "invalid", "empty", "content"),
     "nothing observed": Bad("/v1/observations", b'{"session_id": "s1"}', 422, "invalid", "content", "content"),
     "no session": Bad("/v1/observations", b'{"content": "x"}', 422, "invalid", "session", "session_id"),
-    "content missing": Bad("/v1/memories", b"{}", 422, "invalid", "content", "content"),
     "status missing": Bad("/v1/sessions", b'{"session_id": "s1"}', 422, "invalid", "status", "status"),
     "unknown status": Bad(
         "/v1/sessions", b'{"session_id": "s1", "status": "paused"}', 422, "invalid", "paused", "status"
@@ -96,8 +81,6 @@ BODIES = {
     "a time without a zone": Bad(
         "/v1/memories", b'{"content": "x", "occurred_at": "2026-01-31T12:00:00"}', 422, "invalid", "zone", "occurred_at"
     ),
-    "no time": Bad("/v1/memories", b'{"content": "x", "occurred_at": "soon"}', 422, "invalid", "datetime",
-                   "occurred_at"),
     "a time before the first year": Bad(
         "/v1/memories", b'{"content": "x", "occurred_at": "0001-01-01T00:00:00+14:00"}', 422, "invalid", "",
         "occurred_at",
@@ -107,39 +90,16 @@ BODIES = {
         "occurred_at",
     ),
     "NUL in a name": Bad("/v1/memories", b'{"content": "x", "project": "a\\u0000b"}', 422, "invalid", "nul", "project"),
-    "a long name": Bad(
-        "/v1/memories", b'{"content": "x", "project": "' + b"p" * 513 + b'"}', 422, "invalid", "512", "project"
-    ),
-    "a long event id": Bad(
-        "/v1/memories", b'{"content": "x", "event_id": "' + b"e" * 129 + b'"}', 422, "invalid", "128", "event_id"
-    ),
-    "importance out of range": Bad(
-        "/v1/memories", b'{"content": "x", "importance": 11}', 422, "invalid", "10", "importance"
-    ),
-    "negative importance": Bad("/v1/memories", b'{"content": "x", "importance": -1}', 422, "invalid", "0",
-                               "importance"),
     "a huge number": Bad("/v1/memories", b'{"content": "x", "importance": 1e999}', 422, "invalid", "range",
                          "importance"),
     "a priority beyond what a number is exact for": Bad(
         "/v1/actions", b'{"title": "x", "priority": 1e300}', 422, "invalid", "<=", "priority"
     ),
-    "no lifetime": Bad("/v1/memories", b'{"content": "x", "ttl_days": 0}', 422, "invalid", "0", "ttl_days"),
     "NaN": Bad("/v1/memories", b'{"content": "x", "importance": NaN}', 400, "malformed", "not json"),
-    "NaN in data": Bad("/v1/observations", observation(b'{"x": NaN}'), 400, "malformed", "not json"),
-    "Infinity in data": Bad("/v1/observations", observation(b'{"x": [-Infinity]}'), 400, "malformed", "not json"),
     "an integer over 64 bits": Bad(
         "/v1/observations", observation(b'{"x": ' + b"9" * 40 + b"}"), 422, "invalid", "64 bits", "data"
     ),
-    "an integer of 5,000 digits": Bad(
-        "/v1/observations", observation(b'{"x": ' + b"9" * 5000 + b"}"), 422, "invalid", "", "data"
-    ),
     "200,000 brackets": Bad("/v1/observations", observation(b"[" * 200_000), 422, "invalid", "", "data"),
-    "200,000 brackets in data": Bad(
-        "/v1/observations", observation(b'{"x": ' + b"[" * 200_000), 400, "malformed", "nested"
-    ),
-    "5,000 levels in data": Bad(
-        "/v1/observations", observation(nested('{"a":', "}", 5000)), 400, "malformed", "nested"
-    ),
     "150 levels in data": Bad(
         "/v1/observations", observation(nested('{"a":', "}", 150)), 422, "invalid", "nest", "data"
     ),
@@ -147,8 +107,6 @@ BODIES = {
         "/v1/memories", b'{"content": "x", "metadata": {"a": "' + b"b" * 4096 + b'"}}', 422, "invalid", "4096",
         "metadata",
     ),
-    "a number in metadata": Bad("/v1/memories", b'{"content": "x", "metadata": {"a": 1}}', 422, "invalid", "str",
-                                "metadata"),
     "an event over 1 MiB": Bad(
         "/v1/memories", b'{"content": "' + b"words " * 180_000 + b'"}', 422, "invalid", "1,048,576", "content"
     ),
@@ -260,31 +218,6 @@ async def test_a_bad_body_is_refused_with_what_is_wrong_and_where(unhurt: httpx.
         assert fault(answer)["field"].partition("[")[0] == bad.field
 
 
-MSGPACK_BATCHES = {
-    "empty": b"",
-    "not an array": msgspec.msgpack.encode({"type": "observe"}),
-    "cut off": b"\x92\xa1",
-    "a bad item, then cut off": b"\x92\x01",
-    "more behind it": msgspec.msgpack.encode([]) + b"\x01",
-    "deep": b"\x91" * 200_000,
-    "a bad item, then deep": b"\x92\x01" + b"\x91" * 200_000,
-    "reserved byte": b"\xc1",
-}
-
-
-@pytest.mark.parametrize("body", MSGPACK_BATCHES.values(), ids=MSGPACK_BATCHES)
-async def test_msgpack_that_cannot_be_read_is_refused(unhurt: httpx.AsyncClient, body: bytes):
-    answer = await post(unhurt, "/v1/events", body, MSGPACK)
-    assert (answer.status_code, fault(answer)["code"]) == (400, "malformed"), answer.text
-    assert "msgpack" in fault(answer)["detail"] or "nested" in fault(answer)["detail"]
-
-
-async def test_a_msgpack_item_that_is_not_utf_8_rejects_only_itself(unhurt: httpx.AsyncClient):
-    answer = await post(unhurt, "/v1/events", b"\x92\x01\x81\xa4type\xa2\xff\xfe", MSGPACK)
-    assert answer.status_code == 202, answer.text
-    assert [rejected["index"] for rejected in answer.json()["rejected"]] == [0, 1]
-
-
 MSGPACK_ONLY: dict[str, Any] = {
     "bytes": b"\x00\xff",
     "a time": datetime(2026, 1, 31, tzinfo=UTC),
@@ -332,15 +265,6 @@ def odd_observation(name: str, value: Any) -> dict[str, Any]:
     return {"type": "observe", "project": name, "session_id": name, "content": "odd", "data": {"x": [value]}}
 
 
-async def test_bad_lines_of_ndjson_are_rejected_one_by_one(unhurt: httpx.AsyncClient, project: str):
-    good = json.dumps({"type": "observe", "project": project, "session_id": "s1", "content": "good"}).encode()
-    lines = [good, b"{nope", b"\xff\xfe", b"", b"[" * 200_000, b"[]", b"NaN", good]
-    answer = await post(unhurt, "/v1/events", b"\n".join(lines), NDJSON)
-    assert answer.status_code == 202
-    assert answer.json()["accepted"] == 2
-    assert [one["index"] for one in answer.json()["rejected"]] == [1, 2, 3, 4, 5]
-
-
 async def test_an_unknown_type_in_a_batch_is_told_which_there_are(unhurt: httpx.AsyncClient, project: str):
     batch: list[Any] = [
         {"type": "remember", "project": project, "content": "good"},
@@ -382,23 +306,9 @@ async def test_a_body_of_20_mib_is_too_large(unhurt: httpx.AsyncClient, path: st
     assert (answer.status_code, fault(answer)["code"]) == (413, "too_large")
 
 
-async def test_a_batch_of_more_than_10_000_items_is_too_large(unhurt: httpx.AsyncClient, project: str):
-    item = {"type": "observe", "project": project, "session_id": "s1", "content": "x"}
-    answer = await unhurt.post("/v1/events", json=[item] * 10_001)
-    assert (answer.status_code, fault(answer)["code"]) == (413, "too_large")
-    assert "10,001" in fault(answer)["detail"]
-    assert "10,000" in fault(answer)["detail"]
-    page = await unhurt.get("/v1/timeline", params={"project": project})
-    assert page.json()["items"] == []
-
-
 MILLION = 1_000_000
 HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "integers": ("/v1/events", b"[" + b",".join([b"1"] * MILLION) + b"]", JSON),
-    "objects": ("/v1/events", b"[" + b",".join([b"{}"] * MILLION) + b"]", JSON),
-    "lines": ("/v1/events", b"1\n" * MILLION, NDJSON),
-    "packed": ("/v1/events", msgspec.msgpack.encode([1] * MILLION), MSGPACK),
-    "a length that lies": ("/v1/events", b"\xdd\xff\xff\xff\xff" + b"\x90" * MILLION, MSGPACK),
     "data": ("/v1/observations", observation(b'{"x":[' + b",".join([b"[]"] * MILLION) + b"]}"), JSON),
     "a query": ("/v1/recall", b'{"query":[' + b",".join([b"[]"] * MILLION) + b"]}", JSON),
     "a hook": ("/agentmemory/observe", b'{"data":[' + b",".join([b"[]"] * MILLION) + b"]}", JSON),
@@ -478,17 +388,10 @@ QUERIES: dict[str, tuple[str, dict[str, str], str]] = {
     "no cursor": ("/v1/memories", {"cursor": "%%%"}, "cursor"),
     "no cursor either": ("/v1/timeline", {"cursor": "_w"}, "cursor"),
     "no token": ("/v1/memories", {"after": "yesterday"}, "after"),
-    "a token with no partition": ("/v1/memories", {"after": "1-1"}, "after"),
-    "a token with a comma too many": ("/v1/memories", {"after": "0:0-0,"}, "after"),
     "a negative sequence": ("/v1/events", {"after": "0:1--5"}, "after"),
-    "a negative sequence, waited for": ("/v1/memories", {"after": "0:1--5"}, "after"),
-    "a position past 64 bits": ("/v1/events", {"after": "0:99999999999999999999-0"}, "after"),
-    "a position past 64 bits, waited for": ("/v1/memories", {"after": "0:99999999999999999999-0"}, "after"),
-    "a sequence past 64 bits": ("/v1/events", {"after": "0:1-99999999999999999999"}, "after"),
     "a token of a partition that is not there": ("/v1/memories", {"after": "99:1-0"}, "after"),
     "a token of a negative partition": ("/v1/memories", {"after": "-1:1-0"}, "after"),
     "events behind a partition that is not there": ("/v1/events", {"after": "99:1-0"}, "after"),
-    "a token of 5,000 digits": ("/v1/events", {"after": f"0:{'9' * 5000}-0"}, "after"),
     "no such partition": ("/v1/events", {"partition": "16"}, "partition"),
     "negative partition": ("/v1/events", {"partition": "-1"}, "partition"),
     "no time": ("/v1/timeline", {"until": "soon"}, "until"),
@@ -648,90 +551,6 @@ async def test_odd_names_are_kept_apart_and_found_again(unhurt: httpx.AsyncClien
 # what must never be kept
 
 
-async def everything_in(redis: Client) -> bytes:
-    """The names and raw values of every key."""
-    server = cast(Any, redis)  # a Client names only the commands that the project itself uses
-    parts: list[bytes] = []
-    async for name in redis.scan_iter(match="*", count=1000):
-        kind = (await server.type(name)).decode()
-        match kind:
-            case "string":
-                value = await server.get(name)
-            case "hash":
-                value = await server.hgetall(name)
-            case "zset":
-                value = await server.zrange(name, 0, -1)
-            case "stream":
-                value = await server.xrange(name)
-            case "set":
-                value = await server.smembers(name)
-            case "list":
-                value = await server.lrange(name, 0, -1)
-            case _:
-                value = None
-        parts += [name, _flat(value), await server.dump(name) or b""]
-    return b"\n".join(parts)
-
-
-def _flat(value: Any) -> bytes:
-    match value:
-        case bytes():
-            return value
-        case dict():
-            return b"\n".join(_flat(part) for pair in cast(dict[Any, Any], value).items() for part in pair)
-        case list() | tuple() | set():
-            return b"\n".join(map(_flat, cast(list[Any], value)))
-        case _:
-            return str(value).encode()
-
-
 def everything_under(folder: Path) -> bytes:
     """All bytes of all files: the append-only file has every command that was ever carried out."""
     return b"\n".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
-
-
-async def test_secrets_and_private_text_reach_neither_the_log_nor_the_disk(
-    server: Server, unhurt: httpx.AsyncClient, project: str
-):
-    marker = project.rpartition("-")[2]
-    key = f"sk-ant-{marker}AbCdEfGhIjKlMnOp1234"
-    hidden = f"before <private>my {marker}sesame is open</private> after {key} end"
-    assignment = f'password = "{marker}correcthorsebattery"'
-    pem = f"Authorization: Bearer {marker}.abcdefghijklmnop.qrstuvwxyz"
-    texts = (hidden, assignment, pem)
-    tokens: list[str] = []
-    names: list[str] = []
-    for text in texts:
-        data = {"note": text, "deep": [{"accessToken": f"{marker}0123456789abcdefghij"}], "list": [text]}
-        commands: list[tuple[str, dict[str, Any]]] = [
-            ("/v1/observations", {"session_id": "s1", "content": text, "data": data, "metadata": {"a": text}}),
-            ("/v1/memories", {"content": text, "tags": [text], "concepts": [text], "metadata": {"a": text}}),
-            ("/v1/lessons", {"content": text, "context": text, "tags": [text]}),
-            ("/v1/sessions", {"session_id": "s1", "status": "started", "title": text}),
-            ("/v1/sessions", {"session_id": "s1", "status": "ended", "reason": text}),
-        ]
-        for path, command in commands:
-            answer = await unhurt.post(path, json={"project": "kept-clean", **command})
-            assert answer.status_code == 202, answer.text
-            tokens.append(answer.json()["position"])
-            names.append(answer.json()["id"])
-        batch = [{"type": "observe", "project": "kept-clean", "session_id": "s1", "content": text, "data": data}]
-        tokens.append((await post(unhurt, "/v1/events", msgspec.msgpack.encode(batch), MSGPACK)).json()["position"])
-    asked = {"query": "before after end", "project": "kept-clean", "after": ",".join(tokens)}
-    found = await unhurt.post("/v1/recall", json=asked)
-    assert any("before [REDACTED] after [REDACTED_SECRET] end" in one["content"] for one in found.json()["results"])
-    forgotten = await unhurt.delete(f"/v1/observations/{names[0]}", params={"reason": hidden})
-    assert forgotten.status_code == 202, forgotten.text
-    redis = connect(server.redis_url)
-    try:
-        memory = await everything_in(redis)
-    finally:
-        await redis.aclose()
-        await cast(Any, redis).connection_pool.disconnect()
-    assert b"kept-clean" in memory
-    for stored in (memory, everything_under(server.data_dir)):
-        assert b"[REDACTED]" in stored
-        place = stored.find(marker.encode())
-        while place >= 0:  # the project of this test's own last check may bear the marker; nothing else may
-            assert stored[max(0, place - 8) : place] == b"project-", stored[max(0, place - 60) : place + 60]
-            place = stored.find(marker.encode(), place + 1)

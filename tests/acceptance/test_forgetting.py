@@ -124,18 +124,6 @@ async def test_a_forgotten_user_is_gone_from_everywhere(server: Server, client: 
     assert user not in str(receipts)
 
 
-async def test_what_is_recorded_of_a_user_afterwards_stays(client: Client, project: str):
-    user = f"user-{project}"
-    await life(client, project, user)
-    await forget(client, kind="user", subject=user)
-    told = await write(client, "/v1/memories", project=project, user_id=user, content="The walrus came back")
-    found = await recall(client, "walrus", project=project, user_id=user, after=told["position"])
-    assert ids(found) == [told["id"]]
-    again = await forget(client, kind="user", subject=user)
-    checked(again, memory=1)
-    assert ids(await recall(client, "walrus", project=project, user_id=user)) == []
-
-
 async def test_a_forgotten_project_is_empty(client: Client, project: str):
     await life(client, project, "kim")
     await life(client, f"{project}-other", "kim")
@@ -158,21 +146,6 @@ async def test_a_forgotten_session_leaves_the_others(client: Client, project: st
     assert (receipt["kind"], receipt["subject"], receipt["project"]) == ("session", "s1", project)
     assert ids(await read(client, "/v1/sessions", project=project)) == ["s2"]
     assert len((await read(client, "/v1/memories", project=project))["items"]) == 2
-
-
-async def test_what_was_made_of_a_forgotten_session_goes_with_it(client: Client, project: str):
-    """A summary, and memories that were consolidated from its observations."""
-    for n, content in enumerate(["`walrus` wants ice", "`walrus` wants more ice", "`walrus` has enough ice"]):
-        said = {"session_id": "s1", "kind": "decision", "content": f"{content}, for the {n}. time"}
-        await write(client, "/v1/observations", project=project, **said)
-    await write(client, "/v1/sessions/s1/summary", project=project)
-    made = await run_job(client, "/v1/consolidate", project=project, min_observations=3)
-    assert made["memories"] == 1
-    await forget(client, kind="session", subject="s1", project=project)
-    assert "walrus" not in str(await recall(client, "walrus ice", project=project))
-    assert (await read(client, "/v1/memories", project=project))["items"] == []
-    assert (await read(client, "/v1/summaries", project=project))["items"] == []
-    assert "walrus" not in json.dumps(await log_of(client, project))
 
 
 async def test_forgetting_what_is_not_there_says_so(client: Client, project: str):

@@ -11,9 +11,8 @@ import pytest
 from commands import run
 from waiting import wait_until
 
-from tests.acceptance.asking import all_pages, ask, change, names, read, recall, refused, remove, run_job, write
+from tests.acceptance.asking import ask, change, names, read, recall, refused, remove, run_job, write
 from tests.acceptance.running import Server, ids, new_tenant
-from tests.acceptance.test_mcp_gateway import over_http
 
 Client = httpx.AsyncClient
 
@@ -57,22 +56,6 @@ async def test_the_graph_links_memories_to_what_they_are_about(client: Client, p
     assert (drawn["truncated"], drawn["total_nodes"]) == (False, len(drawn["nodes"]))
 
 
-async def test_the_graph_is_walked_from_a_node(client: Client, project: str):
-    known = await town(client, project)
-    asked = {"project": project, "start": "concept:toll", "after": known["position"]}
-    near = await read(client, "/v1/graph", **asked)
-    assert {one["id"] for one in near["nodes"]} == {"concept:toll", known["toll"]}
-    further = await read(client, "/v1/graph", **asked, depth=2)
-    assert {"concept:bridge", "file:src/toll.py"} <= {one["id"] for one in further["nodes"]}
-    assert known["bridge"] not in {one["id"] for one in further["nodes"]}
-    furthest = await read(client, "/v1/graph", **asked, depth=3)
-    assert known["bridge"] in {one["id"] for one in furthest["nodes"]}
-    few = await read(client, "/v1/graph", **asked, depth=3, limit=2)
-    assert (len(few["nodes"]), few["truncated"]) == (2, True)
-    nowhere = await read(client, "/v1/graph", project=project, start="concept:nothing of the kind")
-    assert (nowhere["nodes"], nowhere["edges"]) == ([], [])
-
-
 # profiles
 
 
@@ -96,18 +79,6 @@ async def test_a_profile_tells_what_a_project_is_about_and_is_kept(client: Clien
     more = await write(client, "/v1/observations", project=project, **said)
     fresh = await read(client, "/v1/profile", project=project, user_id="kim", refresh=True, after=more["position"])
     assert (fresh["cached"], fresh["profile"]["session_count"]) == (False, 3)
-
-
-async def test_a_kept_profile_forgets_with_everybody_else(client: Client, project: str):
-    known = await town(client, project)
-    await read(client, "/v1/profile", project=project, after=known["position"])
-    gone = await remove(client, f"/v1/memories/{known['taste']}")
-    told = await read(client, "/v1/profile", project=project, after=gone["position"])
-    assert "tea" not in str(told)
-
-
-async def test_nothing_is_told_of_a_project_nobody_knows(client: Client, project: str):
-    assert await read(client, "/v1/profile", project=project) == {"profile": None, "cached": False}
 
 
 # context
@@ -155,22 +126,6 @@ async def test_the_audit_tells_who_wrote_and_who_deleted(server: Server, project
         assert [one["agent_id"] for one in only] == ["bob"]
 
 
-async def test_the_audit_has_pages(client: Client, project: str):
-    said = [await write(client, "/v1/lessons", project=project, content=f"lesson {n}") for n in range(5)]
-    await read(client, "/v1/lessons", project=project, after=said[-1]["position"])
-    found: list[str] = []
-    asked: dict[str, Any] = {"project": project, "limit": 2}
-    for _ in range(100):
-        page = await read(client, "/v1/audit", **asked)
-        assert len(page["entries"]) <= 2
-        found += [one["position"] for one in page["entries"]]
-        if page["next"] is None:
-            break
-        asked["cursor"] = page["next"]
-    assert len(found) == len(set(found)) == 5
-    assert found == [one["position"] for one in reversed(said)]
-
-
 # diagnosis
 
 
@@ -186,40 +141,6 @@ async def test_a_sound_memory_passes_every_check(client: Client):
         "storage",
         "llm",
     ]
-
-
-async def test_actions_that_wait_for_one_another_are_found(client: Client, project: str):
-    one = (await write(client, "/v1/actions", project=project, title="The hen"))["id"]
-    other = (await write(client, "/v1/actions", project=project, title="The egg", requires=[one]))["id"]
-    told = await change(client, f"/v1/actions/{one}", requires=[other])
-    await write(client, "/v1/memories", project=project, content="so that the project is looked at")
-    await read(client, "/v1/actions", project=project, after=told["position"])
-    found = await read(client, "/v1/diagnose", categories="actions")
-    cycle = next(check for check in found["checks"] if check["name"] == "cycle")
-    assert cycle["status"] == "fail"
-    assert one in cycle["message"]
-    assert found["status"] == "degraded"
-    done = await change(client, f"/v1/actions/{one}", status="cancelled")
-    await read(client, "/v1/actions", project=project, after=done["position"])
-    assert (await read(client, "/v1/frontier", project=project))["items"][0]["id"] == other
-
-
-@pytest.mark.parametrize("path", ["/v1/lessons", "/v1/memories", "/v1/actions", "/v1/relations", "/v1/summaries"])
-async def test_every_listing_ends(client: Client, project: str, path: str):
-    assert await all_pages(client, path, project=project) == []
-
-
-async def test_a_start_that_a_reader_may_not_see_is_not_there(server: Server, client: Client, project: str):
-    async with server.client("ada") as ada:
-        told = await write(
-            ada, "/v1/memories", project=project, content="hush", visibility="private", concepts=["hush"]
-        )
-        own = await read(ada, "/v1/graph", project=project, start=told["id"], after=told["position"])
-        assert len(own["nodes"]) > 1
-    assert (await read(client, "/v1/graph", project=project, start=told["id"]))["nodes"] == []
-    assert (await read(client, "/v1/graph", project=project))["nodes"] == []
-    assert (await refused(client, "GET", f"/v1/related/{told['id']}"))[0] == 404
-    assert names({"items": (await read(client, "/v1/graph", project=project))["edges"]}, "type") == []
 
 
 WORK = [
@@ -256,41 +177,6 @@ async def test_a_session_is_summarised_by_its_own_words(client: Client, project:
     assert made["summary"]["title"] in compiled["context"]
 
 
-async def test_a_summary_follows_its_session(client: Client, project: str):
-    """Asked for again it changes nothing, until there is something new to tell."""
-    await work(client, project, "s1")
-    first = await write(client, "/v1/sessions/s1/summary", project=project)
-    again = await write(client, "/v1/sessions/s1/summary", project=project)
-    assert again["position"] == first["position"]
-    said = {"session_id": "s1", "kind": "decision", "content": "We chose to alert on pool exhaustion from now on."}
-    await write(client, "/v1/observations", project=project, **said)
-    newer = await write(client, "/v1/sessions/s1/summary", project=project)
-    kept = await read(client, "/v1/sessions/s1/summary", project=project, after=newer["position"])
-    assert kept["observation_count"] == len(WORK) + 1
-    assert any("alert on pool exhaustion" in one for one in kept["decisions"])
-    assert len((await read(client, "/v1/summaries", project=project))["items"]) == 1
-
-
-async def test_a_summary_goes_with_an_observation_it_tells_of(client: Client, project: str):
-    await work(client, project, "s1")
-    made = await write(client, "/v1/sessions/s1/summary", project=project)
-    page = await read(client, "/v1/sessions/s1/observations", project=project, after=made["position"])
-    gone = await remove(client, f"/v1/observations/{page['items'][1]['id']}")
-    where = "/v1/sessions/s1/summary"
-    assert (await refused(client, "GET", where, project=project, after=gone["position"]))[:2] == (404, "not_found")
-    newer = await write(client, where, project=project)
-    assert newer["summary"]["observation_count"] == len(WORK) - 1
-    assert "exhausted" not in str(newer)
-
-
-async def test_there_is_no_summary_of_nothing(client: Client, project: str):
-    await write(client, "/v1/sessions", project=project, session_id="s1", status="started")
-    for method in ("POST", "GET"):
-        body = {"project": project} if method == "POST" else None
-        query = {} if method == "POST" else {"project": project}
-        assert (await refused(client, method, "/v1/sessions/s1/summary", body, **query))[:2] == (404, "not_found")
-
-
 async def test_the_slots_that_follow_the_work_are_brought_up_to_date(client: Client, project: str):
     await work(client, project, "s1")
     said = {"session_id": "s1", "kind": "task", "content": "TODO: write a test for the pool"}
@@ -321,16 +207,6 @@ async def test_a_deleted_session_is_gone_with_all_that_was_in_it(client: Client,
     found = await recall(client, "checkout pool exhausted", project=project)
     assert {one["session_id"] for one in found["results"]} == {"s2"}
     assert (await refused(client, "DELETE", "/v1/sessions/s1", project=project))[:2] == (404, "not_found")
-
-
-async def test_a_session_taken_up_after_it_was_deleted_begins_anew(client: Client, project: str):
-    await work(client, project, "s1")
-    gone = await remove(client, "/v1/sessions/s1", project=project)
-    new = await write(client, "/v1/observations", project=project, session_id="s1", content="A new beginning.")
-    seen = await read(client, "/v1/sessions/s1", project=project, after=f"{gone['position']},{new['position']}")
-    assert seen["observation_count"] == 1
-    made = await write(client, "/v1/sessions/s1/summary", project=project)
-    assert made["summary"]["observation_count"] == 1
 
 
 # crystals
@@ -373,16 +249,6 @@ async def test_only_finished_work_that_is_there_is_crystallised(client: Client, 
     assert (await refused(client, "POST", "/v1/crystals", {"action_ids": []}))[:2] == (422, "invalid")
 
 
-async def test_what_came_of_forgotten_work_goes_with_it(client: Client, project: str):
-    told = await write(client, "/v1/actions", project=project, title="Open the safe with 1234")
-    await change(client, f"/v1/actions/{told['id']}", status="done", result="It is open. Always lock the safe again.")
-    made = await write(client, "/v1/crystals", action_ids=[told["id"]])
-    await read(client, f"/v1/memories/{made['id']}", after=made["position"])
-    gone = await remove(client, f"/v1/actions/{told['id']}")
-    assert (await refused(client, "GET", f"/v1/memories/{made['id']}", after=gone["position"]))[0] == 404
-    assert (await read(client, "/v1/lessons", project=project))["items"] == []
-
-
 # consolidation
 
 
@@ -413,19 +279,6 @@ async def test_observations_about_one_thing_are_consolidated(client: Client, pro
     assert (await read(client, "/v1/memories", project=project))["items"] == page["items"]
     fewer = await run_job(client, "/v1/consolidate", project=project, min_observations=100)
     assert (fewer["memories"], fewer["position"]) == (0, "")
-
-
-async def test_new_observations_make_a_new_version_of_what_was_consolidated(client: Client, project: str):
-    said = {"project": project, "session_id": "s1", "kind": "decision"}
-    for content in NOTES[:3]:
-        await write(client, "/v1/observations", content=content, **said)
-    await run_job(client, "/v1/consolidate", project=project, min_observations=3)
-    await write(client, "/v1/observations", content=NOTES[3], **said)
-    made = await run_job(client, "/v1/consolidate", project=project, min_observations=3)
-    page = await read(client, "/v1/memories", project=project, latest=True, after=made["position"])
-    about = next(one for one in page["items"] if one["title"] == "About redis")
-    assert about["version"] == 2
-    assert "slow script" in about["content"]
 
 
 # insights
@@ -490,15 +343,6 @@ async def by_content(client: Client, project: str, after: str) -> dict[str, dict
     return {one["content"]: one for one in page["items"]}
 
 
-async def test_a_crystal_of_work_without_a_project_leaves_the_server_healthy(client: Client):
-    before = (await read(client, "/v1/diagnose", categories="memories"))["checks"]
-    told = await write(client, "/v1/actions", title="Rotate the token")
-    await change(client, f"/v1/actions/{told['id']}", status="done", result="It was rotated.")
-    made = await write(client, "/v1/crystals", action_ids=[told["id"]])
-    assert (await read(client, f"/v1/memories/{made['id']}", after=made["position"]))["project"] == ""
-    assert (await read(client, "/v1/diagnose", categories="memories", after=made["position"]))["checks"] == before
-
-
 async def test_a_job_is_known_to_its_tenant_only(server: Server, client: Client, project: str):
     job = await write(client, "/v1/consolidate", project=project)
     assert (await read(client, f"/v1/jobs/{job['id']}"))["id"] == job["id"]
@@ -512,14 +356,6 @@ async def test_a_job_is_known_to_its_tenant_only(server: Server, client: Client,
 @pytest.mark.parametrize("path", ["/v1/consolidate", "/v1/reflect"])
 async def test_an_empty_project_gives_nothing(client: Client, project: str, path: str):
     assert (await run_job(client, path, project=project))["position"] == ""
-
-
-async def test_what_is_private_is_made_into_nothing_public(client: Client, project: str):
-    for n in range(4):
-        said = {"content": f"The secret number is {n}", "concepts": ["numbers"], "keep_duplicates": True}
-        await write(client, "/v1/memories", project=project, agent_id="ada", visibility="private", **said)
-    made = await run_job(client, "/v1/reflect", project=project)
-    assert (made["items"], made["insights"]) == (0, 0)
 
 
 PAIRS = [
@@ -569,13 +405,6 @@ async def test_a_restatement_supersedes_and_the_answer_says_what(client: httpx.A
     assert await current(client, project, two["position"]) == [two["id"]]
 
 
-async def test_only_what_the_writer_may_read_is_reported(client: httpx.AsyncClient, project: str):
-    text = "The code of the safe is kept in the drawer of ada"
-    await keep(client, project, text, agent_id="ada", visibility="private")
-    answer = await keep(client, project, text, agent_id="bob")
-    assert (answer["superseded"], answer["similar"]) == ([], [])
-
-
 async def test_deleting_a_memory_leaves_that_of_another_agent(client: httpx.AsyncClient, project: str):
     """Also where both say the same words, and where one revised the other."""
     for first, second in ((PAIRS[0][0], PAIRS[0][1]), (PAIRS[1][0], PAIRS[1][0])):
@@ -586,14 +415,6 @@ async def test_deleting_a_memory_leaves_that_of_another_agent(client: httpx.Asyn
     revised = await change(client, f"/v1/memories/{one['id']}", content="Build 4713", agent_id="bob")
     gone = await remove(client, f"/v1/memories/{revised['id']}")
     assert (await read(client, f"/v1/memories/{one['id']}", after=gone["position"]))["is_latest"]
-
-
-async def test_deleting_the_newest_of_three_restatements_leaves_two(client: httpx.AsyncClient, project: str):
-    forms = ["The backup runs at night", "Backup runs at night", "THE BACKUP RUNS AT NIGHT!"]
-    first, second, third = [await keep(client, project, text, agent_id="ada") for text in forms]
-    gone = await remove(client, f"/v1/memories/{third['id']}")
-    assert await current(client, project, gone["position"]) == [second["id"]]
-    assert (await read(client, f"/v1/memories/{first['id']}"))["superseded_by"] == second["id"]
 
 
 async def test_a_memory_that_expires_neither_supersedes_nor_takes_another_along(
@@ -619,15 +440,6 @@ async def test_a_key_that_may_only_write_is_told_of_no_others(server: Server, pr
             return answer.status_code == 202 and not {"superseded", "similar"} & answer.json().keys()
 
         await wait_until(kept)  # processes look for new keys now and then
-
-
-async def test_remembering_over_mcp_says_what_it_resembles(server: Server, client: httpx.AsyncClient, project: str):
-    one = await keep(client, project, PAIRS[1][0], agent_id="ada")
-    async with over_http(server.url, server.secret or None) as mcp:
-        answer = await mcp.call_tool("remember", {"project": project, "content": PAIRS[1][1], "agent_id": "ada"})
-    assert answer.structured_content is not None
-    assert (answer.structured_content["superseded"], answer.structured_content["similar"]) == ([], [one["id"]])
-    assert one["id"] in str(answer.content)
 
 
 async def test_an_import_of_lines_keeps_every_fact_and_counts_what_is_superseded(

@@ -53,43 +53,6 @@ async def test_a_full_session_takes_no_more(small: Server, project: str):
         assert seen["observation_count"] == 3
 
 
-async def test_in_a_batch_only_what_exceeds_the_cap_is_rejected(small: Server, project: str):
-    async with small.client("ada") as client:
-        batch = [
-            {"type": "observe", "project": project, "session_id": "s1", "content": f"number {n}"} for n in range(5)
-        ]
-        batch.append({"type": "remember", "project": project, "content": "kept all the same"})
-        told = (await client.post("/v1/events", json=batch)).json()
-        assert told["accepted"] == 4
-        assert [(one["index"], one["code"], one["field"]) for one in told["rejected"]] == [
-            (3, "session_full", "session_id"),
-            (4, "session_full", "session_id"),
-        ]
-
-
-@pytest.mark.parametrize("batched", [False, True])
-async def test_a_retry_is_not_counted_twice(small: Server, project: str, batched: bool):
-    said = {"project": project, "session_id": "s1"}
-    async with small.client("ada") as client:
-
-        async def observe(n: int) -> dict[str, Any]:
-            one = {**said, "content": f"number {n}", "event_id": f"e{n}"}
-            if not batched:
-                return await write(client, "/v1/observations", **one)
-            answer = await client.post("/v1/events", json=[{"type": "observe", **one}])
-            told = answer.json()
-            assert told["rejected"] == [], told
-            return {"duplicate": bool(told["duplicates"])}
-
-        for _ in range(4):
-            await observe(0)
-        await observe(1)
-        assert (await observe(1))["duplicate"] is True
-        assert (await observe(2))["duplicate"] is False
-        wanted = {**said, "content": "one too many", "event_id": "e3"}
-        assert (await refused(client, "POST", "/v1/observations", wanted))[:2] == (409, "session_full")
-
-
 async def test_a_retry_in_a_full_session_is_acknowledged(small: Server, project: str):
     """What is stored is stored: the client that did not hear so may ask again."""
     async with small.client("ada") as client:

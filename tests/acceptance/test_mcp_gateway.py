@@ -11,7 +11,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any, Literal, Protocol
-from uuid import uuid4
 
 import httpx
 import httpx2
@@ -27,7 +26,6 @@ from waiting import wait_until
 
 from ingest.ids import shortened_id
 from mcp_gateway.profiles import NATIVE
-from projections.compression.tokens import estimated_tokens
 from tests.acceptance.running import Server as RunningServer
 
 ROOT = Path(__file__).parents[2]
@@ -92,12 +90,6 @@ def connection(request: pytest.FixtureRequest, server: Server) -> OpenClient:
     return lambda: request.param(server.url, server.secret)
 
 
-@pytest.fixture
-def project() -> str:
-    """A project no other test knows."""
-    return f"mcp-{uuid4().hex[:12]}"
-
-
 def text(result: types.CallToolResult) -> str:
     (content,) = result.content
     assert isinstance(content, types.TextContent)
@@ -114,29 +106,22 @@ async def call(client: Client, name: str, **arguments: Any) -> dict[str, Any]:
     return result.structured_content
 
 
-async def test_tools_are_listed_in_order_with_valid_schemas(every_client: OpenClient):
+async def test_the_server_introduces_itself_and_lists_few_tools_with_valid_schemas(every_client: OpenClient):
     async with every_client() as client:
-        tools = (await client.list_tools()).tools
+        assert client.server_info is not None
+        assert client.server_info.name == "mnemolog"
+        assert "recall" in (client.instructions or "")
+        listed = await client.list_tools()
+        assert len(listed.model_dump_json(by_alias=True, exclude_none=True)) <= 4 * 2_500, (
+            "2,500 tokens of 4 characters"
+        )
+        tools = listed.tools
         assert [tool.name for tool in tools] == TOOLS
         for tool in tools:
             Draft202012Validator.check_schema(tool.input_schema)
             assert tool.output_schema is None
             assert tool.description
             assert tool.annotations
-
-
-async def test_listing_the_tools_costs_a_model_little(every_client: OpenClient):
-    """2,500 tokens of four characters."""
-    async with every_client() as client:
-        listed = (await client.list_tools()).model_dump_json(by_alias=True, exclude_none=True)
-        assert len(listed) <= 4 * 2_500
-
-
-async def test_the_server_introduces_itself(every_client: OpenClient):
-    async with every_client() as client:
-        assert client.server_info is not None
-        assert client.server_info.name == "mnemolog"
-        assert "recall" in (client.instructions or "")
 
 
 async def test_what_was_remembered_is_recalled_at_once(every_client: OpenClient, project: str):
@@ -152,22 +137,6 @@ async def test_what_was_remembered_is_recalled_at_once(every_client: OpenClient,
             assert (best["kind"], best["title"], best["agent_id"]) == ("memory", said, project)
 
 
-async def test_an_observation_is_recalled_at_once(connection: OpenClient, project: str):
-    async with connection() as client:
-        seen = await call(
-            client,
-            "observe",
-            session_id=f"{project}-s",
-            project=project,
-            kind="error",
-            content="The linker ran out of memory while building the simulator.",
-            data={"tool": "make", "exit": 2},
-        )
-        found = await call(client, "recall", query="linker out of memory", project=project)
-        assert [one["id"] for one in found["results"]] == [seen["id"]]
-        assert found["results"][0]["session_id"] == f"{project}-s"
-
-
 async def test_a_lesson_opens_the_context_of_its_project(connection: OpenClient, project: str):
     async with connection() as client:
         advice = f"Drain the {project} queue before a migration, because half-applied jobs corrupt it."
@@ -178,21 +147,6 @@ async def test_a_lesson_opens_the_context_of_its_project(connection: OpenClient,
         assert advice in compiled["context"]
         assert compiled["tokens"] <= 1000
         assert first["id"] in compiled["blocks"][0]["sources"]
-
-
-async def test_recalled_text_is_as_short_as_asked_and_says_what_was_left_out(connection: OpenClient, project: str):
-    async with connection() as client:
-        for number in range(6):
-            await call(client, "remember", content=f"Valve {number} of {project} is shut at night.", project=project)
-        asked = {"query": "Which valve is shut at night?", "project": project}
-        every = await client.call_tool("recall", asked)
-        short = await client.call_tool("recall", asked | {"max_tokens": 150})
-        shown, left_out = short.structured_content["results"], len(every.structured_content["results"])
-        left_out -= len(shown)
-        assert shown
-        assert left_out
-        assert f"Left out by `max_tokens`: {left_out} results." in text(short)
-        assert estimated_tokens(text(short)) <= 150
 
 
 REPORT = "The exporter writes a row for each order and flushes once a minute. " * 40
@@ -214,20 +168,6 @@ async def test_what_is_recalled_is_short_and_read_whole_by_its_id(connection: Op
         assert document["details"] == {"tags": ["export"]}
         assert REPORT.strip() in text(whole)
         assert whole.structured_content["degraded"] == ["there is no document 'mem_nowhere'"]
-
-
-async def test_what_is_probably_not_recorded_is_called_so_and_silence_says_what_to_do(
-    connection: OpenClient, project: str
-):
-    async with connection() as client:
-        await call(client, "remember", content="The build runs on Tuesdays.", project=project)
-        asked = {"query": "Who painted the Mona Lisa?", "project": project}
-        found = await client.call_tool("recall", asked)
-        assert text(found).startswith("Probably not recorded (")
-        assert len(found.structured_content["results"]) == 1
-        silent = await client.call_tool("recall", asked | {"min_confidence": 0.5})
-        assert "a lower `min_confidence`" in text(silent)
-        assert silent.structured_content["note"] == text(silent)
 
 
 async def test_a_project_that_does_not_exist_is_said_with_similar_names(connection: OpenClient, project: str):
@@ -329,32 +269,12 @@ async def test_a_private_memory_is_attached_for_its_agent_alone(server: Server, 
             await client.get_prompt("catch-up", {"project": project})
 
 
-async def test_the_same_event_id_is_stored_once(connection: OpenClient, project: str):
-    async with connection() as client:
-        writes = [
-            await call(client, "remember", content="Only once.", project=project, event_id=project) for _ in range(2)
-        ]
-        assert writes[0]["id"] == writes[1]["id"]
-        assert [write["duplicate"] for write in writes] == [False, True]
-
-
-BAD_ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
-    ("recall", {"query": "x", "limit": "ten"}, "limit"),
-    ("remember", {"content": "x", "tagz": ["y"]}, "tagz"),
-    ("remember", {"content": "   "}, "content"),
-    ("observe", {"content": "x"}, "session_id"),
-    ("lesson", {"content": "x", "confidence": 2}, "confidence"),
-    ("context", {}, "project"),
-]
-
-
 async def test_a_bad_argument_is_a_tool_error_that_names_it(every_client: OpenClient):
     async with every_client() as client:
-        for name, arguments, at_fault in BAD_ARGUMENTS:
-            result = await client.call_tool(name, arguments)
-            assert result.is_error, name
-            assert f"`{at_fault}`" in text(result), name
-            assert "Nothing was stored" in text(result), name
+        result = await client.call_tool("remember", {"content": "x", "tagz": ["y"]})
+        assert result.is_error
+        assert "`tagz`" in text(result)
+        assert "Nothing was stored" in text(result)
 
 
 async def test_text_of_any_kind_passes(connection: OpenClient, project: str):
@@ -364,20 +284,6 @@ async def test_text_of_any_kind_passes(connection: OpenClient, project: str):
         await call(client, "remember", content=said, project=project)
         found = await call(client, "recall", query="Grüße quoted", project=project, full=True)
         assert [one["content"] for one in found["results"]] == [said]
-
-
-async def test_half_a_surrogate_pair_is_no_crash(server: Server):
-    """JSON can spell what is no text; the write goes through, repaired."""
-    body = (
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":'
-        b'{"name":"remember","arguments":{"content":"tea \\ud83c"}}}'
-    )
-    headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-    headers |= {} if server.secret is None else {"Authorization": f"Bearer {server.secret}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
-        for path in ("/mcp", "/mcp/"):
-            answer = await http.post(f"{server.url}{path}", content=body)
-            assert answer.json()["result"]["content"][0]["text"].startswith("remembered as mem_")
 
 
 async def test_a_wrong_secret_stops_a_client_before_it_starts(server: Server):

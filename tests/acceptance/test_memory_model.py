@@ -132,23 +132,10 @@ async def test_a_memory_whose_agent_is_unknown_cannot_be_hidden_from_everybody(c
     assert await refused(client, "PATCH", f"/v1/memories/{told['id']}", wanted) == (422, "invalid", "visibility")
 
 
-async def test_a_version_says_something(ada: Client, project: str):
-    told = await write(ada, "/v1/memories", project=project, content="something")
-    refusal = await refused(ada, "PATCH", f"/v1/memories/{told['id']}", {"content": " "})
-    assert refusal == (422, "invalid", "content")
-
-
 async def test_a_memory_that_was_forgotten_cannot_be_revised(ada: Client, project: str):
     told = await write(ada, "/v1/memories", project=project, content="soon gone")
     assert (await ada.delete(f"/v1/memories/{told['id']}")).status_code == 202
     assert (await refused(ada, "PATCH", f"/v1/memories/{told['id']}", {"content": "back"}))[:2] == (404, "not_found")
-
-
-async def test_with_keep_duplicates_nothing_is_superseded(ada: Client, project: str):
-    said = {"project": project, "content": "the same words in the same order", "keep_duplicates": True}
-    one, other = [await write(ada, "/v1/memories", **said) for _ in range(2)]
-    page = await read(ada, "/v1/memories", project=project, latest=True, after=other["position"])
-    assert sorted(ids(page)) == sorted([one["id"], other["id"]])
 
 
 # recall

@@ -1,4 +1,4 @@
-"""A secret that is sent through any door, in any place, is in no file of the server: no log, no index, no snapshot."""
+"""A secret or private text that is sent in any place is in no file of the server: no log, no index, no snapshot."""
 
 from typing import Any
 
@@ -11,7 +11,8 @@ from tests.acceptance.test_bad_input import everything_under
 
 TOKEN = "ghp_" + "Zq7" * 12
 PASSWORD = "kestrel-7741!"
-PROSE = f"deploy with {TOKEN}; password = '{PASSWORD}'"
+HIDDEN = "opensesame"
+PROSE = f"deploy with {TOKEN}; password = '{PASSWORD}' <private>{HIDDEN}</private>"
 WHEN = "2026-01-31T12:00:00Z"
 TEXT = {"title": PROSE, "tags": [TOKEN], "concepts": [TOKEN], "files": [f"/tmp/{TOKEN}"], "metadata": {TOKEN: TOKEN}}
 PLACE = {"project": "shop", "session_id": "s1", "agent_id": "ada"}
@@ -117,6 +118,6 @@ async def test_a_secret_is_in_no_file_whichever_door_it_came_through(guarded: Do
     assert stored > 40
     kept = everything_under(server.data_dir)
     assert b"[REDACTED_SECRET]" in kept
-    for secret in (TOKEN.encode(), PASSWORD.encode()):
+    for secret in (TOKEN.encode(), PASSWORD.encode(), HIDDEN.encode()):
         at = kept.find(secret)
         assert at < 0, kept[max(0, at - 300) : at + 100]

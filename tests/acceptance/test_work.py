@@ -48,15 +48,6 @@ async def test_an_action_that_requires_another_waits_for_it(client: Client, proj
     assert len((await read(client, "/v1/actions", project=project))["items"]) == 3
 
 
-async def test_what_conflicts_with_work_under_way_waits(client: Client, project: str):
-    paint = await action(client, project, "Paint the floor")
-    await action(client, project, "Walk on the floor", edges=[{"type": "conflicts_with", "target": paint}])
-    await settled(client, project)
-    assert sorted(await frontier(client, project)) == ["Paint the floor", "Walk on the floor"]
-    begun = await change(client, f"/v1/actions/{paint}", status="in_progress")
-    assert await frontier(client, project, after=begun["position"]) == ["Paint the floor"]
-
-
 async def test_what_an_agent_works_on_is_not_offered_to_others(server: Server, client: Client, project: str):
     """Whoever names nobody gets an overview, with what is taken marked so."""
     taken = await action(client, project, "Answer the phone", status="active", assigned_to="ada")
@@ -76,14 +67,6 @@ async def test_an_action_that_is_not_there_cannot_be_changed(client: Client):
     name = "act_00000000000000000000"
     assert (await refused(client, "PATCH", f"/v1/actions/{name}", {"status": "done"}))[:2] == (404, "not_found")
     assert (await refused(client, "GET", f"/v1/actions/{name}"))[:2] == (404, "not_found")
-
-
-async def test_a_forgotten_action_holds_nothing_up(client: Client, project: str):
-    first = await action(client, project, "Ask for leave")
-    await action(client, project, "Go", requires=[first])
-    await remove(client, f"/v1/actions/{first}")
-    await settled(client, project)
-    assert await frontier(client, project) == ["Go"]
 
 
 # relations
@@ -118,16 +101,6 @@ async def test_related_documents_are_found_hop_by_hop(client: Client, project: s
     assert (one["source"], one["target"], one["project"]) == (rain, mud, project)
 
 
-async def test_a_relation_can_be_withdrawn(client: Client, project: str):
-    one, other = [await memory(client, project, text) for text in ("salt and pepper", "chalk, cheese")]
-    pair = {"source": one, "target": other, "relation": "goes_with"}
-    told = await write(client, "/v1/relations", **pair)
-    assert ids(await read(client, f"/v1/related/{one}", after=told["position"])) == [other]
-    gone = await write(client, "/v1/relations", **pair, remove=True)
-    assert ids(await read(client, f"/v1/related/{one}", after=gone["position"])) == []
-    assert (await read(client, "/v1/relations", project=project))["items"] == []
-
-
 async def test_an_end_that_is_not_there_is_refused_unless_it_says_what_it_is(client: Client, project: str):
     known = await memory(client, project, "a lonely memory")
     missing = {"source": known, "target": "mem_00000000000000000000", "relation": "follows"}
@@ -135,15 +108,6 @@ async def test_an_end_that_is_not_there_is_refused_unless_it_says_what_it_is(cli
     for end in ("concept:loneliness", "file:src/lonely.py"):
         told = await write(client, "/v1/relations", source=known, target=end, relation="about")
         assert (await read(client, f"/v1/relations/{told['id']}", after=told["position"]))["target"] == end
-
-
-async def test_a_relation_nobody_rated_gets_an_estimate(client: Client, project: str):
-    """Both are new and of one session, so it is above the middle."""
-    said = {"session_id": "s1"}
-    one, other = [await memory(client, project, text, **said) for text in ("hot kettle", "cold kitchen floor")]
-    told = await write(client, "/v1/relations", source=one, target=other, relation="near")
-    seen = await read(client, f"/v1/relations/{told['id']}", after=told["position"])
-    assert seen["confidence"] == pytest.approx(0.7)
 
 
 async def test_relations_of_what_a_reader_may_not_see_are_not_shown(server: Server, client: Client, project: str):
@@ -236,14 +200,6 @@ async def test_showing_a_lesson_is_counted(client: Client, project: str):
     assert seen["reinforcements"] == 0
 
 
-async def test_a_confirmed_lesson_is_surer(client: Client, project: str):
-    name = await lesson(client, project, "Sum first, round last", confidence=0.5)
-    told = await write(client, f"/v1/lessons/{name}/reinforce")
-    assert told["id"] == name
-    seen = await read(client, f"/v1/lessons/{name}", after=told["position"])
-    assert (seen["reinforcements"], seen["confidence"]) == (1, pytest.approx(0.55))
-
-
 async def test_an_edited_lesson_keeps_its_id_and_what_was_not_said(client: Client, project: str):
     """Switched off, it neither speaks up nor is found; switched on again it does."""
     name = await lesson(client, project, "Never deploy on Fridays", severity="warning", tags=["deploy"])
@@ -257,16 +213,6 @@ async def test_an_edited_lesson_keeps_its_id_and_what_was_not_said(client: Clien
     assert ids(await ask(client, "/v1/lessons/search", query="deploy after lunch", project=project)) == []
     on = await change(client, f"/v1/lessons/{name}", active=True)
     assert await matched(client, project=project, tool_name="Deploy", after=on["position"]) == [name]
-
-
-async def test_saying_the_edited_text_again_does_not_bring_the_old_words_back(client: Client, project: str):
-    """What counts as saying it again stays the first wording."""
-    name = await lesson(client, project, "Tabs are better")
-    await change(client, f"/v1/lessons/{name}", content="Spaces are better")
-    again = await write(client, "/v1/lessons", project=project, content="tabs are better")
-    assert again["id"] == name
-    seen = await read(client, f"/v1/lessons/{name}", after=again["position"])
-    assert (seen["content"], seen["reinforcements"]) == ("Spaces are better", 1)
 
 
 async def test_lessons_are_searched_by_relevance_and_confidence(client: Client, project: str):
@@ -308,17 +254,6 @@ def label() -> str:
 async def slot(client: Client, label: str, **asked: Any) -> dict[str, Any]:
     """A slot as it stands."""
     return await read(client, f"/v1/slots/{label}", **asked)
-
-
-async def test_a_project_begins_with_empty_slots(client: Client, project: str):
-    page = await read(client, "/v1/slots", project=project)
-    by_label = {one["label"]: one for one in page["items"]}
-    for expected in ("project_context", "pending_items", "guidance", "session_patterns", "self_notes"):
-        assert (by_label[expected]["content"], by_label[expected]["scope"]) == ("", "project")
-    for expected in ("persona", "user_preferences", "tool_guidelines"):
-        assert by_label[expected]["scope"] == "global"
-    assert names(page, "label") == sorted(names(page, "label"))
-    assert (await slot(client, "guidance", project=project))["created_at"] is None
 
 
 async def test_a_slot_is_set_replaced_and_added_to(client: Client, project: str):
@@ -368,22 +303,6 @@ async def test_a_slot_that_is_there_is_not_overwritten_if_asked_so(client: Clien
     assert await refused(client, "POST", "/v1/slots", again) == (409, "already_there", "label")
     await write(client, "/v1/slots", **again, append=True)
     assert (await slot(client, label, project=project))["content"] == "first\nsecond"
-
-
-async def test_a_projects_slot_stands_before_the_global_one(client: Client, project: str, label: str):
-    await write(client, "/v1/slots", label=label, scope="global", project=project, content="for all")
-    for where in (project, f"{project}-other", ""):
-        seen = await slot(client, label, project=where)
-        assert (seen["content"], seen["scope"], seen["project"]) == ("for all", "global", "")
-    await write(client, "/v1/slots", label=label, project=project, content="for one")
-    assert (await slot(client, label, project=project))["content"] == "for one"
-    assert (await slot(client, label, project=f"{project}-other"))["content"] == "for all"
-    listed = {one["label"]: one["content"] for one in (await read(client, "/v1/slots", project=project))["items"]}
-    assert listed[label] == "for one"
-    await remove(client, f"/v1/slots/{label}", project=project)
-    assert (await slot(client, label, project=project))["content"] == "for all"
-    await remove(client, f"/v1/slots/{label}", scope="global")
-    assert await refused(client, "GET", f"/v1/slots/{label}", project=project) == (404, "not_found", None)
 
 
 async def test_a_deleted_slot_is_gone_and_a_default_one_empty_again(client: Client, project: str, label: str):

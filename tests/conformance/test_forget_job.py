@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hash_embedder import HashEmbedder
 from msgspec.structs import replace
 from numpy.typing import NDArray
-from workshop import PARTITIONS, TENANT, HashEmbedder, Workshop, embedding_queue
+from workshop import PARTITIONS, TENANT, Workshop, embedding_queue
 
 from ingest.commands.decide import Caller, SetSlot, TrackSession
 from ingest.events.subject import SubjectForgotten, SubjectKind
