@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from api.access.gate import Allowed, check_binding, is_known, may_call
+from api.access.binding import check_binding
+from api.access.gate import Allowed, is_known, may_call
 from api.access.keys import KeyToken, mint, parse
 from ingest.errors import InvalidSetting
 from ingest.platform.addresses import LOOPBACK
