@@ -10,7 +10,9 @@ _ADVICE = "run `pip install --force-reinstall mnemolog`, or `make install` in a 
 try:
     import mnemolog_kernel as native
 except ImportError as error:
-    raise ImportError(f"mnemolog-kernel is not installed ({error}), version {VERSION} is needed: {_ADVICE}") from error
+    raise ImportError(
+        f"mnemolog-kernel cannot be imported ({error}), version {VERSION} is needed: {_ADVICE}"
+    ) from error
 
 if native.VERSION != VERSION:
     raise ImportError(f"mnemolog-kernel has version {native.VERSION}, version {VERSION} is needed: {_ADVICE}")

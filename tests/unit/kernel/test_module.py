@@ -19,7 +19,7 @@ def message_with(monkeypatch: pytest.MonkeyPatch, kernel: object) -> str:
 
 def test_a_missing_module_is_an_error(monkeypatch: pytest.MonkeyPatch):
     message = message_with(monkeypatch, None)
-    assert "mnemolog-kernel is not installed" in message
+    assert "mnemolog-kernel cannot be imported" in message
     assert f"version {module.VERSION} is needed" in message
     assert "pip install" in message
     assert "make install" in message
