@@ -9,11 +9,13 @@ import tomllib
 from collections.abc import AsyncIterator, Iterator
 from functools import cache
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from factories import ManualClock
 from hypothesis import HealthCheck, settings
 from key_leaks import KeyLeaks
+from together import Together
 
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.platform.connections import Client, connect
@@ -99,3 +101,23 @@ async def redis(valkey: EmbeddedValkey, key_leaks: KeyLeaks) -> AsyncIterator[Cl
         await key_leaks.check(client)
     finally:
         await client.aclose()
+
+
+@pytest.fixture(scope="session")
+def together() -> Iterator[Together]:
+    """Starts servers that are stopped side by side at the end of the session."""
+    opened = Together()
+    yield opened
+    opened.stop()
+
+
+@pytest.fixture(scope="session")
+def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The session's own MNEMOLOG_CACHE_DIR."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def project() -> str:
+    """A project that no other test knows."""
+    return f"project-{uuid4().hex[:12]}"

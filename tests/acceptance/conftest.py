@@ -13,16 +13,16 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import httpx
 import pytest
 from oauth_issuer import RESOURCE, Issuer
+from together import Together
 from waiting import wait_until
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.acceptance.running import Doors, Server, Tenant, Together, every_dialect, new_tenant, running
+from tests.acceptance.running import Doors, Server, Tenant, every_dialect, new_tenant, running
 from tests.acceptance.visibility import everybody, matrix_server, planted_memories
 
 __all__ = ["everybody", "matrix_server", "planted_memories"]
@@ -65,26 +65,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: order.get(item.path.stem, len(order)))
 
 
-@pytest.fixture(scope="session")
-def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The session's own MNEMOLOG_CACHE_DIR."""
-    return tmp_path_factory.mktemp("cache")
-
-
 @pytest.fixture
 def short_path() -> Iterator[Path]:
     """An empty folder whose path leaves room for a unix socket's name."""
     folder = Path(tempfile.mkdtemp(prefix="mnemo-"))
     yield folder
     shutil.rmtree(folder)
-
-
-@pytest.fixture(scope="session")
-def together() -> Iterator[Together]:
-    """Starts servers that are stopped side by side at the end of the session."""
-    opened = Together()
-    yield opened
-    opened.stop()
 
 
 @pytest.fixture(scope="session")
@@ -165,12 +151,6 @@ def private_server(cache_dir: Path) -> Iterator[Callable[..., Server]]:
             return stack.enter_context(running(cache_dir, **{"embedder": "none", "partitions": 4, **changes}))
 
         yield start
-
-
-@pytest.fixture
-def project() -> str:
-    """A project that no other test knows."""
-    return f"project-{uuid4().hex[:12]}"
 
 
 @pytest.fixture

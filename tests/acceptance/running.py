@@ -6,8 +6,7 @@ import signal
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -66,25 +65,6 @@ class Server(NamedTuple):
         self.supervisor.stop()
         words = {child.name: child.reason() for child in (self.supervisor.api, self.supervisor.worker)}
         assert time.monotonic() - started < KILLED_AFTER_S, f"a child had to be killed: {words}"
-
-
-class Together:
-    """Contexts of servers that are stopped side by side."""
-
-    def __init__(self) -> None:
-        self._opened: list[AbstractContextManager[Any]] = []
-
-    def __call__(self, context: AbstractContextManager[T]) -> T:
-        """What the context yields; it ends with the others."""
-        entered = context.__enter__()
-        self._opened.append(context)
-        return entered
-
-    def stop(self) -> None:
-        """End all of them."""
-        with ThreadPoolExecutor() as threads:
-            for ended in [threads.submit(one.__exit__, None, None, None) for one in self._opened]:
-                ended.result()
 
 
 class Tenant(NamedTuple):

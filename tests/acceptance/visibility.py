@@ -10,9 +10,10 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from together import Together
 from waiting import wait_until
 
-from tests.acceptance.running import Server, Together, running
+from tests.acceptance.running import Server, running
 
 Visibility: TypeAlias = Literal["public", "shared", "private"]
 VISIBILITIES: tuple[Visibility, ...] = ("public", "shared", "private")

@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import pytest
 from factories import remembered
+from hash_embedder import HashEmbedder
 from redis.exceptions import ConnectionError, RedisError, WatchError
-from replica_pen import HashEmbedder
 from servers import Cluster, Process
 from waiting import wait_until
 from workshop import embedding_queue

@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hash_embedder import HashEmbedder
 from numpy.typing import NDArray
-from replica_pen import PARTITIONS, TENANT, HashEmbedder, Pen
+from replica_pen import PARTITIONS, TENANT, Pen
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from workshop import embedding_queue

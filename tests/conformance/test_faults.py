@@ -18,11 +18,12 @@ import pytest
 from desk import ADA, Desk, opened_desk
 from factories import PROJECT, TENANT
 from faults import LOST, MOVED, OOM, READONLY, REFUSED, SILENT, SLOW, FaultyServer, faulty
+from hash_embedder import HashEmbedder
 from key_leaks import KeyLeaks
 from msgspec import UNSET
 from one_partition import KEYS, Log, running
 from redis.exceptions import ConnectionError, ReadOnlyError, RedisError
-from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, Pen, closed, ids, taken
+from replica_pen import EVERYTHING, PARTITIONS, Pen, closed, ids, taken
 from servers import Server
 from waiting import wait_until
 from workshop import Workshop

@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from hash_embedder import HashEmbedder
 from msgspec.structs import replace
 from replay_compare import assert_equals_replay, differences, stored
 from waiting import wait_until
-from workshop import PARTITIONS, HashEmbedder, Workshop
+from workshop import PARTITIONS, Workshop
 
 from ingest.commands.decide import ForgetSubject
 from ingest.embedded.valkey import EmbeddedValkey

@@ -14,7 +14,8 @@ from typing import Any, cast
 import pytest
 from altering import alter
 from desk import ADA, NOBODY, Desk
-from workshop import DIMENSIONS, PARTITIONS, TENANT, HashEmbedder, Workshop
+from hash_embedder import DIMENSIONS, HashEmbedder
+from workshop import PARTITIONS, TENANT, Workshop
 
 from api.importing.mapping import Mapped, Step, events_of
 from ingest.commands.decide import Caller, LinkCommit, Observe

@@ -16,10 +16,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from hash_embedder import HashEmbedder
 from llm_stub import MODEL, LlmStub
 from replay_compare import assert_equals_replay
 from waiting import wait_until
-from workshop import PARTITIONS, RETAIN, TENANT, HashEmbedder, Workshop, embedding_queue
+from workshop import PARTITIONS, RETAIN, TENANT, Workshop, embedding_queue
 
 from ingest.commands.decide import AnyCommand, Caller, Observe, Relate, RetireSession, TrackSession
 from ingest.commands.handler import Accepted, CommandHandler

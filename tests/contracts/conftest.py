@@ -18,8 +18,9 @@ from typing import IO, Any, NamedTuple
 from uuid import uuid4
 
 import pytest
+from together import Together
 
-from tests.acceptance.running import Doors, Together, every_dialect
+from tests.acceptance.running import Doors, every_dialect
 
 ROOT = Path(__file__).parents[2]
 PATIENT_S = 60
@@ -102,22 +103,13 @@ PAGE, EXTENSION = "http://ui.example", "vscode-webview://1a2b"
 
 
 @pytest.fixture(scope="session")
-def together() -> Iterator[Together]:
-    """Starts servers that are stopped side by side at the end of the session."""
-    opened = Together()
-    yield opened
-    opened.stop()
-
-
-@pytest.fixture(scope="session")
-def doors(tmp_path_factory: pytest.TempPathFactory, together: Together) -> Doors:
+def doors(cache_dir: Path, together: Together) -> Doors:
     """The server of all suites; every test keeps to names of its own."""
-    cache = tmp_path_factory.mktemp("cache")
-    return together(every_dialect(cache, secret=None, partitions=8))
+    return together(every_dialect(cache_dir, secret=None, partitions=8))
 
 
 @pytest.fixture(scope="session")
-def configured(tmp_path_factory: pytest.TempPathFactory, together: Together) -> Doors:
+def configured(cache_dir: Path, together: Together) -> Doors:
     """A server without an embedder and with other settings than the default; tests may freeze its processes.
 
     Nothing is written to it that belongs to no project.
@@ -128,7 +120,7 @@ def configured(tmp_path_factory: pytest.TempPathFactory, together: Together) -> 
         "memex_mcp_hosts": ("memex.example",), "memex_writes_per_minute": 999_999, "memex_searches_per_minute": 999_999,
         "condense_every": 1,
     }  # fmt: skip
-    return together(every_dialect(tmp_path_factory.mktemp("cache"), secret=None, **changes))
+    return together(every_dialect(cache_dir, secret=None, **changes))
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, TypeAlias
 
-from replica_pen import PARTITIONS, HashEmbedder
+from hash_embedder import HashEmbedder
+from replica_pen import PARTITIONS
 from waiting import wait_until
 
 from ingest.ids import DocumentId

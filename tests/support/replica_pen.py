@@ -4,15 +4,15 @@ Beside it an embedder that is quick, and what two replicas are compared by.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
-from hashlib import sha256
 from itertools import count
+from types import ModuleType
+from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
+from hash_embedder import HashEmbedder
 from replay_compare import assert_same_index, cosines, indexed
 from waiting import wait_until
 
@@ -33,31 +33,21 @@ from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
 
 PARTITIONS = 2
-DIMENSIONS = 16
 TENANT = "default"
 EVERYTHING = Filter(tenant=TENANT)
 OCCURRED = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
 
-class HashEmbedder:
-    """A test double for speed: the same text gives the same random unit vector. Counts what it is asked."""
+def held_up(patch: pytest.MonkeyPatch, module: ModuleType, name: str) -> asyncio.Event:
+    """Holds up who calls a function of a module, until the event that is returned is set."""
+    go_on, function = asyncio.Event(), getattr(module, name)
 
-    model = "test/hash"
-    dimensions = DIMENSIONS
-    max_tokens = 256
+    async def waiting(*arguments: Any) -> Any:
+        await go_on.wait()
+        return await function(*arguments)
 
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        self.asked += texts
-        rows = np.stack([self.vector(text) for text in texts]) if texts else np.zeros((0, DIMENSIONS), np.float32)
-        return rows.astype(np.float32)
-
-    @staticmethod
-    def vector(text: str) -> NDArray[np.float32]:
-        row = np.random.default_rng(int.from_bytes(sha256(text.encode()).digest()[:8])).standard_normal(DIMENSIONS)
-        return (row / np.linalg.norm(row)).astype(np.float32)
+    patch.setattr(module, name, waiting)
+    return go_on
 
 
 class Pen:

@@ -4,17 +4,15 @@ The log keeps the server's time, so the clock begins at that; what the jobs do i
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 from factories import ManualClock
-from numpy.typing import NDArray
+from hash_embedder import HashEmbedder
 
 from ingest.commands.decide import AnyCommand, Caller, Observe, RecordLesson, Remember
 from ingest.commands.handler import Accepted, CommandHandler
@@ -58,26 +56,6 @@ PARTITIONS = 3
 TENANT = "default"
 IDLE_AFTER = timedelta(minutes=30)
 RETAIN = timedelta(days=30)
-DIMENSIONS = 8
-
-
-class HashEmbedder:
-    """A test double for speed: the same text gives the same random unit vector."""
-
-    model = "test/hash"
-    dimensions = DIMENSIONS
-    max_tokens = 256
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row a text."""
-        rows = [self.vector(text) for text in texts]
-        return np.stack(rows) if rows else np.zeros((0, DIMENSIONS), np.float32)
-
-    @staticmethod
-    def vector(text: str) -> NDArray[np.float32]:
-        """The row of a text."""
-        row = np.random.default_rng(int.from_bytes(sha256(text.encode()).digest()[:8])).standard_normal(DIMENSIONS)
-        return (row / np.linalg.norm(row)).astype(np.float32)
 
 
 def embedding_queue(redis: Client, embedder: Embedder, executor: Executor) -> EmbeddingQueue:

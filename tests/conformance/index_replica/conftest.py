@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from replica_pen import PARTITIONS, HashEmbedder, OpenReplica, Pen, closed
+from hash_embedder import HashEmbedder
+from replica_pen import PARTITIONS, OpenReplica, Pen, closed
 from servers import Server
 from workshop import embedding_queue
 

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 import zstandard
+from hash_embedder import HashEmbedder
 from rebuilding import rebuild
 from replay_compare import without_vectors
-from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, closed, drain, ids, taken
+from replica_pen import EVERYTHING, PARTITIONS, OpenReplica, Pen, assert_same, closed, drain, held_up, ids, taken
 from waiting import wait_until
 
 from ingest.commands.decide import ForgetSubject
@@ -26,7 +27,7 @@ from ingest.errors import LogRefused, ProjectionBehind
 from ingest.ids import new_event_id
 from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
-from ingest.log.keys import MANIFEST, PURGED, REPLICAS, RESTORING, GenerationKeys, PartitionKeys
+from ingest.log.keys import MANIFEST, PURGED, REPLICAS, RESTORING, PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client
@@ -199,20 +200,13 @@ async def test_what_was_written_in_the_place_of_lost_writes_does_not_hide_that_t
     pen: Pen, open_replica: OpenReplica, monkeypatch: pytest.MonkeyPatch
 ):
     """The follower hears of the loss with the next entries only, whatever reads them."""
-    held = asyncio.Event()
-    read = following_module.read_feed
-
-    async def held_up(redis: Client, partition: int, at: Any, block_ms: int | None) -> Any:
-        await held.wait()
-        return await read(redis, partition, at, block_ms)
-
     async with open_replica("a") as replica:
         await pen.remember("ada likes green tea")
         await pen.project()
         async with lost_writes(pen.redis):
             await pen.add_some(5)
             await wait_until(lambda: replica.documents == 1 + 5 + 5 + 5)
-            monkeypatch.setattr(following_module, "read_feed", held_up)
+            held = held_up(monkeypatch, following_module, "read_feed")
             await asyncio.sleep(1.1)  # the reads that are blocked now end within a second
         pen.handler = CommandHandler(GroupCommit(pen.log), PARTITIONS)
         await pen.add_some(2)
@@ -259,14 +253,7 @@ async def test_partitions_that_lost_nothing_are_served_while_another_is_compared
     """Reads wait for their own writes there; of the other partition they are told that it is behind."""
     await pen.add_some(6)
     assert await snapshots.run(force=True) is not None
-    go_on = asyncio.Event()
-    places = comparing_module.places
-
-    async def held_up(redis: Client, keys: GenerationKeys) -> Any:
-        await go_on.wait()
-        return await places(redis, keys)
-
-    monkeypatch.setattr(comparing_module, "places", held_up)
+    go_on = held_up(monkeypatch, comparing_module, "places")
     async with open_replica("a") as replica:
         async with lost_writes(pen.redis, [1]):
             await pen.add_some(3)

@@ -8,16 +8,16 @@ from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any
 
 import numpy as np
 import pytest
 from factories import place, remembered
+from hash_embedder import HashEmbedder
 from msgspec.structs import replace
 from numpy.typing import NDArray
 from rebuilding import rebuild
 from replay_compare import assert_equals_replay, cosines, differences, of_store, replay, stored, without_vectors
-from replica_pen import PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, drain, ids, wait_for_own_writes
+from replica_pen import PARTITIONS, OpenReplica, Pen, assert_same, drain, held_up, ids, wait_for_own_writes
 from servers import Server
 from waiting import wait_until
 from workshop import embedding_queue
@@ -25,7 +25,7 @@ from workshop import embedding_queue
 from ingest.commands.decide import RecordLesson
 from ingest.ids import DocumentId
 from ingest.log.event_log import Stored
-from ingest.log.keys import GenerationKeys, PartitionKeys
+from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
@@ -233,21 +233,13 @@ async def test_what_waits_to_be_embedded_goes_on_waiting_behind_a_rebuild(
 
 
 @pytest.fixture
-def held_up(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+def may_compare(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """Set it to let indexes be compared with the documents of the next generation."""
-    go_on = asyncio.Event()
-    places = comparing_module.places
-
-    async def waiting(redis: Client, keys: GenerationKeys) -> Any:
-        await go_on.wait()
-        return await places(redis, keys)
-
-    monkeypatch.setattr(comparing_module, "places", waiting)
-    return go_on
+    return held_up(monkeypatch, comparing_module, "places")
 
 
 async def test_recall_goes_on_while_the_index_is_compared_with_the_next_generation(
-    pen: Pen, redis: Client, queue: EmbeddingQueue, open_replica: OpenReplica, held_up: asyncio.Event
+    pen: Pen, redis: Client, queue: EmbeddingQueue, open_replica: OpenReplica, may_compare: asyncio.Event
 ):
     """All that was found is found, with its vectors; reads wait for their own writes, and nobody is sent away."""
     tea = await pen.remember("ada likes green tea")
@@ -272,7 +264,7 @@ async def test_recall_goes_on_while_the_index_is_compared_with_the_next_generati
         assert replica.documents == 1 + 13 + 13 + 7
         assert await ids(replica, "black coffee") == []
         await drain(queue)
-        held_up.set()
+        may_compare.set()
         await wait_until(lambda: not replica.comparing)
         assert replica.documents == 1 + 13 + 13 + 7
         async with open_replica("fresh") as fresh:
@@ -280,7 +272,7 @@ async def test_recall_goes_on_while_the_index_is_compared_with_the_next_generati
 
 
 async def test_what_the_next_generation_has_not_leaves_the_index_and_what_it_has_joins_it(
-    pen: Pen, redis: Client, open_replica: OpenReplica, held_up: asyncio.Event
+    pen: Pen, redis: Client, open_replica: OpenReplica, may_compare: asyncio.Event
 ):
     """Documents that differ from those of before, as after a release that reads events in another way."""
     tea = await pen.remember("ada likes green tea")
@@ -297,7 +289,7 @@ async def test_what_the_next_generation_has_not_leaves_the_index_and_what_it_has
         assert await switch(redis, partition, 1, 2)
         await wait_until(lambda: replica.at[partition].generation == 2)
         assert set(await ids(replica, "likes")) == {tea.id, coffee.id}
-        held_up.set()
+        may_compare.set()
         await wait_until(lambda: not replica.comparing)
         assert await ids(replica, "likes") == [tea.id]
         assert await ids(replica, "white") == [tea.id]
@@ -325,14 +317,7 @@ async def test_a_follower_that_missed_two_switches_ends_with_the_documents_that_
     """Generation 1 was live before, and is again, with a feed that begins where it became that."""
     await pen.add_some(5)
     async with open_replica("a") as replica:
-        held = asyncio.Event()
-        read = following_module.read_feed
-
-        async def waiting(redis: Client, partition: int, at: Any, block_ms: int | None) -> Any:
-            await held.wait()
-            return await read(redis, partition, at, block_ms)
-
-        monkeypatch.setattr(following_module, "read_feed", waiting)
+        held = held_up(monkeypatch, following_module, "read_feed")
         await asyncio.sleep(1.1)  # the reads that are blocked now end within a second
         doomed = await pen.remember("bob likes black coffee")
         await pen.project()

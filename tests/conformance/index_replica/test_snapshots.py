@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hash_embedder import HashEmbedder
 from replay_compare import without_vectors
-from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, closed, drain, ids, taken
+from replica_pen import EVERYTHING, PARTITIONS, OpenReplica, Pen, assert_same, closed, drain, held_up, ids, taken
 from waiting import wait_until
 
 from ingest.errors import ProjectionBehind
-from ingest.log.keys import GenerationKeys, PartitionKeys
+from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import EmbeddingQueue
 from projections.search import comparing as comparing_module
@@ -211,14 +212,7 @@ async def test_before_an_index_has_anything_of_a_partition_a_search_is_an_error_
     await pen.add_some(6)
     assert await snapshots.run(force=True) is not None
     _delete_folder(tmp_path / "snapshots")
-    go_on = asyncio.Event()
-    places = comparing_module.places
-
-    async def held_up(redis: Client, keys: GenerationKeys) -> Any:
-        await go_on.wait()
-        return await places(redis, keys)
-
-    monkeypatch.setattr(comparing_module, "places", held_up)
+    go_on = held_up(monkeypatch, comparing_module, "places")
     service = ReplicaService(feeds, PARTITIONS, tmp_path / "s", FixedEmbedder(HashEmbedder()), "w")
     service.start()
     try:

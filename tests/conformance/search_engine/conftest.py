@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_index import Keeping
-from replica_pen import PARTITIONS, HashEmbedder, Pen
+from hash_embedder import HashEmbedder
+from replica_pen import PARTITIONS, Pen
 from servers import Server
 from workshop import embedding_queue
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_index import Keeping, content_of, count_of, in_line, live
+from hash_embedder import HashEmbedder
 from indexes import Filled, entry_of, opens_on_engine
 from msgspec.structs import replace
 from rebuilding import rebuild
-from replica_pen import PARTITIONS, TENANT, HashEmbedder, Pen, drain
+from replica_pen import PARTITIONS, TENANT, Pen, drain
 from waiting import wait_until
 from workshop import embedding_queue
 

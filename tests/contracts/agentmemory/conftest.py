@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from together import Together
 
-from tests.acceptance.running import Doors, Server, Together, running
+from tests.acceptance.running import Doors, Server, running
 from tests.contracts.agentmemory.calling import Api
 
 

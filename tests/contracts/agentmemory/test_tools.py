@@ -10,8 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
+from together import Together
 
-from tests.acceptance.running import Together, running
+from tests.acceptance.running import running
 from tests.contracts.agentmemory.calling import Api, Json, ok, refused
 
 TOOLS: dict[str, tuple[set[str], set[str]]] = {
