@@ -165,6 +165,8 @@ async def test_what_says_nearly_the_same_is_one_hit_when_it_is_to_be_folded(fill
     folded = search(index, "when do deploys go out?", fold=True)
     assert [(hit.id, ids([*hit.repeats])) for hit in folded if hit.repeats] == [("mem_1", ["mem_2", "mem_3"])]
     assert {"mem_1", "mem_2", "mem_3"} <= {*ids(search(index, "when do deploys go out?"))}
+    counted = search(index, "how many deploys go out?", fold=True)
+    assert {"mem_1", "mem_2", "mem_3"} <= {*ids(counted)}, "of what is counted, repeats count"
 
 
 async def test_confidence_says_whether_anything_is_an_answer(with_table: Filled):

@@ -26,7 +26,6 @@ Embed = Callable[..., None]
 T0 = 1_769_860_800_000
 DAY = 86_400_000
 ANYTHING = Filter(tenant="default")
-SAID = "Deploys go out on Tuesdays and Thursdays after the meeting at ten"
 TEA = np.asarray([1, 0, 0, 0], np.float32)
 
 
@@ -45,43 +44,11 @@ def ids(hits: list[Hit]) -> list[str]:
     return [hit.id for hit in hits]
 
 
-def test_an_empty_index_finds_nothing(index: IndexReplica):
-    for mode in ("hybrid", "lexical", "vector"):
-        assert search(index, ask(mode=mode, vector=TEA), ANYTHING) == []
-
-
 def test_tenants_do_not_see_each_other_by_vector(index: IndexReplica, put: Put, embed: Embed):
     for tenant in ("default", "other"):
         embed(put(f"mem_{tenant}", "green tea", tenant=tenant), [1, 0, 0, 0])
     for mode in ("hybrid", "vector"):
         assert ids(search(index, ask(mode=mode, vector=TEA), ANYTHING)) == ["mem_default"]
-
-
-def test_changing_types_files_and_concepts_takes_effect_at_once(index: IndexReplica, put: Put):
-    put("mem_1", "tea", types=["semantic"], files=["a.py"])
-    put("mem_1", "tea", types=["procedural"], files=["b.py"])
-    assert found(index, types=["semantic"]) == found(index, files=["a.py"]) == set()
-    assert found(index, types=["procedural"], files=["b.py"]) == {"mem_1"}
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ({"tags": ["hot"]}, {"tags": ["cold"]}),
-        ({"project": "atlas"}, {"project": "borealis"}),
-        ({"agent_id": "ada"}, {"agent_id": "bob"}),
-    ],
-)
-def test_another_tag_with_the_same_text_takes_effect_at_once(
-    index: IndexReplica, put: Put, embed: Embed, before: dict[str, Any], after: dict[str, Any]
-):
-    """And the vector stays."""
-    old, new = dict[str, Any](before), dict[str, Any](after)
-    embed(put("mem_1", "tea", **before), [1, 0, 0, 0])
-    put("mem_1", "tea", **after)
-    assert found(index, **old) == set()
-    assert found(index, **new) == {"mem_1"}
-    assert ids(search(index, ask(mode="vector", vector=TEA), ANYTHING)) == ["mem_1"]
 
 
 def test_another_agent_with_the_same_text_is_its_author(index: IndexReplica, put: Put):
@@ -101,15 +68,6 @@ def test_restricting_a_memory_hides_it_at_once(index: IndexReplica, put: Put, em
     assert found(index) == {"mem_1"}
 
 
-def test_a_removed_document_is_not_found(index: IndexReplica, put: Put, embed: Embed):
-    embed(put("mem_1", "tea"), [1, 0, 0, 0])
-    put("mem_2", "tea")
-    index.apply(0, [Remove("mem_1")])
-    assert found(index) == {"mem_2"}
-    assert ids(search(index, ask(mode="vector", vector=TEA), ANYTHING)) == []
-    assert len(index) == 1
-
-
 def test_a_removed_document_leaves_nothing_behind_to_be_read(index: IndexReplica, put: Put):
     put("mem_1", "secret tea")
     held = index.terms[0]
@@ -118,53 +76,6 @@ def test_a_removed_document_leaves_nothing_behind_to_be_read(index: IndexReplica
     assert "mem_1" not in index.ids
     assert not held.any()
     assert index.facets.dump() == {}
-
-
-def test_a_document_with_another_text_is_found_by_the_new_one(index: IndexReplica, put: Put, embed: Embed):
-    """And no longer has the old text's vector."""
-    embed(put("lsn_1", "green tea"), [1, 0, 0, 0])
-    put("lsn_1", "black coffee")
-    assert found(index, "tea") == set()
-    assert found(index, "coffee") == {"lsn_1"}
-    assert ids(search(index, ask("x", mode="vector", vector=TEA), ANYTHING)) == []
-    assert len(index) == 1
-
-
-def test_a_document_put_again_with_its_text_keeps_its_vector(index: IndexReplica, put: Put, embed: Embed):
-    embed(put("lsn_1", "green tea"), [1, 0, 0, 0])
-    put("lsn_1", "green tea", confidence=0.5)
-    (hit,) = search(index, ask(mode="vector", vector=TEA), ANYTHING)
-    assert hit.explain["cosine"] == pytest.approx(1)
-    assert hit.explain["confidence"] == 0.5
-
-
-def test_vectors_of_another_model_or_length_are_passed_over(index: IndexReplica, put: Put, embed: Embed):
-    put("mem_1", "tea")
-    embed("mem_1", [1, 0, 0, 0], model="other")
-    embed("mem_1", [1, 0, 0])
-    embed("mem_unknown", [1, 0, 0, 0])
-    assert len(index.vectors) == 0
-
-
-def test_neighbours_join_the_pool_only_when_they_match(index: IndexReplica, put: Put):
-    """Its session's next turn comes along with the one that says the word, unless the filter forbids it."""
-    put("obs_1", "we drank tea", episode="s", agent_id="ada")
-    put("obs_2", "at four", episode="s", agent_id="ada")
-    put("obs_3", "as always", episode="s", agent_id="ada")
-    put("obs_4", "elsewhere", episode="t", agent_id="ada")
-    assert found(index, "where is the tea?") == {"obs_1", "obs_2"}
-    put("obs_5", "we drank coffee", episode="u", agent_id="ada")
-    put("obs_6", "from another", episode="u", agent_id="bob")
-    put("obs_7", "of another tenant", episode="u", tenant="other")
-    assert found(index, "where is the coffee?") == {"obs_5", "obs_6"}
-    assert found(index, "where is the coffee?", agent_id="ada") == {"obs_5"}
-
-
-def test_a_removed_neighbour_does_not_come_along(index: IndexReplica, put: Put):
-    put("obs_1", "we drank tea", episode="s")
-    put("obs_2", "at four", episode="s")
-    index.apply(0, [Remove("obs_2")])
-    assert found(index, "where is the tea?") == {"obs_1"}
 
 
 def test_those_beside_a_removed_document_become_neighbours(index: IndexReplica, put: Put):
@@ -200,21 +111,6 @@ def test_who_is_around_a_document(index: IndexReplica, put: Put):
     assert sorted(index.around(np.asarray([5]), 3)) == []
 
 
-def test_each_mode_uses_its_own_leg(index: IndexReplica, put: Put, embed: Embed):
-    """Words alone, vectors alone, or both."""
-    put("mem_word", "tea")
-    embed(put("mem_near", "a hot drink"), [1, 0.1, 0, 0])
-    embed(put("mem_far", "a train"), [0, 1, 0, 0])
-
-    def asked(mode: Mode) -> list[str]:
-        return ids(search(index, ask("where is the tea?", vector=TEA, mode=mode), ANYTHING))
-
-    assert asked("lexical") == ["mem_word"]
-    assert asked("vector") == ["mem_near", "mem_far"]
-    assert set(asked("hybrid")) == {"mem_word", "mem_near", "mem_far"}
-    assert asked("hybrid")[-1] == "mem_far"
-
-
 def test_a_word_finds_only_documents_that_say_it_unless_none_does(index: IndexReplica, put: Put, embed: Embed):
     put("mem_word", "a train with tea")
     embed(put("mem_near", "a hot drink"), [1, 0.1, 0, 0])
@@ -244,25 +140,6 @@ def test_a_remark_on_a_time_finds_only_what_has_to_do_with_the_rest_of_it(index:
     assert ids(search(index, ask("nice weather today", vector=TEA, named=today), ANYTHING)) == ["mem_2"]
 
 
-def test_without_a_query_vector_words_decide(index: IndexReplica, put: Put, embed: Embed):
-    """The embedder is away, or there is none."""
-    embed(put("mem_1", "tea"), [1, 0, 0, 0])
-    put("mem_2", "coffee")
-    for vector in (None, np.empty(0, np.float32)):
-        assert ids(search(index, ask(vector=vector), ANYTHING)) == ["mem_1"]
-        assert search(index, ask(vector=vector, mode="vector"), ANYTHING) == []
-
-
-def test_a_document_whose_vector_is_still_to_come_is_found_by_its_words(index: IndexReplica, put: Put, embed: Embed):
-    put("mem_new", "green tea")
-    embed(put("mem_old", "tea with milk"), [1, 0, 0, 0])
-    hits = search(index, ask("green tea", vector=TEA), ANYTHING)
-    assert {hit.id for hit in hits} == {"mem_new", "mem_old"}
-    (new,) = (hit for hit in hits if hit.id == "mem_new")
-    assert "cosine" not in new.explain
-    assert np.isfinite(new.score)
-
-
 def test_a_question_of_nothing_but_punctuation_is_answered_by_vectors(index: IndexReplica, put: Put, embed: Embed):
     embed(put("mem_1", "tea"), [1, 0, 0, 0])
     assert ids(search(index, ask("?!", vector=TEA), ANYTHING)) == ["mem_1"]
@@ -287,33 +164,6 @@ def test_scores_fall_and_say_how_they_came_about(index: IndexReplica, put: Put, 
     keys = {*GROUPS, "cosine", "whole", "relevance", "tool", "echo", "confidence", "importance", "recency"}
     assert all(hit.explain.keys() == keys for hit in hits)
     assert "recency" not in search(index, ask(vector=TEA), ANYTHING)[0].explain
-
-
-def test_what_says_nearly_the_same_is_one_hit_unless_asked_otherwise_or_counted(index: IndexReplica, put: Put):
-    for n in (1, 2, 3):
-        put(f"mem_{n}", f"{SAID} 3 march {n}")
-    put("mem_4", "The cart is empty. 3 march 4")
-    folded = search(index, ask("when do deploys go out?", fold=True), ANYTHING)
-    assert [(hit.id, ids(list(hit.repeats))) for hit in folded if hit.repeats] == [("mem_1", ["mem_2", "mem_3"])]
-    assert {"mem_1", "mem_2", "mem_3"} <= set(ids(search(index, ask("when do deploys go out?"), ANYTHING)))
-    counted = search(index, ask("how many deploys go out?", fold=True), ANYTHING)
-    assert {"mem_1", "mem_2", "mem_3"} <= set(ids(counted))
-
-
-def test_a_hit_says_where_and_what_it_is(index: IndexReplica, put: Put):
-    for name, kind in (("obs_1", "observation"), ("mem_1", "memory"), ("lsn_1", "lesson"), ("sum_1", "summary")):
-        put(name, f"tea {kind}", partition=3)
-        (first, *_) = search(index, ask(kind), ANYTHING)
-        assert (first.id, first.kind, first.partition) == (name, kind, 3)
-
-
-def test_a_half_life_prefers_what_is_recent(index: IndexReplica, put: Put):
-    put("mem_old", "tea tea", occurred_ms=T0 - 365 * DAY)
-    put("mem_new", "tea milk", occurred_ms=T0)
-    assert ids(search(index, ask(), ANYTHING)) == ["mem_old", "mem_new"]
-    assert ids(search(index, ask(half_life_days=1.0, alpha=0.3), ANYTHING)) == ["mem_new", "mem_old"]
-    (first, _) = search(index, ask(half_life_days=1.0, alpha=0.0), ANYTHING)
-    assert first.score == pytest.approx(1)
 
 
 def test_a_time_in_the_future_is_as_good_as_now(index: IndexReplica, put: Put):

@@ -276,12 +276,6 @@ def ids(hits: list[Hit]) -> list[str]:
     return [hit.id for hit in hits]
 
 
-@pytest.mark.parametrize("ranking", ["fused", "similarity", "rrf"])
-def test_a_document_is_found_by_meaning_before_its_vectors_are_made(dogs_and_cars: IndexReplica, ranking: str):
-    assert ids(ask(dogs_and_cars, "dogs", ranking=ranking, mode="vector"))[0] == "obs_1"
-    assert ids(ask(dogs_and_cars, "cars", ranking=ranking, mode="vector"))[0] == "obs_2"
-
-
 def test_explain_says_which_vectors_were_used(dogs_and_cars: IndexReplica):
     dogs_and_cars.apply(0, [vectors("obs_1", [1, 0, 0, 0])])
     explained = {hit.id: hit.explain for hit in ask(dogs_and_cars, "dogs", [1, 0, 0, 0])}
@@ -293,12 +287,6 @@ def test_explain_says_which_vectors_were_used(dogs_and_cars: IndexReplica):
 
 def vectors(name: str, row: list[float]) -> Vectors:
     return Vectors(name, MODEL, DIMENSIONS, np.asarray(row, "<f2").tobytes())
-
-
-def test_the_models_vectors_outweigh_the_static_ones(dogs_and_cars: IndexReplica):
-    """The model says that the engine is meant, the table that the puppy is."""
-    dogs_and_cars.apply(0, [vectors("obs_1", [0, 1, 0, 0]), vectors("obs_2", [1, 0, 0, 0])])
-    assert ids(ask(dogs_and_cars, "dogs", [1, 0, 0, 0], mode="vector"))[0] == "obs_2"
 
 
 def test_lexical_mode_uses_no_static_vectors(dogs_and_cars: IndexReplica):
