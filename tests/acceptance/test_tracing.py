@@ -1,26 +1,19 @@
-"""What operators watch: one trace from a request through the log to the index, alerts on real metrics, probes."""
+"""What operators watch: one trace leads from a request through the log to the index."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import uuid4
 
-import httpx
 import httpx2
 import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from otlp_receiver import OtlpReceiver, Span
-from promql import NeedsHistory, Vector, evaluated, scraped
 from waiting import wait_until
 
 from ingest.log.keys import PartitionKeys
-from tests.acceptance.running import Doors, Server, every_dialect, redis_of, running
-from tests.docs.test_monitoring import RULES, documented
-from tests.support import helm
+from tests.acceptance.running import Doors, Server, every_dialect, redis_of
 
 TEXT = "We deploy on Tuesdays, never on Fridays."
 
@@ -190,71 +183,3 @@ async def test_no_content_and_no_key_is_exported(traced: Traced):
     """After all that was written and asked above."""
     for told in (TEXT, "when is it", "number 7", traced.server.secret):
         assert told.encode() not in traced.receiver.received
-
-
-@pytest.fixture(scope="module")
-def server(cache_dir: Path) -> Iterator[Server]:
-    """A server whose worker is stopped."""
-    with running(cache_dir, embedder="none", partitions=2) as started:
-        yield started
-
-
-async def scrape(client: httpx.AsyncClient) -> dict[str, Vector]:
-    """What Prometheus would get now."""
-    return scraped((await client.get("/metrics")).raise_for_status().text)
-
-
-def firing(scrape: dict[str, Vector]) -> set[str]:
-    """The alerts that fire, whatever they wait for; but for what is told by a history, and the disk of this machine."""
-    found: set[str] = set()
-    for rule in RULES:
-        try:
-            if evaluated(rule["expr"], scrape):
-                found.add(rule["alert"])
-        except NeedsHistory:
-            continue
-    return found - {"MnemologDiskLow"}
-
-
-async def test_the_metrics_have_the_labels_that_the_page_says(server: Server):
-    async with server.client() as client:
-        await client.get("/v1/memories")
-        told = await scrape(client)
-    labels = {name: {key for of in vector for key, _ in of} for name, vector in told.items()}
-    known: dict[str, Any] = documented()
-    assert {name for name in labels if name in known and labels[name] != known[name]} == set()
-    assert {"mnemolog_workers", "mnemolog_http_requests_total", "mnemolog_write_pressure"} <= labels.keys()
-
-
-async def test_alerts_fire_when_the_worker_is_gone_and_not_before(server: Server):
-    async with server.client() as client:
-        assert firing(await scrape(client)) == set()
-        server.supervisor.worker.stop()
-
-        async def noticed() -> bool:
-            return "MnemologNoWorker" in firing(await scrape(client))
-
-        await wait_until(noticed)
-        assert firing(await scrape(client)) == {"MnemologNoWorker"}
-
-
-def probe(server: Server, secret: str) -> int:
-    """The exit status of the command, in an API pod of this server."""
-    if helm.program() is None:
-        pytest.skip(helm.MISSING)
-    name = ("Deployment", "mnemolog-api")
-    (deployment,) = (manifest for manifest in helm.render() if (manifest["kind"], manifest["metadata"]["name"]) == name)
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    program, option, code = container["readinessProbe"]["exec"]["command"]
-    assert program == "python"
-    here = code.replace("http://127.0.0.1:3111", server.url)
-    environment = {**os.environ, "MNEMOLOG_SECRET": secret}
-    return subprocess.run([sys.executable, option, here], env=environment, capture_output=True, check=False).returncode
-
-
-def test_a_server_that_works_is_ready(server: Server):
-    assert probe(server, server.secret) == 0
-
-
-def test_a_server_that_does_not_answer_the_probe_is_not(server: Server):
-    assert probe(server, "another secret") != 0
