@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-BASE := $(VENV)/.installed
+INSTALLED := $(VENV)/.installed
 NATIVE := projections/kernel/native
 BUILT := $(addprefix build/wheels/.,hnswlib kernel minilm)
 MULTILINGUAL := $(VENV)/.installed-multilingual
@@ -17,9 +17,9 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constr
 
 # The frameworks that the Python client has modules for, in an environment of their own: they need other versions.
 FRAMEWORKS := build/frameworks
-FRAMEWORK_PINS := tests/clients/frameworks/constraints.txt
-FRAMEWORK_NODE := tests/clients/frameworks/node_modules/.installed
-HOST_PROGRAMS := tests/clients/hosts/node_modules/.installed
+FRAMEWORK_PINS := tests/ring/frameworks/modules/constraints.txt
+FRAMEWORK_NODE := tests/ring/frameworks/modules/node_modules/.installed
+HOST_PROGRAMS := tests/ring/hosts/node_modules/.installed
 
 # Tests run in so many processes side by side. What starts its servers once goes on with a run of neighbours (worksteal).
 LANES ?= 2
@@ -35,14 +35,14 @@ ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run cluster install multilingual wheels model test test-redis8 host-tests inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs types format clean
+.PHONY: run cluster install multilingual wheels model test test-redis8 host-tests inner-tests contract-tests acceptance-tests client-tests ring-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs types format clean
 
-install: $(BASE)
+install: $(INSTALLED)
 
 # The model of MNEMOLOG_EMBEDDER=multilingual; downloads 91 MB.
 multilingual: $(MULTILINGUAL)
 
-run: $(BASE)
+run: $(INSTALLED)
 	$(BIN)/mnemolog up --demo
 
 # All tests with redis-py 8 and redis-om 1.2, in an environment of their own: arq works with them, but its metadata says
@@ -57,12 +57,13 @@ test-redis8:
 cluster: $(DEV)
 	$(BIN)/python -m tools.cluster $(ARGS)
 
-# One after the other: the servers that a part shares end with it. `make -k test` runs all parts whatever fails.
-test: inner-tests contract-tests acceptance-tests client-tests serial-tests
+# One after the other: the servers that a part shares end with it. `make -k test` runs all parts whatever fails. With
+# BASE=main, of the ring only what differs from main (tests/ring/rooms.toml).
+test: inner-tests contract-tests acceptance-tests client-tests ring-tests serial-tests
 
 # The programs of Claude Code, Codex and Gemini CLI (760 MB) install the plugin and the extension.
 host-tests: $(DEV) $(HOST_PROGRAMS)
-	$(PYTEST) tests/clients/test_host_programs.py
+	$(PYTEST) tests/ring/hosts
 
 # Tests of code that reads pages run once more with pages of two (tests/conftest.py).
 PAGED := $(addprefix tests/conformance/test_,dead_letters.py forget_job.py queries_audit.py rebuilds.py retire_job.py)
@@ -79,8 +80,13 @@ contract-tests: $(DEV)
 acceptance-tests: $(DEV) $(NODE)
 	$(PYTEST) $(NOT_NIGHTLY) $(BY_SERVER) tests/fuzz tests/acceptance
 
-client-tests: $(DEV) $(NODE) $(FRAMEWORKS)/.installed $(FRAMEWORK_NODE)
+client-tests: $(DEV) $(NODE) $(FRAMEWORK_NODE)
 	$(PYTEST) $(NOT_NIGHTLY) --numprocesses $(LANES) --dist loadfile tests/clients
+
+ring-tests: $(DEV)
+	@folders=$$($(BIN)/python tools/ring.py $(BASE)) && echo "ring: $${folders:-nothing touched}" && \
+	case "$$folders" in *frameworks*) $(MAKE) $(FRAMEWORKS)/.installed;; esac && \
+	{ test -z "$$folders" || $(PYTEST) $(NOT_NIGHTLY) $(BY_SERVER) $$folders; }
 
 serial-tests: $(DEV)
 	$(PYTEST) $(NOT_NIGHTLY) $(ALONE)
@@ -143,7 +149,7 @@ docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # The types of both clients, of the OpenAPI document of this checkout.
-types: $(BASE) clients/typescript/node_modules/.installed
+types: $(INSTALLED) clients/typescript/node_modules/.installed
 	mkdir -p build
 	$(BIN)/python -m tools.client_types
 	$(BIN)/python -m tools.openapi > build/openapi.json
@@ -180,22 +186,22 @@ $(VENV)/.created:
 	touch $@
 
 # What the running processes need. The wheels that are built here have the same version when they change.
-$(BASE): pyproject.toml constraints.txt clients/python/pyproject.toml $(BUILT)
+$(INSTALLED): pyproject.toml constraints.txt clients/python/pyproject.toml $(BUILT)
 	$(PIP) --editable . --editable clients/python
 	$(PIP) --force-reinstall --no-deps mnemolog-hnswlib mnemolog-kernel mnemolog-minilm
 	touch $@
 
-$(MULTILINGUAL): $(BASE) build/wheels/.e5
+$(MULTILINGUAL): $(INSTALLED) build/wheels/.e5
 	$(PIP) --force-reinstall --no-deps mnemolog-e5
 	touch $@
 
-$(DOCS): $(BASE)
+$(DOCS): $(INSTALLED)
 	$(PIP) --editable '.[docs]'
 	touch $@
 
 # What the tests need besides. torch comes first and by its exact version, so that pip can take a CPU build where one is
 # offered.
-$(DEV): $(BASE) $(MULTILINGUAL)
+$(DEV): $(INSTALLED) $(MULTILINGUAL)
 	$(PIP) torch
 	$(PIP) --editable '.[dev]'
 	$(PIP) --no-deps $(HELM)

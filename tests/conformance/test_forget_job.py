@@ -575,10 +575,11 @@ class SlowEmbedder(HashEmbedder):
     """Embeds when it is told to."""
 
     def __init__(self) -> None:
-        self.asked, self.go_on = threading.Event(), threading.Event()
+        super().__init__()
+        self.called, self.go_on = threading.Event(), threading.Event()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        self.asked.set()
+        self.called.set()
         assert self.go_on.wait(30)
         return super().embed(texts)
 
@@ -592,7 +593,7 @@ async def test_a_text_that_is_embedded_while_it_is_forgotten_and_purged_leaves_n
         await shop.remember(KEPT)
         await shop.project()
         embedding_it = asyncio.create_task(queue.work(range(PARTITIONS)))
-        assert await asyncio.to_thread(embedder.asked.wait, 10)
+        assert await asyncio.to_thread(embedder.called.wait, 10)
         await forget(shop, secret.id)
         await shop.purge().run()
         embedder.go_on.set()
