@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ingest.errors import ProjectionBehind
 from ingest.log.position import SharedPositions, file_size
 from ingest.platform.settings import Settings
-from projections.search.index import IndexService
+from projections.index.protocol import IndexService
 
 JOIN_WITHIN_S = 60.0
 """A process that joins others starts listening once its index is ready, or after this time."""

@@ -17,7 +17,7 @@ from ingest.names import sent_name
 from ingest.platform.clock import system_clock
 from ingest.roles import ANYWHERE, READ
 from mcp_gateway.tools.tool import Call, Tool
-from projections.documents.access import Reader, reader_of
+from projections.nouns.access import Reader, reader_of
 
 AGENT_HEADER = "X-Agent-Id"
 READER_HEADER = AGENT_HEADER.lower()

@@ -30,6 +30,9 @@ from projections.forgetting.room import Forgetting
 from projections.health.queries import Diagnose, ProjectionProgress
 from projections.health.samples import HealthSampler
 from projections.health.watch import Limits, Watch
+from projections.index.protocol import IndexService
+from projections.index.service import ReplicaService
+from projections.index.waiting import work_folder
 from projections.operations.current import Current
 from projections.operations.memories import MemoryOperations
 from projections.operations.session_cap import SessionCap
@@ -48,9 +51,6 @@ from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import Recall
 from projections.queries.sessions import Commits, Sessions, Summaries
 from projections.queries.work import Actions, Relations, Slots
-from projections.search.index import IndexService
-from projections.search.service import ReplicaService
-from projections.search.waiting import work_folder
 from projections.search_engine.room import EngineService
 from projections.services import Operations, Queries
 from workers.queue import JobQueue

@@ -22,19 +22,19 @@ from benchmarks.relevance import APART, TENANT, History, Question, answerable, h
 from ingest.ids import DocumentId
 from ingest.platform.clock import to_ms
 from projections.embedding.factory import build_embedder
+from projections.index.embedded import EmbeddedCandidates
+from projections.index.lexical import MAX_QUERY_TERMS
+from projections.index.replica import IndexReplica
 from projections.search import ranking, search
 from projections.search.candidates import corrected
-from projections.search.cues import cues_of
-from projections.search.dates import named_time
-from projections.search.embedded import EmbeddedCandidates
 from projections.search.languages import is_english, language_of
-from projections.search.lexical import MAX_QUERY_TERMS
 from projections.search.question import UNCERTAIN_FROM, Filter
 from projections.search.question import Question as Asked
 from projections.search.ranking import ANSWERABLE, FEATURES, KIND, SHARE, Weights, shipped_weights
-from projections.search.replica import IndexReplica
-from projections.search.terms import terms
 from projections.store.feed import Put
+from projections.text.cues import cues_of
+from projections.text.dates import named_time
+from projections.text.terms import terms
 from projections.vectors.embedder import Embedder, chunk
 from projections.vectors.static import table_of
 

@@ -16,7 +16,7 @@ from benchmarks.relevance import events_of, observed
 from projections.condensing import salience
 from projections.condensing.sentence_weights import WEIGHTS
 from projections.condensing.summaries import digest, tellable
-from projections.documents.observations import Observation
+from projections.nouns.observation import Observation
 
 Floats = NDArray[np.float64]
 Facts = list[tuple[str, list[re.Pattern[str]]]]

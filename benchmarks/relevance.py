@@ -19,8 +19,8 @@ from benchmarks.driving import Pool, fill_in_order, percentile
 from benchmarks.figures import Figures, Row, benchmark
 from benchmarks.servers import Server
 from ingest.ids import DocumentId
-from projections.compression.compression import compress
-from projections.documents.observations import Observation
+from projections.nouns.observation import Observation
+from projections.text.compression import compress
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 """LoCoMo's numbers; its fifth has no evidence to find."""

@@ -18,8 +18,8 @@ from benchmarks.figures import Figures, Row, benchmark
 from ingest.log.position import Position
 from ingest.platform.connections import Client, connect
 from ingest.platform.settings import from_environment
-from projections.documents.index_entry import IndexEntry, index_terms
 from projections.embedding.factory import build_embedder
+from projections.nouns.index_entry import IndexEntry, index_terms
 from projections.search.question import Filter, Question
 from projections.search_engine import schema
 from projections.search_engine.candidates import Counted, EngineIndexed

@@ -31,18 +31,18 @@ from projections.condensing.llm.assistant import check as check_llm
 from projections.condensing.llm.enrich import EnrichJob
 from projections.condensing.operations import Condensing
 from projections.dead_letters.room import DeadLetters, PartitionDeadLetters
-from projections.documents.sessions import Session
 from projections.embedding.embed_job import LOOK_AGAIN_S, DocumentVectors, EmbeddingQueue, EmbedJob, LaterTexts
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
-from projections.folds.fold import Changes
 from projections.forgetting.room import Forgetting, purging_jobs
+from projections.index.snapshots import SnapshotJob
+from projections.index.waiting import work_folder
 from projections.maintenance.room import BackupJob, IndexNames, NewestSnapshot, ReconcileJob, Target, target_of
+from projections.nouns.fold import Changes
+from projections.nouns.session import Session
 from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
 from projections.rebuilding.room import DocumentRebuild, EmbeddingRebuild, EngineEmbeddingRebuild, RebuildJob, Rebuilds
-from projections.search.snapshots import SnapshotJob
-from projections.search.waiting import work_folder
 from projections.search_engine.room import EngineNames, SearchEngineIndexes, Servers
 from projections.vectors.embedder import Embedder
 from workers.host import RunnerHost

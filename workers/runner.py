@@ -25,7 +25,7 @@ from ingest.log.position import START, TRACE, Position
 from ingest.log.redis_log import read_entries
 from ingest.platform.connections import Client, Transaction, past_memory_limit
 from ingest.platform.tracing import batch
-from projections.folds.fold import Changes
+from projections.nouns.fold import Changes
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore, acknowledge
 

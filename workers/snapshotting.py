@@ -21,7 +21,7 @@ from ingest.platform.settings import from_environment
 from ingest.secrets.redaction import formatter_of
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
-from projections.search.snapshots import SnapshotJob, SnapshotManifest
+from projections.index.snapshots import SnapshotJob, SnapshotManifest
 
 
 class SubprocessSnapshotJob(SnapshotJob):

@@ -18,11 +18,11 @@ from ingest.ids import DocumentId
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.condensing.consolidation import BATCH, THRESHOLD
 from projections.condensing.operations import Condensing
-from projections.documents.access import Reader
-from projections.documents.lessons import FADING, Lesson, is_retired
-from projections.documents.memories import EPISODIC, EXPIRING, Memory
-from projections.documents.sessions import OPEN_SESSIONS, UNSUMMARISED, Session
 from projections.forgetting.forget import Forgetting
+from projections.nouns.access import Reader
+from projections.nouns.lesson import FADING, Lesson, is_retired
+from projections.nouns.memory import EPISODIC, EXPIRING, Memory
+from projections.nouns.session import OPEN_SESSIONS, UNSUMMARISED, Session
 from projections.operations.current import Current
 
 logger = logging.getLogger(__name__)

@@ -31,7 +31,7 @@ from ingest.names import nfc
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.roles import OF_THE_SERVER, ROLES, KeyScope, Role
-from projections.documents.rows import Row, read_row, save_row
+from projections.nouns.rows import Row, read_row, save_row
 
 MAX_NAMES = 100
 """The most projects, and the most agents, of one key: every search compares them."""

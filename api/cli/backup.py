@@ -27,9 +27,9 @@ from ingest.log.lag import wait_projected
 from ingest.log.position import Token
 from ingest.platform.connections import connected
 from ingest.platform.settings import Settings, from_environment
-from projections.dead_letters.records import discarded_places
+from projections.index.waiting import work_folder
 from projections.maintenance import room as maintenance
-from projections.search.waiting import work_folder
+from projections.store.dead_letters import discarded_places
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from api.importing.sessions import UNKNOWN_PROJECT
 from api.services import services
 from ingest.log.position import SharedPositions, Token
-from projections.documents.sessions import Session
+from projections.nouns.session import Session
 
 MAX_HOMES = 10_000
 

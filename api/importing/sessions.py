@@ -14,8 +14,8 @@ from ingest.events.session import Outcome
 from ingest.ids import LESSON, content_id
 from ingest.log.position import project_route
 from ingest.secrets.scrub import beginning
-from projections.compression.compression import VALID_TYPES
-from projections.documents.lessons import DECAY_RATE, decayed, strengthened, weeks_since
+from projections.nouns.lesson import DECAY_RATE, decayed, strengthened, weeks_since
+from projections.text.compression import VALID_TYPES
 
 PROMPT = "prompt_submit"
 KIND_CHARS = 64

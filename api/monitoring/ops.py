@@ -35,11 +35,11 @@ from ingest.platform.connections import Client
 from ingest.platform.partial import UNREACHABLE, readable
 from ingest.platform.tasks import end
 from ingest.roles import ANY, METRICS
-from projections.dead_letters.records import OUTCOMES, Outcome, letter_counts, live_keys
 from projections.health.samples import HealthSample
 from projections.health.watch import CAUSES, Watch, memory_ceiling
+from projections.index.protocol import IndexService
 from projections.maintenance.reconciling import load_report
-from projections.search.index import IndexService
+from projections.store.dead_letters import OUTCOMES, Outcome, letter_counts, live_keys
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 

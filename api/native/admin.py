@@ -19,18 +19,18 @@ from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected
 from ingest.platform.clock import system_clock
 from ingest.roles import ADMIN, OPERATOR
-from projections.dead_letters.records import Outcome, State
 from projections.dead_letters.room import Done, LogLocation, Reason, Selection
-from projections.documents.access import operator_of
-from projections.documents.document import Searched, searchable_text
 from projections.embedding.live import choice_of, chosen
 from projections.maintenance.reconciling import Fault, Findings, load_report
+from projections.nouns.access import operator_of
+from projections.nouns.document import Searched, searchable_text
 from projections.queries.lookup import hidden
 from projections.queries.views import Items
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.canaries import Canaries
 from projections.rebuilding.rebuilds import Part, Rebuild, Rebuilds, Step, Switch, What, estimate
 from projections.rebuilding.rebuilds import State as RebuildState
+from projections.store.dead_letters import Outcome, State
 from projections.vectors.embedder import EmbeddingError
 
 ENDPOINTS: list[Endpoint] = []

@@ -15,7 +15,7 @@ from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected, NotFound
 from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION
 from ingest.roles import READ, WRITE
-from projections.documents.relations import Relation
+from projections.nouns.relation import Relation
 from projections.queries.graph import Drawing
 from projections.queries.lessons import LessonView
 from projections.queries.memories import MemoryView

@@ -20,8 +20,8 @@ from ingest.roles import ADMIN, OPERATOR, WRITE
 from ingest.secrets.clean import clean_agent
 from ingest.secrets.scrub import scrub_text
 from projections.forgetting.forget import Forgotten, user_digest
-from projections.forgetting.receipts import Receipt, all_receipts, load_receipt, save_receipt
 from projections.queries.views import Page
+from projections.store.receipts import Receipt, all_receipts, load_receipt, save_receipt
 
 ENDPOINTS: list[Endpoint] = []
 route = router(ENDPOINTS)

@@ -26,8 +26,8 @@ from ingest.errors import Overloaded
 from ingest.log.event_log import EventLog
 from ingest.log.position import Token
 from ingest.roles import ADMIN, READ
-from projections.documents.access import Reader
 from projections.health.diagnosis import Diagnosis
+from projections.nouns.access import Reader
 from projections.operations.transfer import EventDocuments, Imported, Importer, KnownEvents, export_events
 from projections.queries.log_events import AuditPage, EventFilter, EventsPage
 

@@ -24,7 +24,7 @@ from ingest.platform.clock import to_ms
 
 UNCLAIMED = datetime(1970, 1, 1, tzinfo=UTC)
 Trust = Literal["user_stated", "agent_concluded", "tool_output", "imported", "external"]
-"""Trust class of a text; see `projections.documents.trust`."""
+"""Trust class of a text; see `projections.nouns.trust`."""
 
 
 class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):

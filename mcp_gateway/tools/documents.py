@@ -6,13 +6,13 @@ from typing import Any
 from ingest.errors import NotFound
 from mcp_gateway.tools.recalled_document import Kind, RecalledDocument
 from mcp_gateway.tools.tool import Call
-from projections.compression.accounts import headline, prose
-from projections.documents.access import Reader
-from projections.documents.document import Searched
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
-from projections.documents.sessions import Summary
+from projections.nouns.access import Reader
+from projections.nouns.accounts import headline, prose
+from projections.nouns.document import Searched
+from projections.nouns.lesson import Lesson
+from projections.nouns.memory import Memory
+from projections.nouns.observation import Observation
+from projections.nouns.session import Summary
 from projections.queries.views import in_view, view
 
 KINDS: dict[type[Searched], Kind] = {

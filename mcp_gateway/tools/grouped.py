@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from ingest.ids import shortened_id
 from mcp_gateway.tools.recalled_document import RecalledDocument
-from projections.compression.sentences import is_courtesy
-from projections.compression.tokens import estimated_tokens
-from projections.search.terms import query_terms_of, snippet
+from projections.text.sentences import is_courtesy
+from projections.text.terms import query_terms_of, snippet
+from projections.text.tokens import estimated_tokens
 
 NOT_RECORDED, CLOSEST = "probably not recorded", 5
 """The certainty of an answer of which only the closest results are shown, and how many those are."""

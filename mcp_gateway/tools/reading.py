@@ -19,7 +19,7 @@ from ingest.roles import READ
 from mcp_gateway.tools.grouped import CLOSEST, NOT_RECORDED, grouped, lines_within
 from mcp_gateway.tools.recalled_document import Kind, RecalledDocument
 from mcp_gateway.tools.tool import Arguments, Call, Deferred, Tool, ToolAnswer, without_unset
-from projections.compression.tokens import estimated_tokens, fitting
+from projections.text.tokens import estimated_tokens, fitting
 
 if TYPE_CHECKING:
     from projections.queries.context import Context

@@ -34,9 +34,9 @@ from ingest.roles import ANYWHERE, KeyScope, Needs
 if TYPE_CHECKING:
     from ingest.commands.handler import Accepted, CommandHandler
     from ingest.platform.connections import Client
-    from projections.documents.access import Reader
     from projections.health.watch import Watch
-    from projections.search.index import IndexService
+    from projections.index.protocol import IndexService
+    from projections.nouns.access import Reader
     from projections.services import Operations, Queries
 
 T = TypeVar("T")
@@ -184,13 +184,13 @@ class Call(NamedTuple):
 
     def reader(self, agent_id: str = "") -> "Reader":
         """The reader; raises ReaderUnknown if the scope is isolated and no agent is named."""
-        from projections.documents.access import reader_of  # loads numpy and more, which the stdio bridge must not
+        from projections.nouns.access import reader_of  # loads numpy and more, which the stdio bridge must not
 
         return reader_of(self.tenant, self.scope, self.own_agent, self.acting(agent_id), self.key_scope, system_clock())
 
     def operator(self) -> "Reader":
         """A reader of everything in the key's tenant."""
-        from projections.documents.access import operator_of
+        from projections.nouns.access import operator_of
 
         return operator_of(self.tenant, self.key_scope, system_clock())
 

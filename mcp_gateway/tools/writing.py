@@ -28,7 +28,7 @@ from mcp_gateway.tools.tool import (
 )
 
 if TYPE_CHECKING:
-    from projections.documents.slots import Slot
+    from projections.nouns.slot import Slot
 
 
 Readers = Annotated[list[Name], Meta(max_length=200, description="If shared: readers.")]

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from projections.compression.accounts import is_call
-from projections.compression.sentences import alike_groups, pieces, says, statements, term_set
-from projections.compression.words import CODE_SPAN, words
-from projections.search.similarity import NEGATIONS
-from projections.search.terms import terms
+from projections.nouns.accounts import is_call
+from projections.text.sentences import alike_groups, pieces, says, statements, term_set
+from projections.text.similarity import NEGATIONS
+from projections.text.terms import terms
+from projections.text.words import CODE_SPAN, words
 
 SAME_CLAIM = 0.6
 """Jaccard similarity of terms from which two texts claim the same: with less, "the cache is cleared by a deploy" and

@@ -19,8 +19,35 @@ from ingest.commands.decide import Caller, CondenseMemories, Remember, ReviseMem
 from ingest.events.envelope import Trust
 from ingest.ids import DocumentId
 from ingest.log.position import Position, partition_of, project_route
-from projections.compression.accounts import account, in_time, is_call_alone, user_prompt
-from projections.compression.sentences import (
+from projections.condensing.claims import (
+    SAME_CLAIM,
+    Claim,
+    claim_groups,
+    claims_in,
+    is_claim,
+    says,
+    stands_alone,
+)
+from projections.condensing.summaries import PROJECT_MEMORIES, Digest, digest_of, fingerprint, is_made, newest
+from projections.nouns.access import Reader, may_read
+from projections.nouns.accounts import account, in_time, is_call_alone, user_prompt
+from projections.nouns.memory import (
+    CONSOLIDATED,
+    EPISODIC,
+    FACT,
+    PROCEDURE,
+    TITLE_CHARS,
+    Memory,
+    episodic_pair,
+    memories,
+)
+from projections.nouns.observation import Observation, timeline
+from projections.nouns.rows import derived
+from projections.nouns.session import Summary, summaries, untold
+from projections.nouns.trust import is_condensed, is_stated, lowest
+from projections.operations.current import Current, Writing
+from projections.queries.profile import about, run_of, shell_line, talks, written
+from projections.text.sentences import (
     ALIKE,
     alike_groups,
     best,
@@ -34,35 +61,8 @@ from projections.compression.sentences import (
     statements,
     term_set,
 )
-from projections.compression.words import CODE_SPAN
-from projections.condensing.claims import (
-    SAME_CLAIM,
-    Claim,
-    claim_groups,
-    claims_in,
-    is_claim,
-    says,
-    stands_alone,
-)
-from projections.condensing.summaries import PROJECT_MEMORIES, Digest, digest_of, fingerprint, is_made, newest
-from projections.documents.access import Reader, may_read
-from projections.documents.memories import (
-    CONSOLIDATED,
-    EPISODIC,
-    FACT,
-    PROCEDURE,
-    TITLE_CHARS,
-    Memory,
-    episodic_pair,
-    memories,
-)
-from projections.documents.observations import Observation, timeline
-from projections.documents.rows import derived
-from projections.documents.sessions import Summary, summaries, untold
-from projections.documents.trust import is_condensed, is_stated, lowest
-from projections.operations.current import Current, Writing
-from projections.queries.profile import about, run_of, shell_line, talks, written
-from projections.search.similarity import SIMILAR_ABOVE
+from projections.text.similarity import SIMILAR_ABOVE
+from projections.text.words import CODE_SPAN
 
 MIN_IMPORTANCE = 5
 FEWEST_MEMBERS = 3

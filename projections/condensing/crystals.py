@@ -10,14 +10,14 @@ from msgspec import Struct
 from ingest.commands.decide import Caller, RecordLesson, Remember, WriteAction
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import Clock
-from projections.compression.sentences import closed, fitting, shortened, statements, term_set
 from projections.condensing.claims import SAME_CLAIM, claim_groups, is_claim, says, stands_alone
 from projections.condensing.summaries import fingerprint
-from projections.documents.access import Reader
-from projections.documents.actions import FINISHED, Action, is_finished
-from projections.documents.memories import CRYSTAL
-from projections.documents.trust import is_data, lowest
+from projections.nouns.access import Reader
+from projections.nouns.action import FINISHED, Action, is_finished
+from projections.nouns.memory import CRYSTAL
+from projections.nouns.trust import is_data, lowest
 from projections.operations.current import Current, Writing
+from projections.text.sentences import closed, fitting, shortened, statements, term_set
 
 LESSONS = 5
 KEY_OUTCOMES = 10

@@ -16,9 +16,6 @@ from ingest.commands.decide import Caller, RecordLesson, SetSlot
 from ingest.events.envelope import Trust
 from ingest.log.position import project_route
 from ingest.platform.clock import Clock, from_ms
-from projections.compression.accounts import in_time, prose, user_prompt
-from projections.compression.compression import told_by
-from projections.compression.sentences import SCAN_CHARS, best, closed, distinct, leading, stated, term_set
 from projections.condensing import slots as slot_rules
 from projections.condensing.claims import SAME_CLAIM, Claim, claim_groups, claims_in, is_claim, stands_alone
 from projections.condensing.consolidation import PROJECT_OBSERVATIONS, named_by, stories, tellings, told_by_agents
@@ -30,16 +27,19 @@ from projections.condensing.summaries import (
     observations_of,
     readable,
 )
-from projections.documents.access import Reader
-from projections.documents.lessons import Lesson, lessons, strengthened
-from projections.documents.memories import Memory, memories
-from projections.documents.observations import Observation, timeline
-from projections.documents.sessions import Session
-from projections.documents.slots import Slot, default_slots, slot_id
-from projections.documents.trust import is_condensed, is_stated, lowest
+from projections.nouns.access import Reader
+from projections.nouns.accounts import in_time, prose, user_prompt
+from projections.nouns.lesson import Lesson, lessons, strengthened
+from projections.nouns.memory import Memory, memories
+from projections.nouns.observation import Observation, timeline
+from projections.nouns.session import Session
+from projections.nouns.slot import Slot, default_slots, slot_id
+from projections.nouns.trust import is_condensed, is_stated, lowest
 from projections.operations.current import Current, Writing
 from projections.queries.profile import changes_files, failures, mentions, run_of, shell_line, topics_of
-from projections.search.similarity import SIMILAR_ABOVE
+from projections.text.compression import told_by
+from projections.text.sentences import SCAN_CHARS, best, closed, distinct, leading, stated, term_set
+from projections.text.similarity import SIMILAR_ABOVE
 
 MIN_ITEMS = 3
 MIN_ORIGINS = 2

@@ -12,7 +12,7 @@ from projections.condensing.crystals import crystallize
 from projections.condensing.insights import Reflected, reflect, reflect_slots, suggest
 from projections.condensing.llm.assistant import Assistant
 from projections.condensing.summaries import SessionSummaries
-from projections.documents.access import Reader
+from projections.nouns.access import Reader
 from projections.operations.current import Current
 
 SUMMARISED_AT_ONCE = 8

@@ -11,17 +11,17 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ingest.ids import DocumentId
-from projections.compression.accounts import account
 from projections.condensing.claims import SAME_CLAIM, Remainder, confirmed, cut, reworded, sayers, says
 from projections.condensing.crystals import outcome_of, rules_of
 from projections.condensing.summaries import is_made, observations_of
-from projections.documents.actions import Action
-from projections.documents.document import Document
-from projections.documents.lessons import Lesson
-from projections.documents.memories import CRYSTAL, FACT, PROCEDURE, SERVER_TAGS, Memory
-from projections.documents.observations import Observation
-from projections.documents.relations import Relation
-from projections.documents.sessions import SESSION, SUMMARY, Session, Summary
+from projections.nouns.accounts import account
+from projections.nouns.action import Action
+from projections.nouns.document import Document
+from projections.nouns.lesson import Lesson
+from projections.nouns.memory import CRYSTAL, FACT, PROCEDURE, SERVER_TAGS, Memory
+from projections.nouns.observation import Observation
+from projections.nouns.relation import Relation
+from projections.nouns.session import SESSION, SUMMARY, Session, Summary
 from projections.queries.documents import DocumentReader
 
 Derived: TypeAlias = Memory | Lesson | Relation

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from projections.compression.accounts import account, headline, prose, typed_sentences, user_prompt
-from projections.compression.compression import told_by
-from projections.compression.sentences import shortened, stated
 from projections.condensing.sentence_weights import WEIGHTS
-from projections.documents.observations import Observation
-from projections.search.terms import terms
+from projections.nouns.accounts import account, headline, prose, typed_sentences, user_prompt
+from projections.nouns.observation import Observation
+from projections.text.compression import told_by
+from projections.text.sentences import shortened, stated
+from projections.text.terms import terms
 
 Part = Literal["user", "assistant", "call", "result"]
 

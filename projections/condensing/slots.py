@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from projections.compression.accounts import MODIFYING, in_time, prose, user_prompt
-from projections.compression.sentences import shortened, statements
 from projections.condensing.claims import is_claim, stands_alone
 from projections.condensing.summaries import modified_first
-from projections.documents.observations import Observation
-from projections.documents.slots import Slot
-from projections.documents.trust import is_data, is_stated
+from projections.nouns.accounts import MODIFYING, in_time, prose, user_prompt
+from projections.nouns.observation import Observation
+from projections.nouns.slot import Slot
+from projections.nouns.trust import is_data, is_stated
+from projections.text.sentences import shortened, statements
 
 PENDING, PATTERNS, CONTEXT = "pending_items", "session_patterns", "project_context"
 _LINE_CHARS = 200

@@ -17,22 +17,22 @@ from ingest.events.envelope import Trust
 from ingest.ids import RELATION, DocumentId, relation_id
 from ingest.log.position import Position, Token, partition_of, project_route
 from ingest.secrets.scrub import is_only_marks
-from projections.compression.accounts import MODIFYING, account, in_time, is_call_alone
-from projections.compression.sentences import FULL_SENTENCE, best, closed, pieces, shortened
 from projections.condensing.claims import VERB_STEMS
 from projections.condensing.llm.answers import RELATION_CHARS
 from projections.condensing.llm.assistant import Assistant, Skipped
 from projections.condensing.salience import SHORT, Sentence, chosen, sentences_of
-from projections.documents.access import Reader, may_read
-from projections.documents.memories import MADE_TAGS, Memory
-from projections.documents.observations import Observation, session_observations
-from projections.documents.relations import Relation
-from projections.documents.rows import derived
-from projections.documents.sessions import Session, Summary, summary_id, untold
-from projections.documents.trust import lowest
+from projections.nouns.access import Reader, may_read
+from projections.nouns.accounts import MODIFYING, account, in_time, is_call_alone
+from projections.nouns.memory import MADE_TAGS, Memory
+from projections.nouns.observation import Observation, session_observations
+from projections.nouns.relation import Relation
+from projections.nouns.rows import derived
+from projections.nouns.session import Session, Summary, summary_id, untold
+from projections.nouns.trust import lowest
 from projections.operations.current import Current, Writing
 from projections.queries.documents import DocumentReader
-from projections.search.terms import UNSPACED, terms
+from projections.text.sentences import FULL_SENTENCE, best, closed, pieces, shortened
+from projections.text.terms import UNSPACED, terms
 
 TITLE_CHARS = 160
 SUMMARY_CHARS = 620

@@ -32,7 +32,12 @@ from ingest.platform.connections import Client, Transaction
 from ingest.platform.partial import leaving_out, readable
 from ingest.secrets.clean import clean_agent
 from ingest.secrets.scrub import scrub_text
-from projections.dead_letters.records import (
+from projections.nouns.access import Reader
+from projections.queries.documents import DocumentReader
+from projections.queries.log_events import EventFilter, EventView
+from projections.queries.times import ANY_TIME, Times
+from projections.rebuilding.rebuilds import Rebuilds
+from projections.store.dead_letters import (
     LETTERS_PER_READ,
     OUTCOMES,
     Discarded,
@@ -47,12 +52,7 @@ from projections.dead_letters.records import (
     queue_discarded,
     queue_removal,
 )
-from projections.dead_letters.records import PartitionDeadLetters as PartitionDeadLetters
-from projections.documents.access import Reader
-from projections.queries.documents import DocumentReader
-from projections.queries.log_events import EventFilter, EventView
-from projections.queries.times import ANY_TIME, Times
-from projections.rebuilding.rebuilds import Rebuilds
+from projections.store.dead_letters import PartitionDeadLetters as PartitionDeadLetters
 
 MAX_SCANNED = 20_000
 """Dead letters that a filtered request may skip; it then answers what it has and a cursor."""

@@ -28,9 +28,9 @@ from ingest.platform.partial import UNREACHABLE
 from ingest.platform.processes import give_back
 from ingest.platform.redis_client import is_out_of_memory
 from ingest.platform.tasks import end
-from projections.documents.document import Document, Searched, decode, key_of, row_type, searchable_text
-from projections.folds.fold import documents_of
-from projections.search.comparing import cached_vectors, queue_to_embed
+from projections.index.comparing import cached_vectors, queue_to_embed
+from projections.nouns.document import Document, Searched, decode, key_of, row_type, searchable_text
+from projections.nouns.fold import documents_of
 from projections.store.feed import Vectors, encode_items
 from projections.store.redis_store import load
 from projections.vectors.embedder import BYTES_PER_DIMENSION, Embedder, Embedders, cache_key, chunk, pack

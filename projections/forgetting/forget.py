@@ -25,21 +25,21 @@ from ingest.errors import Forbidden, NotFound
 from ingest.ids import DocumentId, new_event_id
 from ingest.log.position import Token, partition_of, project_route
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.documents.access import Reader, has_access, may_forget, may_read
-from projections.documents.actions import actions
-from projections.documents.document import Document, Searched, carried, searchable_text
-from projections.documents.lessons import lessons
-from projections.documents.memories import EXPIRING, Memory, memories
-from projections.documents.observations import Observation, session_observations
-from projections.documents.relations import relations
-from projections.documents.rows import derived
-from projections.documents.sessions import Session, sessions, summary_id
-from projections.documents.slots import Slot, slots
 from projections.forgetting.plan import KINDS, LOOKS, Cut, Erase, Keep, Plan, Retired, Rewrite, Step, successor_event
-from projections.forgetting.receipts import Receipt
+from projections.nouns.access import Reader, has_access, may_forget, may_read
+from projections.nouns.action import actions
+from projections.nouns.document import Document, Searched, carried, searchable_text
+from projections.nouns.lesson import lessons
+from projections.nouns.memory import EXPIRING, Memory, memories
+from projections.nouns.observation import Observation, session_observations
+from projections.nouns.relation import relations
+from projections.nouns.rows import derived
+from projections.nouns.session import Session, sessions, summary_id
+from projections.nouns.slot import Slot, slots
 from projections.operations.current import Current
 from projections.queries.lookup import Lookup, unimportant
 from projections.queries.work import Actions
+from projections.store.receipts import Receipt
 
 SAMPLES = 20
 """Texts of forgotten documents that a probe searches for."""

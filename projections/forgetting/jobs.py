@@ -20,16 +20,16 @@ from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.condensing.summaries import fingerprint
-from projections.documents.document import searchable_text
-from projections.documents.observations import Observation, session_observations
-from projections.documents.sessions import RETIRABLE, Session
-from projections.documents.tombstones import Ledger, count_of, entries, ledger_id
 from projections.embedding.live import models_of
 from projections.forgetting.forget import Forgetting, Forgotten, Samples
 from projections.forgetting.purge import Purge
-from projections.forgetting.receipts import Receipt, all_receipts, load_receipt, save_receipt
+from projections.nouns.document import searchable_text
+from projections.nouns.observation import Observation, session_observations
+from projections.nouns.session import RETIRABLE, Session
+from projections.nouns.tombstone import Ledger, count_of, entries, ledger_id
 from projections.operations.current import Current
 from projections.queries.sessions import find_session
+from projections.store.receipts import Receipt, all_receipts, load_receipt, save_receipt
 from projections.vectors.embedder import Embedders, cache_key, chunk
 
 logger = logging.getLogger(__name__)

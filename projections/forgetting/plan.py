@@ -27,15 +27,15 @@ from ingest.platform.clock import from_ms
 from projections.condensing.claims import Remainder
 from projections.condensing.remaining import Derived, is_derived_by_server, remaining
 from projections.condensing.slots import contributed, without
-from projections.documents import observations
-from projections.documents.actions import Action, actions
-from projections.documents.document import Document
-from projections.documents.lessons import Lesson, lessons
-from projections.documents.memories import Memory, memories
-from projections.documents.observations import Observation, session_observations
-from projections.documents.relations import Relation, relations
-from projections.documents.rows import derived, of_user
-from projections.documents.sessions import (
+from projections.nouns import observation as observations
+from projections.nouns.action import Action, actions
+from projections.nouns.document import Document
+from projections.nouns.lesson import Lesson, lessons
+from projections.nouns.memory import Memory, memories
+from projections.nouns.observation import Observation, session_observations
+from projections.nouns.relation import Relation, relations
+from projections.nouns.rows import derived, of_user
+from projections.nouns.session import (
     SESSION,
     Commit,
     Session,
@@ -46,8 +46,8 @@ from projections.documents.sessions import (
     sessions,
     summary_id,
 )
-from projections.documents.slots import Slot, slot_id, slots
-from projections.documents.tombstones import (
+from projections.nouns.slot import Slot, slot_id, slots
+from projections.nouns.tombstone import (
     Ledger,
     LedgerEntry,
     SupersededEvent,

@@ -22,19 +22,19 @@ from ingest.log.position import Position
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client, past_memory_limit
 from projections.embedding.live import models_of
-from projections.forgetting.receipts import Probe, Removed
+from projections.index import snapshots
+from projections.index.embedded import search
+from projections.index.replica import end_of_feed, live_generation, trim_feed
+from projections.index.snapshots import FeedPosition, SnapshotJob
+from projections.index.waiting import replicas
 from projections.rebuilding.job import RebuildJob
-from projections.search import snapshots
-from projections.search.embedded import search
 from projections.search.question import Filter, Question
-from projections.search.replica import end_of_feed, live_generation, trim_feed
-from projections.search.snapshots import FeedPosition, SnapshotJob
-from projections.search.terms import terms
-from projections.search.waiting import replicas
 from projections.search_engine import schema
 from projections.search_engine.layout import PartitionIndex, encoded, encoded_term, place_of
 from projections.search_engine.schema import Named
 from projections.search_engine.writing import read_state
+from projections.store.receipts import Probe, Removed
+from projections.text.terms import terms
 from projections.vectors.embedder import Embedders, cache_key_of
 
 logger = logging.getLogger(__name__)

@@ -19,13 +19,13 @@ from projections.forgetting.forget import Sweep as Sweep
 from projections.forgetting.forget import user_digest as user_digest
 from projections.forgetting.jobs import EraseDeadLetters, ForgetJob, RetireJob
 from projections.forgetting.purge import Purge, SearchEnginePurge, SnapshotPurge
-from projections.forgetting.receipts import Receipt as Receipt
-from projections.forgetting.receipts import all_receipts as all_receipts
-from projections.forgetting.receipts import load_receipt as load_receipt
-from projections.forgetting.receipts import save_receipt as save_receipt
+from projections.index.snapshots import SnapshotJob
 from projections.operations.current import Current
 from projections.rebuilding.job import RebuildJob
-from projections.search.snapshots import SnapshotJob
+from projections.store.receipts import Receipt as Receipt
+from projections.store.receipts import all_receipts as all_receipts
+from projections.store.receipts import load_receipt as load_receipt
+from projections.store.receipts import save_receipt as save_receipt
 from projections.vectors.embedder import Embedders
 
 EVERY_S = 60.0

@@ -20,19 +20,19 @@ from ingest.log.position import START, Position, partition_of, project_route
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.platform.partial import UNREACHABLE, leaving_out, left_out, readable
-from projections.documents.access import Reader, may_read
-from projections.documents.actions import Action, cycles, open_actions, work_item
-from projections.documents.lessons import Lesson
-from projections.documents.memories import MADE_TAGS, Memory
-from projections.documents.relations import Relation, relations
-from projections.documents.sessions import OPEN_SESSIONS, Session, Summary
-from projections.documents.slots import Slot, slots
 from projections.health.diagnosis import Diagnosis, Measured, diagnose
 from projections.health.watch import Watch
+from projections.index.protocol import DocumentLocation, Index, IndexService
 from projections.maintenance.backups import backup_trouble, load_status
+from projections.nouns.access import Reader, may_read
+from projections.nouns.action import Action, cycles, open_actions, work_item
+from projections.nouns.lesson import Lesson
+from projections.nouns.memory import MADE_TAGS, Memory
+from projections.nouns.relation import Relation, relations
+from projections.nouns.session import OPEN_SESSIONS, Session, Summary
+from projections.nouns.slot import Slot, slots
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import key_scope
-from projections.search.index import DocumentLocation, Index, IndexService
 
 T = TypeVar("T")
 

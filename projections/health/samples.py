@@ -22,9 +22,9 @@ from ingest.log.position import START, Position
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client, down_nodes, info_of_nodes
 from ingest.platform.partial import PATIENCE_S, UNREACHABLE, leave_out, partial_reads
-from projections.folds.fold import rebuild_due
-from projections.search.replica import FeedPosition
-from projections.search.waiting import STALE_MS
+from projections.index.replica import FeedPosition
+from projections.index.waiting import STALE_MS
+from projections.nouns.fold import rebuild_due
 from projections.vectors.embedder import waiting_since_ms
 
 COMMANDS = 8

@@ -55,7 +55,7 @@ from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client
 from ingest.platform.processes import release
 from ingest.platform.tasks import end
-from projections.forgetting.receipts import all_receipts
+from projections.store.receipts import all_receipts
 
 logger = logging.getLogger(__name__)
 

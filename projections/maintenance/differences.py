@@ -22,10 +22,10 @@ from ingest.log.event_log import EventLog, Stored, pages
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.documents.document import Document, encode
-from projections.documents.rows import Row
-from projections.documents.tombstones import SupersededEvent
-from projections.search.comparing import differences
+from projections.index.comparing import differences
+from projections.nouns.document import Document, encode
+from projections.nouns.rows import Row
+from projections.nouns.tombstone import SupersededEvent
 from projections.store.protocol import MemoryStore, project
 from projections.store.redis_store import load, scanned
 

@@ -39,14 +39,14 @@ from ingest.log.position import ALTERED, START, Position
 from ingest.log.redis_log import RedisLog
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.connections import Client, Transaction
-from projections.dead_letters.records import dead_letter, discarded_letter, letter_of, noted, queue_count, queue_letter
-from projections.documents.document import Document, Searched, index_entry, key_of, listings, row_type, searchable_text
-from projections.documents.document import decode as decode_document
-from projections.folds.fold import documents_of
-from projections.folds.forgetting import forgotten_ids
-from projections.search.comparing import differences
-from projections.search.replica import FeedGap, FeedPosition, live_generation, read_feed
-from projections.search.snapshots import names_of, newest
+from projections.index.comparing import differences
+from projections.index.replica import FeedGap, FeedPosition, live_generation, read_feed
+from projections.index.snapshots import names_of, newest
+from projections.nouns.document import Document, Searched, index_entry, key_of, listings, row_type, searchable_text
+from projections.nouns.document import decode as decode_document
+from projections.nouns.fold import documents_of
+from projections.nouns.forgetting import forgotten_ids
+from projections.store.dead_letters import dead_letter, discarded_letter, letter_of, noted, queue_count, queue_letter
 from projections.store.feed import FeedItem, Put, Remove, Vectors, entry_fields, read_entry
 from projections.store.redis_store import RedisStore, scanned, why_rebuild
 from projections.vectors.embedder import Embedder, Embedders, Urgency, changed_place

@@ -47,7 +47,7 @@ from ingest.log.scripts import begin_window, heard_of, restore_entries
 from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.platform.settings import Settings
-from projections.dead_letters.records import place_of
+from projections.index.waiting import replicas
 from projections.maintenance.backups import (
     Backup,
     BackupManifest,
@@ -68,7 +68,7 @@ from projections.maintenance.differences import (
     PartitionManifest,
     Replay,
 )
-from projections.search.waiting import replicas
+from projections.store.dead_letters import place_of
 
 _LAST_SEQ = 10**9
 """After every event of a millisecond."""

@@ -13,11 +13,11 @@ from ingest.errors import NotFound
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog
 from ingest.log.position import START, Token, partition_of, project_route, session_route
-from projections.documents.access import Reader, may_read
-from projections.documents.document import Document
-from projections.documents.memories import Memory
-from projections.documents.sessions import Session
-from projections.documents.tombstones import Tombstone
+from projections.nouns.access import Reader, may_read
+from projections.nouns.document import Document
+from projections.nouns.memory import Memory
+from projections.nouns.session import Session
+from projections.nouns.tombstone import Tombstone
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.memories import MAX_VERSIONS
 from projections.queries.sessions import locate_session

@@ -12,11 +12,11 @@ from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected, Forbidden, NotFound
 from ingest.events.memory import MemoryType, Purpose, Visibility
 from ingest.log.position import Position, Token
-from projections.documents.access import Reader, may_change, may_read
-from projections.documents.document import carried
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
+from projections.nouns.access import Reader, may_change, may_read
+from projections.nouns.document import carried
+from projections.nouns.lesson import Lesson
+from projections.nouns.memory import Memory
+from projections.nouns.observation import Observation
 from projections.operations.current import Current
 
 

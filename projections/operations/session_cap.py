@@ -15,7 +15,7 @@ from ingest.commands.decide import Observe
 from ingest.errors import SessionFull
 from ingest.ids import DocumentId
 from ingest.log.position import session_route
-from projections.documents.sessions import Session, session_document_id
+from projections.nouns.session import Session, session_document_id
 from projections.operations.current import Current
 
 SESSIONS = 10_000

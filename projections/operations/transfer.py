@@ -42,9 +42,9 @@ from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
 from ingest.platform.tasks import INLINE_BYTES, Slices, in_thread
 from ingest.secrets.clean import cleaned
-from projections.documents.access import Reader
-from projections.documents.document import Document
-from projections.documents.memories import memory_id
+from projections.nouns.access import Reader
+from projections.nouns.document import Document
+from projections.nouns.memory import memory_id
 from projections.queries.log_events import EventFilter, EventView
 from projections.store.protocol import are_repeats
 from projections.store.redis_store import RedisStore

@@ -27,14 +27,14 @@ from ingest.errors import AlreadyThere, CommandRejected, NotFound, SlotFull
 from ingest.ids import DocumentId, new_event_id
 from ingest.log.position import project_route
 from ingest.platform.clock import from_ms, system_clock
-from projections.documents.access import Reader
-from projections.documents.actions import Action
-from projections.documents.actions import work_item as work_item
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.relations import confidence
-from projections.documents.sessions import Session, session_name
-from projections.documents.slots import SIZE_LIMIT, Slot, appended, default_slots, slot_id
+from projections.nouns.access import Reader
+from projections.nouns.action import Action
+from projections.nouns.action import work_item as work_item
+from projections.nouns.lesson import Lesson
+from projections.nouns.memory import Memory
+from projections.nouns.relation import confidence
+from projections.nouns.session import Session, session_name
+from projections.nouns.slot import SIZE_LIMIT, Slot, appended, default_slots, slot_id
 from projections.operations.current import Current
 
 MAX_NAMED = 100

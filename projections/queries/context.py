@@ -20,18 +20,16 @@ from ingest.log.position import Token
 from ingest.names import DATA_NOT_INSTRUCTIONS, fenced, inert, visible
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.partial import made_of_parts
-from projections.compression.accounts import headline, prose
-from projections.compression.compression import spoken
-from projections.compression.sentences import closed, is_courtesy, pieces, shortened
-from projections.compression.tokens import estimated_tokens
-from projections.documents.access import Reader, may_read
-from projections.documents.actions import Action, is_active, open_actions
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.observations import IMPORTANT, Observation, session_observations
-from projections.documents.sessions import Session, Summary, sessions, untold
-from projections.documents.slots import Slot
-from projections.documents.trust import is_data
+from projections.index.protocol import IndexService
+from projections.nouns.access import Reader, may_read
+from projections.nouns.accounts import headline, prose
+from projections.nouns.action import Action, is_active, open_actions
+from projections.nouns.lesson import Lesson
+from projections.nouns.memory import Memory
+from projections.nouns.observation import IMPORTANT, Observation, session_observations
+from projections.nouns.session import Session, Summary, sessions, untold
+from projections.nouns.slot import Slot
+from projections.nouns.trust import is_data
 from projections.queries.documents import DocumentReader, location_of
 from projections.queries.lookup import FileChange, Lookup, key_scope
 from projections.queries.profile import Profile
@@ -45,7 +43,9 @@ from projections.queries.recall import (
 )
 from projections.queries.sessions import summaries_of
 from projections.queries.work import Slots
-from projections.search.index import IndexService
+from projections.text.compression import spoken
+from projections.text.sentences import closed, is_courtesy, pieces, shortened
+from projections.text.tokens import estimated_tokens
 
 BlockKind = Literal["slot", "memories", "lessons", "actions", "session", "profile", "recall"]
 MEMORIES = 10

@@ -14,9 +14,9 @@ from ingest.log.position import partition_of, project_route
 from ingest.platform.connections import Client, ask, keys_may_be_apart
 from ingest.platform.partial import UNREACHABLE, check_missing, leave_out, left_out
 from ingest.platform.redis_client import Command
-from projections.documents.access import Reader, may_read
-from projections.documents.document import Document, decode, row_type
-from projections.documents.rows import whole_of
+from projections.nouns.access import Reader, may_read
+from projections.nouns.document import Document, decode, row_type
+from projections.nouns.rows import whole_of
 
 D = TypeVar("D", bound=Document)
 PAGE = 100

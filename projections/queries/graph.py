@@ -14,15 +14,15 @@ from msgspec.structs import replace
 
 from ingest.ids import MEMORY
 from ingest.platform.clock import system_clock, to_ms
-from projections.documents.access import Reader
-from projections.documents.document import Document
-from projections.documents.memories import Memory
-from projections.documents.relations import DEFAULT_HOPS, Edge, RelatedMemory, Walk
-from projections.documents.tombstones import SupersededEvent
+from projections.index.protocol import DocumentLocation, Index, IndexService, Linked
+from projections.nouns.access import Reader
+from projections.nouns.document import Document
+from projections.nouns.memory import Memory
+from projections.nouns.relation import DEFAULT_HOPS, Edge, RelatedMemory, Walk
+from projections.nouns.tombstone import SupersededEvent
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup, key_scope
 from projections.queries.work import Relations
-from projections.search.index import DocumentLocation, Index, IndexService, Linked
 from projections.search.question import Filter
 
 OBSERVATIONS = 1_000

@@ -14,17 +14,17 @@ from ingest.events.envelope import Trust
 from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
 from ingest.platform.clock import from_ms, to_ms
-from projections.documents.access import Reader
-from projections.documents.document import searchable_text
-from projections.documents.lessons import Lesson, lessons, matches, recall_score, rules
+from projections.index.protocol import DocumentLocation, IndexService
+from projections.nouns.access import Reader
+from projections.nouns.document import searchable_text
+from projections.nouns.lesson import Lesson, lessons, matches, recall_score, rules
 from projections.queries.documents import DocumentReader, location_of
 from projections.queries.lookup import key_scope
 from projections.queries.recall import QueryVectors
 from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, page_view, view_of
-from projections.search.index import DocumentLocation, IndexService
 from projections.search.question import Question
-from projections.search.terms import query_terms_of, terms
+from projections.text.terms import query_terms_of, terms
 
 logger = logging.getLogger(__name__)
 

@@ -15,16 +15,16 @@ from ingest.log.scripts import number
 from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.secrets.clean import clean_name
-from projections.documents.access import Reader, may_read
-from projections.documents.document import Document
-from projections.documents.lessons import SEVERITIES, Lesson
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
-from projections.documents.sessions import Session, sessions
+from projections.index.protocol import DocumentLocation, Index, IndexService
+from projections.nouns.access import Reader, may_read
+from projections.nouns.document import Document
+from projections.nouns.lesson import SEVERITIES, Lesson
+from projections.nouns.memory import Memory
+from projections.nouns.observation import Observation
+from projections.nouns.session import Session, sessions
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import key_scope
 from projections.queries.sessions import summaries_of
-from projections.search.index import DocumentLocation, Index, IndexService
 from projections.search.question import Filter
 
 D = TypeVar("D", bound=Document)

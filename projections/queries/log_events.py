@@ -35,14 +35,20 @@ from ingest.ids import MEMORY, DocumentId, document_id
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.position import START, Position, Token, project_route
 from ingest.platform.partial import leaving_out, left_out, left_out_message, readable
-from projections.documents import actions, lessons, memories, observations, relations, sessions, slots
-from projections.documents.access import Reader, may_read
-from projections.documents.document import Document
-from projections.documents.memories import Memory
-from projections.documents.sessions import session_document_id, summary_id
+from projections.index.protocol import IndexService
+from projections.nouns import action as actions
+from projections.nouns import lesson as lessons
+from projections.nouns import memory as memories
+from projections.nouns import observation as observations
+from projections.nouns import relation as relations
+from projections.nouns import session as sessions
+from projections.nouns import slot as slots
+from projections.nouns.access import Reader, may_read
+from projections.nouns.document import Document
+from projections.nouns.memory import Memory
+from projections.nouns.session import session_document_id, summary_id
 from projections.queries.documents import DocumentReader
 from projections.queries.times import ANY_TIME, MAX_SEQ, Times
-from projections.search.index import IndexService
 
 _OWN = frozenset(event_type.TYPE for event_type in (MemoryRecorded, MemoryRevised, MemoryCondensed))
 """Events that create a memory."""

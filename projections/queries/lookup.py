@@ -13,19 +13,19 @@ from msgspec.structs import replace
 from ingest.errors import CommandRejected, NotFound
 from ingest.ids import DocumentId, is_shortened
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
-from projections.compression.words import TOOLS, files_in, same_file
-from projections.documents.access import Reader, may_read
-from projections.documents.document import Document, SupersededEvent
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.observations import Change, changes, file_name
-from projections.documents.sessions import Session
-from projections.documents.tombstones import Ledger
+from projections.index.protocol import DocumentLocation, Index, IndexService
+from projections.nouns.access import Reader, may_read
+from projections.nouns.document import Document, SupersededEvent
+from projections.nouns.lesson import Lesson
+from projections.nouns.memory import Memory
+from projections.nouns.observation import Change, changes, file_name
+from projections.nouns.session import Session
+from projections.nouns.tombstone import Ledger
 from projections.queries.documents import DocumentReader, Located
 from projections.search.candidates import near_names
-from projections.search.index import DocumentLocation, Index, IndexService
 from projections.search.question import Filter, facet
-from projections.search.terms import SCANNED
+from projections.text.terms import SCANNED
+from projections.text.words import TOOLS, files_in, same_file
 
 NameKind = Literal["project", "agent"]
 LOOKED_AT = 2_000

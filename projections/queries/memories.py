@@ -12,14 +12,14 @@ from ingest.errors import LogUnavailable, NotFound, ProjectionBehind, ReaderUnkn
 from ingest.ids import DocumentId
 from ingest.log.position import Position, Token
 from ingest.platform.clock import system_clock, to_ms
-from projections.documents.access import Reader, may_read
-from projections.documents.document import Document, Tombstone
-from projections.documents.memories import Memory, is_similar, memories, probe_listings, resembling
+from projections.index.protocol import IndexService
+from projections.nouns.access import Reader, may_read
+from projections.nouns.document import Document, Tombstone
+from projections.nouns.memory import Memory, is_similar, memories, probe_listings, resembling
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup, key_scope
 from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, page_view, public_view
-from projections.search.index import IndexService
 
 MAX_VERSIONS = 1_000
 """Of one memory's history."""

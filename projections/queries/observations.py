@@ -16,18 +16,18 @@ from ingest.ids import OBSERVATION, document_id
 from ingest.log.position import session_route
 from ingest.names import visible
 from ingest.platform.clock import system_clock, to_ms
-from projections.compression.accounts import headline
-from projections.documents.access import Reader
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation, timeline
-from projections.documents.tombstones import ledgers
+from projections.index.protocol import DocumentLocation, Index, IndexService
+from projections.nouns.access import Reader
+from projections.nouns.accounts import headline
+from projections.nouns.memory import Memory
+from projections.nouns.observation import Observation, timeline
+from projections.nouns.tombstone import ledgers
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup, key_scope, touching
 from projections.queries.recall import Recall, RecallRequest
 from projections.queries.sessions import RETIRED, Sessions
 from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import SomeRetired, page_view, public_view
-from projections.search.index import DocumentLocation, Index, IndexService
 from projections.search.question import Filter
 
 LIMIT_CHARS = 4_000

@@ -13,14 +13,14 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from projections.compression.accounts import MODIFYING, account, headline, user_prompt
-from projections.compression.compression import told_by
-from projections.compression.payloads import MAX_NODES
-from projections.compression.sentences import statements
-from projections.compression.words import CODE_SPAN, TOOLS, words
-from projections.documents.memories import SERVER_TAGS, Memory
-from projections.documents.observations import IMPORTANT, Observation
-from projections.search.terms import STOP_WORDS, UNSPACED
+from projections.nouns.accounts import MODIFYING, account, headline, user_prompt
+from projections.nouns.memory import SERVER_TAGS, Memory
+from projections.nouns.observation import IMPORTANT, Observation
+from projections.text.compression import told_by
+from projections.text.payloads import MAX_NODES
+from projections.text.sentences import statements
+from projections.text.terms import STOP_WORDS, UNSPACED
+from projections.text.words import CODE_SPAN, TOOLS, words
 
 MOST_FREQUENT = 15
 ENTRIES = 10

@@ -9,16 +9,16 @@ from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
 from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.partial import left_out
-from projections.documents.access import Reader, may_read
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation, session_observations, timeline
-from projections.documents.sessions import Session, sessions
-from projections.documents.trust import is_stated
+from projections.index.protocol import DocumentLocation, IndexService
+from projections.nouns.access import Reader, may_read
+from projections.nouns.memory import Memory
+from projections.nouns.observation import Observation, session_observations, timeline
+from projections.nouns.session import Session, sessions
+from projections.nouns.trust import is_stated
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.lookup import key_scope
 from projections.queries.profile import PREFERENCE_TAGS, Profile, profile
 from projections.queries.sessions import summaries_of
-from projections.search.index import DocumentLocation, IndexService
 
 SESSIONS = 20
 SESSIONS_LOOKED_AT = 200

@@ -28,27 +28,27 @@ from ingest.names import visible
 from ingest.platform.clock import Clock, system_clock, time_zone, to_ms
 from ingest.platform.partial import left_out, left_out_message
 from ingest.platform.tracing import Attributes, span
-from projections.compression.accounts import headline, prose
-from projections.compression.sentences import SCAN_CHARS, has_words, pieces, plain
-from projections.compression.tokens import estimated_tokens, fitting
-from projections.documents.access import Reader, may_read
-from projections.documents.document import Document
-from projections.documents.index_entry import searchable, texts_in
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
-from projections.documents.sessions import Summary
-from projections.documents.trust import at_least
+from projections.index.lexical import MAX_QUERY_TERMS
+from projections.index.protocol import EmbedderMismatch, IndexService
+from projections.nouns.access import Reader, may_read
+from projections.nouns.accounts import headline, prose
+from projections.nouns.document import Document
+from projections.nouns.index_entry import searchable, texts_in
+from projections.nouns.lesson import Lesson
+from projections.nouns.memory import Memory
+from projections.nouns.observation import Observation
+from projections.nouns.session import Summary
+from projections.nouns.trust import at_least
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import FileChange, Lookup, key_scope
 from projections.queries.views import in_view
-from projections.search.changes import announces, asks_past
-from projections.search.dates import NamedTime, named_time, without_middle
-from projections.search.index import EmbedderMismatch, IndexService
-from projections.search.lexical import MAX_QUERY_TERMS
 from projections.search.question import Certainty, Filter, Hit, Question, Ranking, certainty
-from projections.search.similarity import states_the_same
-from projections.search.terms import SCANNED, query_terms_of, snippet, terms
+from projections.text.changes import announces, asks_past
+from projections.text.dates import NamedTime, named_time, without_middle
+from projections.text.sentences import SCAN_CHARS, has_words, pieces, plain
+from projections.text.similarity import states_the_same
+from projections.text.terms import SCANNED, query_terms_of, snippet, terms
+from projections.text.tokens import estimated_tokens, fitting
 from projections.vectors.embedder import Embedder, ModelUnavailable, embed_questions
 
 # results made on the event loop, and the characters of their texts: more takes longer than a millisecond or two

@@ -13,10 +13,10 @@ from ingest.log.position import partition_of, session_route
 from ingest.platform.clock import from_ms
 from ingest.platform.partial import check_missing
 from ingest.roles import ANYWHERE, KeyScope
-from projections.documents.access import Reader, may_read
-from projections.documents.document import Document
-from projections.documents.observations import session_observations
-from projections.documents.sessions import (
+from projections.nouns.access import Reader, may_read
+from projections.nouns.document import Document
+from projections.nouns.observation import session_observations
+from projections.nouns.session import (
     Commit,
     Session,
     Summary,

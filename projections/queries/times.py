@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 from ingest.log.position import START, Position
 from ingest.platform.clock import to_ms
-from projections.documents.actions import Action
-from projections.documents.document import Document
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
-from projections.documents.relations import Relation
-from projections.documents.sessions import Commit, Session, Summary
-from projections.documents.slots import Slot
+from projections.nouns.action import Action
+from projections.nouns.document import Document
+from projections.nouns.lesson import Lesson
+from projections.nouns.memory import Memory
+from projections.nouns.observation import Observation
+from projections.nouns.relation import Relation
+from projections.nouns.session import Commit, Session, Summary
+from projections.nouns.slot import Slot
 from projections.queries.documents import EVERYTHING, Within
 
 _ORDERED = range(1, 10**14)

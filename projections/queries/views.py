@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType, defstruct
 from msgspec.structs import fields
 
 from ingest.platform.clock import from_ms
-from projections.documents.document import Document
+from projections.nouns.document import Document
 from projections.queries.documents import DocumentPage
 
 T = TypeVar("T")

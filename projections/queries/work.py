@@ -12,11 +12,11 @@ from ingest.events.slot import SlotScope
 from ingest.ids import DocumentId
 from ingest.platform.clock import system_clock
 from ingest.platform.partial import left_out
-from projections.documents.access import Reader, may_read
-from projections.documents.actions import Action, Ready, WorkItem, actions, frontier, open_actions, work_item
-from projections.documents.document import Document
-from projections.documents.relations import Relation, edges, relations
-from projections.documents.slots import Slot, default_slots, slots
+from projections.nouns.access import Reader, may_read
+from projections.nouns.action import Action, Ready, WorkItem, actions, frontier, open_actions, work_item
+from projections.nouns.document import Document
+from projections.nouns.relation import Relation, edges, relations
+from projections.nouns.slot import Slot, default_slots, slots
 from projections.queries.documents import DocumentReader, location_of
 from projections.queries.lookup import Lookup
 from projections.queries.times import ANY_TIME, Times

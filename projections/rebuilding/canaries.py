@@ -21,10 +21,10 @@ from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client, Transaction
-from projections.documents.document import Document, key_of, listings, row_type
-from projections.documents.document import decode as decode_document
-from projections.folds.fold import documents_of, rebuild_due
-from projections.search.comparing import differences
+from projections.index.comparing import differences
+from projections.nouns.document import Document, key_of, listings, row_type
+from projections.nouns.document import decode as decode_document
+from projections.nouns.fold import documents_of, rebuild_due
 
 NOT_REBUILT = "not in the rebuilt data"
 LISTED = 20

@@ -21,7 +21,13 @@ from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, Transaction
-from projections.dead_letters.records import (
+from projections.index.replica import end_of_feed, live_generation
+from projections.nouns.fold import Changes
+from projections.rebuilding import rebuilds as steps
+from projections.rebuilding.canaries import Canaries, Difference, PartitionCanaries, ask, verdict
+from projections.rebuilding.job import REPORT_EVERY_S, PartitionProgress, Strategy, partition_lease
+from projections.rebuilding.rebuilds import Part, Rebuild, unread
+from projections.store.dead_letters import (
     DeadLetter,
     dead_letter,
     letter_of,
@@ -29,12 +35,6 @@ from projections.dead_letters.records import (
     queue_count,
     queue_letter,
 )
-from projections.folds.fold import Changes
-from projections.rebuilding import rebuilds as steps
-from projections.rebuilding.canaries import Canaries, Difference, PartitionCanaries, ask, verdict
-from projections.rebuilding.job import REPORT_EVERY_S, PartitionProgress, Strategy, partition_lease
-from projections.rebuilding.rebuilds import Part, Rebuild, unread
-from projections.search.replica import end_of_feed, live_generation
 from projections.store.feed import Switched, entry_fields, read_entry
 from projections.store.protocol import project
 from projections.store.rebuild_store import RebuildStore

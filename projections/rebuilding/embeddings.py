@@ -24,21 +24,21 @@ from ingest.log.lease import lease
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.platform.tasks import nothing
-from projections.documents.document import Searched, searchable_text
 from projections.embedding.embed_job import BATCH, DocumentLocation, DocumentVectors
 from projections.embedding.live import Choice, announce, chosen, make_live
+from projections.index import snapshots
+from projections.index.comparing import catch_up
+from projections.index.embedded import matches, search
+from projections.index.replica import FeedPosition, IndexReplica, live_generation
+from projections.index.snapshots import SnapshotJob, UnusableSnapshot, compacted
 from projections.maintenance.reconciling import Repairs
+from projections.nouns.document import Searched, searchable_text
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.canaries import Canaries, RecallProbe, recall_verdict
 from projections.rebuilding.job import ALONE, REPORT_EVERY_S, PartitionProgress, Strategy, is_live
 from projections.rebuilding.rebuilds import Part, Rebuild
-from projections.search import snapshots
-from projections.search.comparing import catch_up
-from projections.search.embedded import matches, search
 from projections.search.question import Filter, Matching, Question, ordinals
 from projections.search.ranking import Mode
-from projections.search.replica import FeedPosition, IndexReplica, live_generation
-from projections.search.snapshots import SnapshotJob, UnusableSnapshot, compacted
 from projections.store.feed import Vectors
 from projections.store.redis_store import scanned
 from projections.vectors.embedder import Embedder, Embedders, EmbeddingError, ModelUnavailable, embed_questions

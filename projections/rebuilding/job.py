@@ -24,10 +24,10 @@ from ingest.log.lease import lease
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
 from projections.embedding.live import Choice, chosen
+from projections.index.snapshots import UnusableSnapshot
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.canaries import Canaries
 from projections.rebuilding.rebuilds import Part, Rebuild, Rebuilds, State, What
-from projections.search.snapshots import UnusableSnapshot
 from projections.vectors.embedder import EmbeddingError, EmbeddingServiceUnavailable
 
 logger = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from ingest.log.keys import REBUILDS, PartitionKeys
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.embedding.live import Choice
-from projections.folds.fold import VERSION
+from projections.nouns.fold import VERSION
 from projections.rebuilding.canaries import Canaries
 from projections.store.redis_store import why_rebuild
 

@@ -17,10 +17,10 @@ from redis.exceptions import RedisError
 from ingest.errors import MnemologError
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
-from projections.documents.access import Reader
+from projections.index.replica import live_generation
+from projections.nouns.access import Reader
 from projections.queries.listed import Listed
 from projections.queries.lookup import DocumentLocation
-from projections.search.replica import live_generation
 
 logger = logging.getLogger(__name__)
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.documents.index_entry import IndexEntry
-from projections.search.columns import Column, TermColumn, TermRows
-from projections.search.terms import terms
-from projections.search.vectors import VectorIndex
+from projections.nouns.index_entry import IndexEntry
+from projections.text.terms import terms
+from projections.vectors.columns import Column, TermColumn, TermRows
 from projections.vectors.static import StaticTable
+from projections.vectors.vectors import VectorIndex
 
 OF_ENTRY: dict[str, type[np.generic]] = {
     "occurred_ms": np.int64, "recorded_ms": np.int64, "renewed_ms": np.int64,

@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.search.columns import Hashes, hashed, places_of
-from projections.search.cues import DATE_TERMS
 from projections.search.ranking import Pool
-from projections.search.terms import STOP_WORDS, says_english, terms
+from projections.text.cues import DATE_TERMS
+from projections.text.terms import STOP_WORDS, says_english, terms
+from projections.vectors.columns import Hashes, hashed, places_of
 from projections.vectors.static import StaticTable
 
 Language = Literal["English", "code", "other"]

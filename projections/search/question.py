@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from ingest.names import nfc
-from projections.documents.index_entry import HIDDEN_MS, IndexEntry
-from projections.search.dates import NamedTime
+from projections.nouns.index_entry import HIDDEN_MS, IndexEntry
 from projections.search.ranking import Mode
+from projections.text.dates import NamedTime
 
 Ranking = Literal["fused", "similarity", "rrf"]
 Kind = Literal["observation", "memory", "lesson", "summary"]

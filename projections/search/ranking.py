@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 
 from projections.kernel.module import native
-from projections.search.columns import TermRows, hashed
-from projections.search.cues import (
+from projections.text.cues import (
     NO_CUES,
     TRAITS,
     Cues,
     months,
 )
+from projections.vectors.columns import TermRows, hashed
 
 Mode = Literal["hybrid", "lexical", "vector"]
 Floats = NDArray[np.float64]

@@ -12,6 +12,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ingest.platform.tracing import span
+from projections.index.lexical import MAX_QUERY_TERMS, MOST_COUNTED
+from projections.index.protocol import decayed_confidence
 from projections.search.candidates import (
     Candidates,
     DocumentColumns,
@@ -21,23 +23,7 @@ from projections.search.candidates import (
     corrected,
     cosines_of,
 )
-from projections.search.columns import TermRows, ascending, hashed
-from projections.search.cues import (
-    DATE_TERMS,
-    PROMPT,
-    TOOL_OUTPUT,
-    TOOL_OUTPUT_WEIGHT,
-    Cues,
-    cues_of,
-    echo_weight,
-    having,
-    is_lookup,
-    tool_weight,
-)
-from projections.search.dates import NamedTime, without_middle
-from projections.search.index import decayed_confidence
 from projections.search.languages import is_english, language_of
-from projections.search.lexical import MAX_QUERY_TERMS, MOST_COUNTED
 from projections.search.question import Hit, Kind, Question
 from projections.search.ranking import (
     ANSWERABLE,
@@ -56,8 +42,21 @@ from projections.search.ranking import (
     shared,
     stretched,
 )
-from projections.search.similarity import Distinct, distinct
-from projections.search.terms import (
+from projections.text.cues import (
+    DATE_TERMS,
+    PROMPT,
+    TOOL_OUTPUT,
+    TOOL_OUTPUT_WEIGHT,
+    Cues,
+    cues_of,
+    echo_weight,
+    having,
+    is_lookup,
+    tool_weight,
+)
+from projections.text.dates import NamedTime, without_middle
+from projections.text.similarity import Distinct, distinct
+from projections.text.terms import (
     names_in,
     query_terms_of,
     required_terms,
@@ -65,6 +64,7 @@ from projections.search.terms import (
     terms,
     wholes,
 )
+from projections.vectors.columns import TermRows, ascending, hashed
 
 Floats = NDArray[np.float64]
 DAY_MS = 86_400_000

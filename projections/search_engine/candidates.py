@@ -11,15 +11,11 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from projections.index.lexical import MAX_QUERY_TERMS
+from projections.index.protocol import DocumentLocation
 from projections.search.candidates import STATIC_CANDIDATES, DocumentColumns, Meaning, Near, is_slip, nearest_first
-from projections.search.columns import TermRows
-from projections.search.cues import says_only
-from projections.search.index import DocumentLocation
-from projections.search.lexical import MAX_QUERY_TERMS
 from projections.search.question import Filter
 from projections.search.ranking import idf_of
-from projections.search.terms import terms as terms_of
-from projections.search.vectors import VectorIndex
 from projections.search_engine.engine import (
     EF_RUNTIME,
     Engine,
@@ -36,7 +32,11 @@ from projections.search_engine.engine import (
     words_query,
 )
 from projections.search_engine.layout import TERMS, Identity, decoded_term, encoded_term, entries_of
+from projections.text.cues import says_only
+from projections.text.terms import terms as terms_of
+from projections.vectors.columns import TermRows
 from projections.vectors.static import StaticTable
+from projections.vectors.vectors import VectorIndex
 
 READ_WITHOUT_VECTOR = 500
 """The newest documents, which are searched for those without a vector, besides those that say a word."""

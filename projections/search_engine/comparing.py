@@ -13,9 +13,9 @@ from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.documents.document import Document, Searched, index_entry
-from projections.search.comparing import cached_vectors, differences, queue_to_embed
-from projections.search.replica import live_generation
+from projections.index.comparing import cached_vectors, differences, queue_to_embed
+from projections.index.replica import live_generation
+from projections.nouns.document import Document, Searched, index_entry
 from projections.search_engine.layout import HASHES, Identity, PartitionIndex, order_of
 from projections.search_engine.writing import Placed, hashes_of
 from projections.store.feed import Put, Remove

@@ -16,7 +16,7 @@ from redis.retry import Retry
 
 from ingest.errors import IndexUnavailable
 from ingest.platform.redis_client import PROTOCOL
-from projections.search.index import DocumentLocation
+from projections.index.protocol import DocumentLocation
 from projections.search.question import Filter
 from projections.search_engine.layout import NO, TERMS, VECTOR, YES, PartitionIndex, encoded, encoded_term, place_of
 

@@ -15,8 +15,8 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
 from ingest.platform.connections import Client
 from ingest.platform.tracing import batch
-from projections.search.comparing import begin as begin_comparison
-from projections.search.replica import FeedGap, Read, live_generation, read_feed
+from projections.index.comparing import begin as begin_comparison
+from projections.index.replica import FeedGap, Read, live_generation, read_feed
 from projections.search_engine.comparing import Compared, GenerationEnded
 from projections.search_engine.layout import COMPARING, FILLING, READY, PartitionIndex, State
 from projections.search_engine.schema import Named

@@ -8,10 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ingest.ids import DocumentId
-from projections.documents.index_entry import IndexEntry
-from projections.documents.memories import MOST_IMPORTANT
-from projections.search import search as ranking
-from projections.search.index import (
+from projections.index.protocol import (
     MAX_OF_ONE_MOMENT,
     DocumentLocation,
     Linked,
@@ -23,6 +20,9 @@ from projections.search.index import (
     memory_weights,
     time_and_id,
 )
+from projections.nouns.index_entry import IndexEntry
+from projections.nouns.memory import MOST_IMPORTANT
+from projections.search import search as ranking
 from projections.search.question import Filter, Hit, Question, entry_facets, facet
 from projections.search_engine.candidates import EngineCandidates, EngineIndexed, asked_terms
 from projections.search_engine.engine import (

@@ -16,8 +16,8 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
+from projections.index.replica import FeedGap, FeedPosition, end_of_feed, live_generation, trim_feed
 from projections.maintenance.reconciling import IndexedNames, SnapshotNames
-from projections.search.replica import FeedGap, FeedPosition, end_of_feed, live_generation, trim_feed
 from projections.search_engine import schema
 from projections.search_engine.filling import PartitionFiller, Servers
 from projections.search_engine.layout import Identity, PartitionIndex, State, identity_of

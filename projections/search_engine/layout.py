@@ -25,9 +25,9 @@ from msgspec.structs import replace
 
 from ingest.ids import DocumentId
 from ingest.log.position import Position
-from projections.documents.index_entry import IndexEntry
+from projections.index.replica import FeedPosition
+from projections.nouns.index_entry import IndexEntry
 from projections.search.question import entry_facets
-from projections.search.replica import FeedPosition
 from projections.vectors.embedder import Embedder
 from projections.vectors.static import table_of
 

@@ -22,10 +22,10 @@ from ingest.log.position import START, Position
 from ingest.platform.connections import Client, ask
 from ingest.platform.partial import partial_reads
 from ingest.platform.tasks import end, nothing
-from projections.search import waiting
-from projections.search.index import READ_WAIT_S, EmbedderMismatch, Index, IndexService, Result
+from projections.index import waiting
+from projections.index.protocol import READ_WAIT_S, EmbedderMismatch, Index, IndexService, Result
+from projections.index.replica import FeedPosition
 from projections.search.question import Filter, Hit, Question
-from projections.search.replica import FeedPosition
 from projections.search_engine.candidates import Counted, EngineIndexed
 from projections.search_engine.engine import DOES_NOT_ANSWER, Engine, EngineAway
 from projections.search_engine.index import EngineIndex

@@ -15,7 +15,6 @@ from ingest.errors import MnemologError
 from ingest.log.position import Position
 from ingest.log.scripts import Script
 from ingest.platform.connections import Client
-from projections.search.columns import TermRows, hashed_text
 from projections.search_engine.layout import (
     VECTOR,
     Identity,
@@ -27,6 +26,7 @@ from projections.search_engine.layout import (
     state_of,
 )
 from projections.store.feed import FeedItem, Put, Remove, Vectors
+from projections.vectors.columns import TermRows, hashed_text
 from projections.vectors.embedder import unit_rows
 from projections.vectors.static import StaticTable
 

@@ -10,11 +10,11 @@ from typing import TypeAlias
 from msgspec import Struct, msgpack
 
 from ingest.log.position import Position
-from projections.documents.document import Searched, index_entry, searchable_text
-from projections.documents.index_entry import IndexEntry
-from projections.documents.observations import Observation
-from projections.documents.sessions import Summary
-from projections.folds.fold import Changes
+from projections.nouns.document import Searched, index_entry, searchable_text
+from projections.nouns.fold import Changes
+from projections.nouns.index_entry import IndexEntry
+from projections.nouns.observation import Observation
+from projections.nouns.session import Summary
 from projections.vectors.embedder import Urgency, changed_place, place
 
 

@@ -6,9 +6,8 @@ from typing import Protocol
 from ingest.events.envelope import Event, Recorded
 from ingest.ids import DocumentId
 from ingest.log.position import START, Position
-from projections.documents.document import Document, listings
-from projections.documents.rows import whole_of
-from projections.folds.fold import (
+from projections.nouns.document import Document, listings
+from projections.nouns.fold import (
     Changes,
     candidate_listings,
     candidate_members,
@@ -17,6 +16,7 @@ from projections.folds.fold import (
     further_documents,
     further_listings,
 )
+from projections.nouns.rows import whole_of
 
 
 class StateStore(Protocol):

@@ -12,11 +12,11 @@ from ingest.ids import DocumentId
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client, Transaction
-from projections.documents.document import Document
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
-from projections.documents.tombstones import SupersededEvent, Tombstone
-from projections.folds.fold import Changes
+from projections.nouns.document import Document
+from projections.nouns.fold import Changes
+from projections.nouns.memory import Memory
+from projections.nouns.observation import Observation
+from projections.nouns.tombstone import SupersededEvent, Tombstone
 from projections.store.redis_store import Also, RedisStore
 
 KEPT = 10_000

@@ -20,7 +20,7 @@ from ingest.log.position import START, Position
 from ingest.log.redis_log import stub_member
 from ingest.log.scripts import bound_embed_queues, members_of_parts
 from ingest.platform.connections import Client, Transaction
-from projections.documents.document import (
+from projections.nouns.document import (
     SEARCHED_LETTERS,
     Document,
     Searched,
@@ -31,10 +31,10 @@ from projections.documents.document import (
     row_type,
     searchable_text,
 )
-from projections.documents.lessons import Lesson
-from projections.documents.rows import Row, part_of, queue_row, whole_of
-from projections.documents.sessions import Summary
-from projections.folds.fold import VERSION, Changes, DocumentChange, rebuild_due
+from projections.nouns.fold import VERSION, Changes, DocumentChange, rebuild_due
+from projections.nouns.lesson import Lesson
+from projections.nouns.rows import Row, part_of, queue_row, whole_of
+from projections.nouns.session import Summary
 from projections.store.feed import entry_fields, feed_items, to_embed
 from projections.vectors.embedder import chunk, text_digest
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType]
 
 from projections.kernel.module import native
-from projections.search.columns import Hashes, TermRows, hashed, places_of
+from projections.vectors.columns import Hashes, TermRows, hashed, places_of
 from projections.vectors.embedder import Embedder, unit_rows
 from projections.vectors.model_files import STATIC_TOKENIZER_FILE, STATIC_WEIGHTS_FILE, read_manifest
 

@@ -21,7 +21,7 @@ from waiting import wait_until
 from ingest.log.keys import embedding
 from ingest.platform.connections import Client as RedisClient
 from ingest.platform.connections import connect
-from projections.search.terms import terms
+from projections.text.terms import terms
 from projections.vectors.embedder import cache_key
 from tests.acceptance.asking import read, recall, refused, run_job, write
 from tests.acceptance.running import Server, ids, running

@@ -23,7 +23,7 @@ from ingest.log.event_log import Stored
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
 from ingest.platform.clock import system_clock
-from projections.dead_letters.records import letter_of, queue_letter
+from projections.store.dead_letters import letter_of, queue_letter
 from tests.acceptance.running import Doors, Server, Tenant, every_dialect, fault, frozen, new_tenant, redis_of
 from tests.acceptance.test_agent_hooks import TIDY, Agent
 

@@ -10,7 +10,7 @@ import pytest
 from chromium import Page
 from waiting import wait_until
 
-from projections.documents.lessons import DECAY_RATE, decayed
+from projections.nouns.lesson import DECAY_RATE, decayed
 from tests.acceptance.running import SECRET, Server, running
 from tests.acceptance.viewing import TABS, Shown, needs_chromium, page, shown_tab
 

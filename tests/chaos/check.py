@@ -14,8 +14,8 @@ from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.settings import Settings
-from projections.dead_letters.records import dead_letters
-from projections.search.service import ReplicaService
+from projections.index.service import ReplicaService
+from projections.store.dead_letters import dead_letters
 from projections.vectors.embedder import FixedEmbedder, NoEmbedder
 from tests.chaos.ledger import Ledger, Verdict, compare
 from tests.chaos.stack import DIMENSIONS, Stack

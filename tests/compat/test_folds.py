@@ -15,9 +15,9 @@ from folding import folded
 
 from ingest.events.envelope import decode
 from ingest.log.position import Position
-from projections.documents.document import index_entry
-from projections.folds.fold import VERSION, rebuild_due
 from projections.maintenance.differences import manifest_of_store
+from projections.nouns.document import index_entry
+from projections.nouns.fold import VERSION, rebuild_due
 
 DATA = Path(__file__).parent / "data"
 
@@ -33,7 +33,7 @@ def test_folds_that_give_another_result_have_another_version():
     expected = json.loads((DATA / "folds.json").read_text())
     actual = {str(VERSION): digest.hexdigest()}
     assert actual.items() <= expected.items(), (
-        f"the folds' result changed: raise VERSION in projections/folds/fold.py, and add {actual} to {DATA}/folds.json"
+        f"the folds' result changed: raise VERSION in projections/nouns/fold.py, and add {actual} to {DATA}/folds.json"
     )
 
 

@@ -9,8 +9,8 @@ import zstandard
 from workshop import TENANT, Workshop
 
 from ingest.commands.decide import Caller
-from projections.documents.access import Reader
 from projections.forgetting.forget import Forgetting
+from projections.nouns.access import Reader
 
 
 class Killed(BaseException):

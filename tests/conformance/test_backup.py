@@ -24,9 +24,7 @@ from ingest.log.position import START, Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import beat, number
 from ingest.platform.connections import Client
-from projections.documents.access import Reader
 from projections.forgetting.forget import Forgetting
-from projections.forgetting.receipts import Receipt, load_receipt, save_receipt
 from projections.maintenance import backups as backup_module
 from projections.maintenance import restoring
 from projections.maintenance.backups import (
@@ -46,7 +44,9 @@ from projections.maintenance.backups import (
 from projections.maintenance.backups import MANIFEST as MANIFEST_FILE
 from projections.maintenance.differences import DocumentManifest, manifest_differences, manifest_of
 from projections.maintenance.restoring import Restored, Verified, point_of, restore, verify
+from projections.nouns.access import Reader
 from projections.operations.transfer import export_events
+from projections.store.receipts import Receipt, load_receipt, save_receipt
 
 HOUR = timedelta(hours=1)
 MARK = "zqxvkmarker7"

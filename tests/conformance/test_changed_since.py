@@ -8,11 +8,11 @@ from workshop import TENANT, Workshop
 
 from ingest.commands.decide import Caller, ConfirmMemory
 from ingest.ids import DocumentId
-from projections.documents.access import Reader
-from projections.documents.document import Document
 from projections.forgetting.forget import Forgetting
+from projections.index.protocol import IndexService
+from projections.nouns.access import Reader
+from projections.nouns.document import Document
 from projections.queries.lookup import FileChange, Lookup
-from projections.search.index import IndexService
 
 READER = Reader(TENANT)
 NO_INDEX = cast(IndexService, None)

@@ -22,13 +22,13 @@ from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
 from projections.condensing.operations import Condensing
-from projections.documents.access import Reader
-from projections.documents.actions import Action
-from projections.documents.document import encode
-from projections.documents.memories import Memory
-from projections.documents.tombstones import SupersededEvent, Tombstone
 from projections.forgetting.forget import Forgetting
 from projections.maintenance.differences import ManifestUnsteady, manifest_differences, manifest_of, replay_manifest
+from projections.nouns.access import Reader
+from projections.nouns.action import Action
+from projections.nouns.document import encode
+from projections.nouns.memory import Memory
+from projections.nouns.tombstone import SupersededEvent, Tombstone
 from projections.operations.memories import MemoryChanges, MemoryOperations
 from projections.operations.work import SlotOperations
 

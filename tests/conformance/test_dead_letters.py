@@ -19,8 +19,8 @@ from one_partition import KEYS, PARTITION, POISON, Fold, Log, running
 from rebuilding import rebuild
 from waiting import wait_until
 
-import projections.dead_letters.records
 import projections.rebuilding.documents
+import projections.store.dead_letters
 import workers.runner
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import AlteredEntry, BeingRebuilt, CommandRejected, NotFound
@@ -35,16 +35,16 @@ from ingest.log.redis_log import RedisLog
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
 from ingest.platform.tasks import end
-from projections.dead_letters.records import Outcome, PartitionDeadLetters, discarded_places, letter_counts
 from projections.dead_letters.room import DeadLetters, LogLocation, Reason, Selection
-from projections.documents.access import Reader
 from projections.maintenance.backups import StoreTarget, choose, write_backup
 from projections.maintenance.differences import DocumentManifest, manifest_differences, manifest_of, replay
 from projections.maintenance.reconciling import Repairs
 from projections.maintenance.restoring import restore
+from projections.nouns.access import Reader
 from projections.queries.documents import DocumentReader
 from projections.rebuilding.documents import fill
 from projections.rebuilding.rebuilds import Rebuilds
+from projections.store.dead_letters import Outcome, PartitionDeadLetters, discarded_places, letter_counts
 from workers.runner import PartitionRunner
 
 ADA, STRANGER = Reader(TENANT, "ada"), Reader("elsewhere", "ada")
@@ -101,7 +101,7 @@ async def log(redis: Client, monkeypatch: pytest.MonkeyPatch) -> Letters:
 def fold(monkeypatch: pytest.MonkeyPatch) -> Fold:
     """A fold that does not like POISON until it is told to be well, in every place that folds."""
     faulty = Fold()
-    for module in (workers.runner, projections.dead_letters.records, projections.rebuilding.documents):
+    for module in (workers.runner, projections.store.dead_letters, projections.rebuilding.documents):
         monkeypatch.setattr(module, "project", faulty)
     monkeypatch.setattr(workers.runner, "FIRST_PAUSE_S", 0.001)
     return faulty

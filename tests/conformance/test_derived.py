@@ -13,12 +13,12 @@ from ingest.commands.decide import Caller, ChangeVisibility, TrackSession, Write
 from ingest.errors import NotFound
 from ingest.log.position import START
 from projections.condensing.operations import Condensing
-from projections.documents.access import Reader, may_read
-from projections.documents.actions import Action
-from projections.documents.lessons import Lesson, lessons
-from projections.documents.memories import Memory
-from projections.documents.sessions import session_document_id, summary_id
 from projections.forgetting.forget import Forgetting
+from projections.nouns.access import Reader, may_read
+from projections.nouns.action import Action
+from projections.nouns.lesson import Lesson, lessons
+from projections.nouns.memory import Memory
+from projections.nouns.session import session_document_id, summary_id
 
 READER = Reader(TENANT)
 CALLER = Caller(TENANT, agent_id="ada")

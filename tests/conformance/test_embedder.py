@@ -42,12 +42,12 @@ from projections.embedding.onnx import OnnxEmbedder, mean_cosine
 from projections.embedding.openai_compatible import MAX_BATCH, OpenAICompatibleEmbedder
 from projections.embedding.sentence_transformer import SentenceTransformerEmbedder
 from projections.health.samples import HealthSampler
-from projections.search.columns import TermRows
-from projections.search.comparing import cached_vectors, queue_to_embed
-from projections.search.terms import terms
+from projections.index.comparing import cached_vectors, queue_to_embed
 from projections.search_engine.layout import identity_of
 from projections.store.feed import read_entry
 from projections.store.redis_store import load, places
+from projections.text.terms import terms
+from projections.vectors.columns import TermRows
 from projections.vectors.embedder import (
     STEP,
     Embedder,

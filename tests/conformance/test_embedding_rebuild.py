@@ -22,19 +22,19 @@ from ingest.errors import WrongRebuildState
 from ingest.log.keys import EMBEDDER, SNAPSHOT_LEASE, embedding
 from ingest.log.position import Token
 from ingest.platform.connections import Client, connect
-from projections.documents.access import Reader
-from projections.documents.memories import Memory
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
 from projections.embedding.live import Choice, LiveEmbedder, choice_of, chosen
+from projections.index import service as service_module
+from projections.index import snapshots
+from projections.index.replica import IndexReplica
+from projections.index.service import EmbedderMismatch, ReplicaService
+from projections.nouns.access import Reader
+from projections.nouns.memory import Memory
 from projections.queries.recall import Recall, RecallRequest
 from projections.rebuilding import embeddings as embeddings_module
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.rebuilds import Rebuild, State, Switch
-from projections.search import service as service_module
-from projections.search import snapshots
 from projections.search.question import Filter, Question, ordinals
-from projections.search.replica import IndexReplica
-from projections.search.service import EmbedderMismatch, ReplicaService
 from projections.vectors.embedder import (
     Embedder,
     EmbeddingServiceUnavailable,

@@ -35,15 +35,15 @@ from ingest.log.position import START, Position, partition_of, project_route, se
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client, connect
-from projections.dead_letters.records import PartitionDeadLetters, dead_letters
-from projections.documents.access import Reader
-from projections.documents.memories import BY_WORDS, Memory
-from projections.documents.observations import Observation
-from projections.documents.tombstones import Tombstone
 from projections.forgetting.forget import Forgetting
+from projections.nouns.access import Reader
+from projections.nouns.memory import BY_WORDS, Memory
+from projections.nouns.observation import Observation
+from projections.nouns.tombstone import Tombstone
 from projections.operations.memories import MemoryChanges, MemoryOperations
-from projections.search.similarity import states_the_same
+from projections.store.dead_letters import PartitionDeadLetters, dead_letters
 from projections.store.redis_store import RedisStore
+from projections.text.similarity import states_the_same
 from workers.runner import PartitionRunner
 
 HOME = partition_of(project_route(TENANT, "atlas"), PARTITIONS)

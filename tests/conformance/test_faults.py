@@ -39,7 +39,10 @@ from ingest.log.position import START, Token, partition_of, project_route
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.tasks import end
-from projections.dead_letters.records import PartitionDeadLetters
+from projections.index import following as following_module
+from projections.index.replica import FeedPosition, end_of_feed, trim_feed
+from projections.index.service import ReplicaService
+from projections.index.snapshots import SnapshotJob
 from projections.queries.embedding_priority import EmbeddingPriority
 from projections.queries.listed import Listed
 from projections.queries.log_events import EventFilter, LogEvents
@@ -51,11 +54,8 @@ from projections.rebuilding.canaries import ask
 from projections.rebuilding.documents import clean_up, fill, switch
 from projections.rebuilding.rebuilds import Rebuilds
 from projections.rebuilding.reembedding import ReEmbedding
-from projections.search import following as following_module
 from projections.search.question import Hit, Question
-from projections.search.replica import FeedPosition, end_of_feed, trim_feed
-from projections.search.service import ReplicaService
-from projections.search.snapshots import SnapshotJob
+from projections.store.dead_letters import PartitionDeadLetters
 from projections.vectors.embedder import Embedder, FixedEmbedder, NoEmbedder
 from workers.host import RunnerHost
 from workers.main import queue_periodically, queue_rebuilding, queue_when
@@ -338,7 +338,7 @@ def feed_entries(server: FaultyServer) -> int:
 async def test_an_index_that_starts_while_the_server_is_away_loads_when_it_is_back(
     redis: Client, server: FaultyServer, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("projections.search.service.RETRY_S", 0.05)
+    monkeypatch.setattr("projections.index.service.RETRY_S", 0.05)
     await Pen(redis).add_some(2)
     await server.down()
     async with replica(client, tmp_path) as service:
@@ -584,7 +584,7 @@ async def test_a_document_moves_up_to_be_embedded_after_a_request_for_it_failed(
 async def test_an_embedder_that_can_not_be_read_and_an_index_that_fails_end_no_search_for_good(
     desk: Desk, server: FaultyServer, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("projections.search.service.RETRY_S", 0.05)
+    monkeypatch.setattr("projections.index.service.RETRY_S", 0.05)
     name = await desk.remember("tea")
     await desk.settle()
     refresh = desk.replica.embedders.refresh

@@ -33,17 +33,17 @@ from ingest.log.position import START, Token
 from ingest.platform.connections import Client
 from projections.condensing.operations import Condensing
 from projections.condensing.slots import PENDING
-from projections.documents.access import Reader
-from projections.documents.slots import Slot, slot_id
 from projections.embedding.embed_job import EmbeddingQueue
 from projections.forgetting import jobs as forget_module
 from projections.forgetting import purge as purge_module
 from projections.forgetting.forget import Forgetting, Forgotten, user_digest
 from projections.forgetting.purge import Purge, SnapshotPurge
-from projections.forgetting.receipts import Receipt, Removed, load_receipt, save_receipt
+from projections.index import snapshots as snapshots_module
+from projections.index.snapshots import SnapshotJob
+from projections.nouns.access import Reader
+from projections.nouns.slot import Slot, slot_id
 from projections.operations.current import Current
-from projections.search import snapshots as snapshots_module
-from projections.search.snapshots import SnapshotJob
+from projections.store.receipts import Receipt, Removed, load_receipt, save_receipt
 from projections.vectors.embedder import cache_key
 from tests.conformance.interruptions import Killed, files_with, forget, killing
 

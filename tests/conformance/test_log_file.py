@@ -47,8 +47,8 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import connect
-from projections.documents.access import Reader
 from projections.forgetting.forget import Forgetting
+from projections.nouns.access import Reader
 
 PARTITIONS = 2
 WHOLE = b"file appendonly.aof.1.base.aof seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n"

@@ -10,7 +10,7 @@ from waiting import wait_until
 from ingest.log.keys import REPLICAS, WORKERS
 from ingest.log.scripts import beat, heard_of
 from ingest.platform.connections import Client
-from projections.search.waiting import announce, replicas, sign_off
+from projections.index.waiting import announce, replicas, sign_off
 
 TTL_MS = 5_000
 HOUR_MS = 3_600_000

@@ -8,12 +8,12 @@ from ingest.errors import NotFound
 from ingest.events.envelope import decode
 from ingest.ids import DocumentId
 from ingest.log.position import START
-from projections.documents.access import Reader, may_read
-from projections.documents.document import Document
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
 from projections.forgetting.forget import Forgetting
+from projections.nouns.access import Reader, may_read
+from projections.nouns.document import Document
+from projections.nouns.lesson import Lesson
+from projections.nouns.memory import Memory
+from projections.nouns.observation import Observation
 from projections.operations.memories import MemoryOperations
 from projections.store.protocol import MemoryStore, project
 

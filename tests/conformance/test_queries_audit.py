@@ -26,7 +26,7 @@ from ingest.log.position import START, Position, partition_of, project_route
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client
 from ingest.roles import KeyScope
-from projections.documents.access import Reader
+from projections.nouns.access import Reader
 from projections.queries import documents as documents_module
 from projections.queries import log_events as audit_module
 from projections.queries.context import Compile, ContextRequest

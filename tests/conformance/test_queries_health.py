@@ -24,14 +24,13 @@ from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, ask
 from ingest.platform.partial import partial_reads
 from ingest.platform.redis_client import Command
-from projections.dead_letters.records import DeadLetter, queue_letter
-from projections.documents.access import Reader
-from projections.documents.sessions import sessions
 from projections.health.diagnosis import CATEGORIES
 from projections.health.queries import Diagnose
 from projections.health.samples import HealthSampler
 from projections.health.watch import Limits, Watch
 from projections.maintenance.backups import Status, save_status
+from projections.nouns.access import Reader
+from projections.nouns.session import sessions
 from projections.operations.transfer import export_events
 from projections.queries import documents as documents_module
 from projections.queries import graph as graph_module
@@ -44,6 +43,7 @@ from projections.queries.observations import AroundQueries, EnrichRequest, Timel
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.sessions import Sessions
 from projections.queries.work import Relations
+from projections.store.dead_letters import DeadLetter, queue_letter
 
 MISSING = f"mem_{0:020x}"
 

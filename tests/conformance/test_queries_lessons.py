@@ -15,9 +15,9 @@ from ingest.events.lesson import Severity
 from ingest.ids import DocumentId
 from ingest.log.position import Token
 from ingest.platform.clock import system_clock
-from projections.documents.access import Reader
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
+from projections.nouns.access import Reader
+from projections.nouns.lesson import Lesson
+from projections.nouns.memory import Memory
 from projections.operations.memories import MemoryChanges, MemoryOperations
 from projections.operations.work import Confirmed, Confirming
 from projections.queries import lessons as lessons_module

@@ -27,16 +27,16 @@ from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client, connect
-from projections.dead_letters.records import PartitionDeadLetters, dead_letters
-from projections.folds.fold import VERSION, rebuild_due
+from projections.index import service as service_module
+from projections.index.service import ReplicaService
 from projections.maintenance.reconciling import NewestSnapshot, PartitionCheck
+from projections.nouns.fold import VERSION, rebuild_due
 from projections.rebuilding import documents as rebuild_documents
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.job import RebuildJob
 from projections.rebuilding.rebuilds import Rebuild, Rebuilds, State, Switch
-from projections.search import service as service_module
 from projections.search.question import Filter, Question
-from projections.search.service import ReplicaService
+from projections.store.dead_letters import PartitionDeadLetters, dead_letters
 from projections.vectors.embedder import FixedEmbedder
 from workers.runner import PartitionRunner
 

@@ -18,18 +18,18 @@ from ingest.log.keys import PartitionKeys
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client
 from ingest.roles import KeyScope
-from projections.documents.access import Reader
+from projections.index.embedded import EmbeddedIndex
+from projections.index.protocol import DocumentLocation
+from projections.nouns.access import Reader
 from projections.queries import embedding_priority as module
 from projections.queries import lessons, memories, observations, sessions
 from projections.queries.context import Compile, ContextRequest
 from projections.queries.embedding_priority import EmbeddingPriority
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import Recall, RecallAnswer, RecallRequest
-from projections.search import terms
-from projections.search.dates import LONGEST_QUESTION
-from projections.search.embedded import EmbeddedIndex
-from projections.search.index import DocumentLocation
 from projections.search.question import Filter, Hit
+from projections.text import terms
+from projections.text.dates import LONGEST_QUESTION
 from projections.vectors.embedder import Urgency, place
 
 VIEWS = (lessons, memories, observations, sessions)  # a result is shown as the view that its module registers

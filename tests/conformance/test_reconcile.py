@@ -28,15 +28,15 @@ from ingest.log.keys import CONSUMER, CONSUMER_GROUP, GenerationKeys, PartitionK
 from ingest.log.position import Position, Token
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client
-from projections.dead_letters.records import dead_letter
-from projections.documents.access import Reader
-from projections.documents.document import listings
-from projections.documents.observations import Observation
 from projections.forgetting.forget import KEPT, Forgetting, Sweep, Swept
 from projections.maintenance.differences import manifest_of
 from projections.maintenance.reconciling import EVERY, Fault, NewestSnapshot, ReconcileJob, ReconcileReport, load_report
+from projections.nouns.access import Reader
+from projections.nouns.document import listings
+from projections.nouns.observation import Observation
 from projections.operations.current import Current
 from projections.rebuilding.documents import fill
+from projections.store.dead_letters import dead_letter
 from projections.store.feed import Put, Remove, entry_fields, read_entry
 from projections.vectors.embedder import Embedder, FixedEmbedder
 

@@ -36,16 +36,16 @@ from projections.condensing.llm.assistant import PAUSE, Assistant, DailyBudget
 from projections.condensing.llm.client import LlmClient
 from projections.condensing.operations import Condensing
 from projections.condensing.summaries import EXTRACTED_CONFIDENCE, Summarised
-from projections.documents.access import Reader
-from projections.documents.document import searchable_text
-from projections.documents.observations import Observation
-from projections.documents.relations import Relation, relations
-from projections.documents.sessions import Session
-from projections.documents.tombstones import Ledger, SupersededEvent, count_of
 from projections.forgetting.forget import Forgetting, user_digest
-from projections.forgetting.receipts import Receipt, load_receipt, save_receipt
+from projections.nouns.access import Reader
+from projections.nouns.document import searchable_text
+from projections.nouns.observation import Observation
+from projections.nouns.relation import Relation, relations
+from projections.nouns.session import Session
+from projections.nouns.tombstone import Ledger, SupersededEvent, count_of
 from projections.operations.current import Current
 from projections.operations.transfer import Importer, export_events
+from projections.store.receipts import Receipt, load_receipt, save_receipt
 from projections.vectors.embedder import cache_key, chunk
 
 MS, DAY = timedelta(milliseconds=1), timedelta(days=1)

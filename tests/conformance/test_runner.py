@@ -21,7 +21,7 @@ from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease, release_lease
 from ingest.platform.connections import Client
-from projections.dead_letters.records import PartitionDeadLetters
+from projections.store.dead_letters import PartitionDeadLetters
 from workers.runner import MAX_ATTEMPTS, PartitionRunner
 
 

@@ -22,9 +22,9 @@ from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease, release_lease, renew_leases
 from ingest.platform.connections import Client, connect
-from projections.dead_letters.records import PartitionDeadLetters
-from projections.documents.lessons import Lesson
-from projections.documents.sessions import Session
+from projections.nouns.lesson import Lesson
+from projections.nouns.session import Session
+from projections.store.dead_letters import PartitionDeadLetters
 from workers.host import RunnerHost
 from workers.runner import PartitionRunner
 

@@ -32,17 +32,17 @@ from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
-from projections.documents.actions import Action
-from projections.documents.document import Document, listings
-from projections.documents.lessons import Lesson, lesson_id
-from projections.documents.memories import memory, memory_id
-from projections.documents.observations import observation_id
-from projections.documents.relations import Relation
-from projections.documents.rows import queue_row, save_row
-from projections.documents.sessions import Session
-from projections.documents.slots import Slot
-from projections.documents.tombstones import SupersededEvent, Tombstone
-from projections.folds.fold import Changes, DocumentChange
+from projections.nouns.action import Action
+from projections.nouns.document import Document, listings
+from projections.nouns.fold import Changes, DocumentChange
+from projections.nouns.lesson import Lesson, lesson_id
+from projections.nouns.memory import memory, memory_id
+from projections.nouns.observation import observation_id
+from projections.nouns.relation import Relation
+from projections.nouns.rows import queue_row, save_row
+from projections.nouns.session import Session
+from projections.nouns.slot import Slot
+from projections.nouns.tombstone import SupersededEvent, Tombstone
 from projections.store.feed import Put, Remove, read_entry
 from projections.store.protocol import MemoryStore, StateStore, project
 from projections.store.rebuild_store import RebuildStore

@@ -46,11 +46,11 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog, stub_member
 from ingest.platform.connections import Client
-from projections.documents.access import Reader
-from projections.documents.document import Document
-from projections.documents.rows import Row
-from projections.documents.sessions import Summary, session_document_id
-from projections.documents.tombstones import Ledger, unpacked
+from projections.nouns.access import Reader
+from projections.nouns.document import Document
+from projections.nouns.rows import Row
+from projections.nouns.session import Summary, session_document_id
+from projections.nouns.tombstone import Ledger, unpacked
 from projections.operations import transfer
 from projections.operations.transfer import (
     MAX_LINE_BYTES,

@@ -26,10 +26,10 @@ from ingest.log.position import partition_of, project_route
 from ingest.platform.clock import from_ms, to_ms
 from projections.condensing import consolidation
 from projections.condensing import operations as condensing_operations
-from projections.documents.access import Reader
-from projections.documents.lessons import fades_at, is_retired
-from projections.documents.memories import EPISODIC, Memory
 from projections.forgetting.forget import Forgetting
+from projections.nouns.access import Reader
+from projections.nouns.lesson import fades_at, is_retired
+from projections.nouns.memory import EPISODIC, Memory
 from projections.operations.current import Current
 from workers import upkeep as upkeep_module
 from workers.upkeep import Condense, Upkeep

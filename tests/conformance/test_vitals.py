@@ -19,9 +19,9 @@ from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
-from projections.dead_letters.records import letter_of, queue_letter
 from projections.health.samples import HealthSampler, Sample
 from projections.health.watch import Limits, Watch
+from projections.store.dead_letters import letter_of, queue_letter
 
 
 @pytest.fixture

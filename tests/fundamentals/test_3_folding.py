@@ -4,8 +4,8 @@ from factories import decided, place
 
 from ingest.commands.decide import Observe, TrackSession
 from ingest.events.envelope import Recorded
-from projections.documents.observations import Observation, observation_id
-from projections.documents.sessions import Session, session_document_id
+from projections.nouns.observation import Observation, observation_id
+from projections.nouns.session import Session, session_document_id
 from projections.store.protocol import MemoryStore, project
 
 MONDAY = session_document_id("default", "shop", "monday")

@@ -6,8 +6,8 @@ from factories import NOW, decided, place
 
 from ingest.commands.decide import RecordLesson, Remember
 from ingest.events.envelope import Recorded
-from projections.documents.lessons import Lesson, decayed, fades_at, is_retired, lesson_id
-from projections.documents.memories import Memory, memory_id
+from projections.nouns.lesson import Lesson, decayed, fades_at, is_retired, lesson_id
+from projections.nouns.memory import Memory, memory_id
 from projections.store.protocol import MemoryStore, project
 
 

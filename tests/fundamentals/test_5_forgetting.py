@@ -6,8 +6,8 @@ from ingest.commands.decide import ForgetSubject, Remember
 from ingest.events.envelope import Recorded
 from ingest.events.subject import EventErased
 from ingest.ids import DocumentId
-from projections.documents.memories import memory_id
-from projections.documents.tombstones import Tombstone
+from projections.nouns.memory import memory_id
+from projections.nouns.tombstone import Tombstone
 from projections.store.protocol import MemoryStore, project
 
 COMMAND = Remember(event_id="event-1", content="Her number is 555 0199")

@@ -8,12 +8,12 @@ from folding import folded
 from indexes import T0, FilledReplica
 
 from ingest.commands.decide import Remember
-from projections.documents.access import Reader, may_read
-from projections.documents.index_entry import index_terms
-from projections.search.columns import TermRows
+from projections.nouns.access import Reader, may_read
+from projections.nouns.index_entry import index_terms
 from projections.search.question import Filter, Question
 from projections.search.ranking import Pool, score
-from projections.search.terms import terms
+from projections.text.terms import terms
+from projections.vectors.columns import TermRows
 
 NOON = datetime(2026, 5, 8, 12, tzinfo=UTC)
 SESSION = [

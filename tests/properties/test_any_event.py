@@ -16,7 +16,7 @@ from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Recorded, as_json_object, decode
 from ingest.log.event_log import Entry, Stored
 from ingest.log.position import Position
-from projections.documents.access import Reader
+from projections.nouns.access import Reader
 from projections.queries.log_events import Audit, EventView
 from tests.compat.test_stored_samples import SAMPLES, stored
 from tests.support.memory_log import MemoryLog

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from index_model import MODEL, WORDS, Model, Step, changed, of_its_kind, partition_of
 
-from projections.documents.index_entry import IndexEntry
-from projections.search import snapshots
-from projections.search.columns import hashed_text
-from projections.search.embedded import matches, search
+from projections.index import snapshots
+from projections.index.embedded import matches, search
+from projections.index.replica import IndexReplica
+from projections.index.snapshots import compacted
+from projections.nouns.index_entry import IndexEntry
 from projections.search.question import Filter, Hit, Question
-from projections.search.replica import IndexReplica
-from projections.search.snapshots import compacted
 from projections.store.feed import FeedItem, Put, Remove, Switched, Vectors
+from projections.vectors.columns import hashed_text
 
 DIMENSIONS = 3
 

@@ -20,10 +20,10 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position, partition_of
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
-from projections.documents.document import Document
-from projections.documents.document import encode as encode_document
-from projections.documents.rows import Row
-from projections.documents.tombstones import Ledger, SupersededEvent, Tombstone, unpacked
+from projections.nouns.document import Document
+from projections.nouns.document import encode as encode_document
+from projections.nouns.rows import Row
+from projections.nouns.tombstone import Ledger, SupersededEvent, Tombstone, unpacked
 from projections.store.protocol import MemoryStore, project
 from projections.store.redis_store import RedisStore
 

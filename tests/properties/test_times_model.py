@@ -21,10 +21,10 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.scripts import acquire_lease
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
-from projections.documents.access import Reader
-from projections.documents.memories import Memory, memories
-from projections.documents.observations import Observation, session_observations, timeline
-from projections.documents.sessions import session_document_id
+from projections.nouns.access import Reader
+from projections.nouns.memory import Memory, memories
+from projections.nouns.observation import Observation, session_observations, timeline
+from projections.nouns.session import session_document_id
 from projections.queries import documents as documents_module
 from projections.queries.documents import DocumentPage, DocumentReader, readable_by
 from projections.queries.times import Interval, Times

@@ -5,9 +5,9 @@ from typing import Any
 
 from ingest.ids import DocumentId
 from ingest.log.position import Position
-from projections.compression.compression import compress
-from projections.documents.observations import Observation
-from projections.documents.trust import said_by
+from projections.nouns.observation import Observation
+from projections.nouns.trust import said_by
+from projections.text.compression import compress
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 

@@ -24,11 +24,11 @@ from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
-from projections.documents.access import Reader
+from projections.index.service import ReplicaService
+from projections.nouns.access import Reader
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup
 from projections.queries.recall import Recall
-from projections.search.service import ReplicaService
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
 from projections.vectors.embedder import FixedEmbedder, NoEmbedder

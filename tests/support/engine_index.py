@@ -12,8 +12,8 @@ from ingest.ids import DocumentId
 from ingest.log.keys import PartitionKeys, embedding
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.documents.document import Searched, index_entry, searchable_text
-from projections.search.replica import live_generation
+from projections.index.replica import live_generation
+from projections.nouns.document import Searched, index_entry, searchable_text
 from projections.search_engine import schema
 from projections.search_engine.filling import Servers
 from projections.search_engine.keeping import SearchEngineIndexes

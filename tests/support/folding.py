@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId
-from projections.documents.document import Document
-from projections.folds.fold import Changes
+from projections.nouns.document import Document
+from projections.nouns.fold import Changes
 from projections.store.protocol import MemoryStore, project
 
 T = TypeVar("T")

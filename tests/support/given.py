@@ -8,15 +8,15 @@ from folding import apply, contents, folded, members, one_by_one, replayed
 
 from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId
-from projections.documents.actions import Action, action_id
-from projections.documents.document import Document
-from projections.documents.lessons import Lesson, lesson_id
-from projections.documents.memories import Memory, memory_id
-from projections.documents.observations import Observation, observation_id
-from projections.documents.sessions import Session, Summary, session_document_id, summary_id
-from projections.documents.tombstones import SupersededEvent, Tombstone
-from projections.folds.batch import mark_of
-from projections.folds.fold import Changes
+from projections.nouns.action import Action, action_id
+from projections.nouns.batch import mark_of
+from projections.nouns.document import Document
+from projections.nouns.fold import Changes
+from projections.nouns.lesson import Lesson, lesson_id
+from projections.nouns.memory import Memory, memory_id
+from projections.nouns.observation import Observation, observation_id
+from projections.nouns.session import Session, Summary, session_document_id, summary_id
+from projections.nouns.tombstone import SupersededEvent, Tombstone
 from projections.store.protocol import MemoryStore
 
 D = TypeVar("D")

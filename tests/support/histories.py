@@ -44,11 +44,11 @@ from ingest.events.session import ObservationCompressed
 from ingest.events.subject import SubjectKind
 from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, SLOT, DocumentId, EventId
 from ingest.log.position import Position
-from projections.documents.document import Document
-from projections.documents.memories import BY_WORDS, Memory
-from projections.documents.observations import Observation
-from projections.documents.sessions import SESSION, Commit, Session, Summary, session_document_id
-from projections.documents.tombstones import Ledger, SupersededEvent, Tombstone, ledger_id, unpacked
+from projections.nouns.document import Document
+from projections.nouns.memory import BY_WORDS, Memory
+from projections.nouns.observation import Observation
+from projections.nouns.session import SESSION, Commit, Session, Summary, session_document_id
+from projections.nouns.tombstone import Ledger, SupersededEvent, Tombstone, ledger_id, unpacked
 from projections.store.protocol import MemoryStore
 
 TEA = "ada likes her green tea early every morning with some fresh lemon plus honey while reading"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from projections.documents.index_entry import IndexEntry
+from projections.nouns.index_entry import IndexEntry
 from projections.search.question import Filter
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors
 

@@ -9,11 +9,10 @@ import numpy as np
 
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client, connect
-from projections.documents.index_entry import IndexEntry
-from projections.search.embedded import EmbeddedIndex
-from projections.search.index import Index
-from projections.search.replica import IndexReplica
-from projections.search.terms import terms
+from projections.index.embedded import EmbeddedIndex
+from projections.index.protocol import Index
+from projections.index.replica import IndexReplica
+from projections.nouns.index_entry import IndexEntry
 from projections.search_engine import schema
 from projections.search_engine.candidates import Counted, EngineIndexed
 from projections.search_engine.engine import Engine
@@ -22,6 +21,7 @@ from projections.search_engine.layout import INDEX_PREFIX, READY, Identity, Part
 from projections.search_engine.schema import Named
 from projections.search_engine.writing import Changes, Standing, begin, placed, write
 from projections.store.feed import FeedItem, Put, Remove, Vectors
+from projections.text.terms import terms
 from projections.vectors.static import StaticTable
 
 MODEL, DIMENSIONS, PARTITIONS = "test/model", 4, 8

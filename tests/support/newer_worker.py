@@ -14,7 +14,7 @@ import ingest.events.envelope as envelope
 from ingest.events.envelope import Recorded
 from ingest.events.session import ObservationRecorded
 from ingest.platform.settings import from_environment
-from projections.folds.batch import RULES, FoldBatch, folds
+from projections.nouns.batch import RULES, FoldBatch, folds
 
 
 class DreamDreamt(Struct, frozen=True, kw_only=True):

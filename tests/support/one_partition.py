@@ -18,10 +18,10 @@ from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
-from projections.dead_letters.records import DeadLetter, PartitionDeadLetters, dead_letters
-from projections.documents.observations import Observation, session_observations
-from projections.documents.sessions import Session, session_document_id
-from projections.folds.fold import Changes
+from projections.nouns.fold import Changes
+from projections.nouns.observation import Observation, session_observations
+from projections.nouns.session import Session, session_document_id
+from projections.store.dead_letters import DeadLetter, PartitionDeadLetters, dead_letters
 from projections.store.protocol import StateStore, project
 from projections.store.redis_store import RedisStore
 from workers.runner import PartitionRunner

@@ -15,9 +15,9 @@ from ingest.log.event_log import EventLog
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.documents.document import Document, index_entry
-from projections.documents.document import decode as decode_document
-from projections.search.replica import IndexReplica
+from projections.index.replica import IndexReplica
+from projections.nouns.document import Document, index_entry
+from projections.nouns.document import decode as decode_document
 from projections.store.feed import Put
 from projections.store.protocol import MemoryStore, project
 

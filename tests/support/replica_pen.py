@@ -26,9 +26,9 @@ from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import EmbeddingQueue
+from projections.index.service import ReplicaService
+from projections.index.snapshots import SnapshotJob, SnapshotManifest
 from projections.search.question import Filter, Question
-from projections.search.service import ReplicaService
-from projections.search.snapshots import SnapshotJob, SnapshotManifest
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
 

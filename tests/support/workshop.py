@@ -31,21 +31,21 @@ from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
 from projections.condensing.operations import Condensing
 from projections.dead_letters.room import DeadLetters
-from projections.documents.document import Document
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.sessions import Session, Summary, session_document_id, summary_id
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
 from projections.forgetting.forget import Forgetting
 from projections.forgetting.jobs import ForgetJob, RetireJob
 from projections.forgetting.purge import Purge, SnapshotPurge
+from projections.index.snapshots import SnapshotJob
+from projections.nouns.document import Document
+from projections.nouns.lesson import Lesson
+from projections.nouns.memory import Memory
+from projections.nouns.session import Session, Summary, session_document_id, summary_id
 from projections.operations.current import Current, Wait
 from projections.queries.documents import DocumentReader
 from projections.rebuilding.documents import DocumentRebuild
 from projections.rebuilding.embeddings import EmbeddingRebuild
 from projections.rebuilding.job import RebuildJob
 from projections.rebuilding.rebuilds import Rebuilds
-from projections.search.snapshots import SnapshotJob
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
 from projections.vectors.embedder import Embedder, Embedders, FixedEmbedder

@@ -15,7 +15,7 @@ from api.agents.json_text import Unreadable
 from api.importing import chats, markdown, mem0
 from api.importing.mapping import ImportRow
 from ingest.errors import CommandRejected
-from projections.compression.compression import compress
+from projections.text.compression import compress
 
 MANY = 200_000
 """Messages, fields or lines of a document: with a lookup through all of them for each, minutes."""

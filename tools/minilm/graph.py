@@ -23,7 +23,7 @@ from safetensors.numpy import (
 
 from ingest.platform.processes import usable_cores
 from projections.embedding.onnx import load_session
-from projections.search.terms import MONTHS, terms
+from projections.text.terms import MONTHS, terms
 from projections.vectors.model_files import (
     DEFAULT_MODEL,
     STATIC_TOKENIZER_FILE,

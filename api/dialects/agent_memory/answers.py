@@ -14,7 +14,7 @@ from ingest.events.lesson import EVERY_PROJECT
 from ingest.platform.clock import from_ms
 from ingest.secrets.scrub import beginning
 from mcp_gateway.tools.tool import ToolAnswer
-from projections.documents.lessons import Lesson
+from projections.nouns.lesson import Lesson
 from projections.queries.listed import ListedSession
 
 STATUSES = {"active": "active", "ended": "completed", "failed": "failed"}

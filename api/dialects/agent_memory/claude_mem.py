@@ -30,7 +30,7 @@ from api.importing.source import ImportRequest, Source, Unusable, is_sqlite, new
 from api.importing.sql import Database, Section, Sqlite, named_or_null, tables_source
 from ingest.errors import CommandRejected
 from ingest.events.session import ObservationCompressed
-from projections.compression.compression import VALID_TYPES, compress
+from projections.text.compression import VALID_TYPES, compress
 
 SYSTEM = "claude-mem"
 SESSION, PROMPT, TOOL_USE, OBSERVATION = "session", "prompt", "tool use", "observation"

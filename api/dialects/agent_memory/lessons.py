@@ -40,8 +40,8 @@ from ingest.ids import OBSERVATION
 from ingest.patterns import compiled
 from ingest.platform.clock import system_clock, to_ms
 from mcp_gateway.tools.tool import Call, ToolAnswer, json_answer
-from projections.documents.lessons import Lesson
-from projections.documents.rows import joined
+from projections.nouns.lesson import Lesson
+from projections.nouns.rows import joined
 from projections.queries.recall import RecallRequest
 
 

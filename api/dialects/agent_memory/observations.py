@@ -52,10 +52,10 @@ from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
 from ingest.platform.partial import check_missing
 from mcp_gateway.tools.tool import Call, ToolAnswer, json_answer
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
-from projections.documents.sessions import Summary
+from projections.nouns.lesson import Lesson
+from projections.nouns.memory import Memory
+from projections.nouns.observation import Observation
+from projections.nouns.session import Summary
 from projections.queries.recall import RecallAnswer, RecallRequest
 
 MAX_QUERY_CHARS = 20_000

@@ -35,12 +35,12 @@ from msgspec.structs import replace
 
 from ingest.commands.decide import Observe, RecordLesson, ReinforceLesson, ReviseLesson
 from ingest.platform.clock import from_ms
-from projections.compression.compression import TITLE_CHARS, VALID_TYPES
-from projections.compression.payloads import named
-from projections.documents.lessons import SEVERITIES, Lesson, severity_rank
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
-from projections.documents.sessions import Summary
+from projections.nouns.lesson import SEVERITIES, Lesson, severity_rank
+from projections.nouns.memory import Memory
+from projections.nouns.observation import Observation
+from projections.nouns.session import Summary
+from projections.text.compression import TITLE_CHARS, VALID_TYPES
+from projections.text.payloads import named
 
 Found: TypeAlias = Observation | Memory | Lesson | Summary
 """What is shown as an observation."""

@@ -48,8 +48,8 @@ from ingest.platform.settings import Settings
 from ingest.roles import ANY, METRICS, READ, READ_WRITE
 from mcp_gateway.gateway import Gateway
 from mcp_gateway.tools.tool import Call
-from projections.documents.access import Reader, may_change, reader_of
-from projections.documents.memories import Memory
+from projections.nouns.access import Reader, may_change, reader_of
+from projections.nouns.memory import Memory
 from projections.queries.memories import MemoryPages
 from projections.queries.recall import RecalledDocuments, RecallRequest
 

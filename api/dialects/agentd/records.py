@@ -25,7 +25,7 @@ from ingest.ids import DocumentId, EventId
 from ingest.log.position import Token
 from ingest.names import with_nfc
 from ingest.platform.clock import from_ms, to_ms
-from projections.documents.memories import Memory, memory
+from projections.nouns.memory import Memory, memory
 
 PROJECT = "agentd"
 _NAME = re.compile(r"mem_[0-9]+_[0-9a-f]{8}")

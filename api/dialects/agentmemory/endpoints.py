@@ -29,9 +29,9 @@ from ingest.platform.settings import Settings
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument, repaired_json
 from mcp_gateway.tools.tool import Call, Tool, ToolAnswer
-from projections.documents.access import Reader
-from projections.documents.memories import BY_WORDS
-from projections.documents.sessions import Session
+from projections.nouns.access import Reader
+from projections.nouns.memory import BY_WORDS
+from projections.nouns.session import Session
 from projections.queries.documents import Located
 from projections.queries.views import view
 

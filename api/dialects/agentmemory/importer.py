@@ -64,11 +64,11 @@ from ingest.events.lesson import EVERY_PROJECT
 from ingest.events.session import ObservationCompressed
 from ingest.ids import ACTION, MEMORY, OBSERVATION, document_id
 from ingest.log.position import project_route, session_route
-from projections.compression.compression import CONFIDENCE, compress
-from projections.documents.actions import BLOCKED
-from projections.documents.document import Document
-from projections.documents.memories import CONSOLIDATED, FACT, PROCEDURE
-from projections.search.similarity import statement_key, states_the_same
+from projections.nouns.action import BLOCKED
+from projections.nouns.document import Document
+from projections.nouns.memory import CONSOLIDATED, FACT, PROCEDURE
+from projections.text.compression import CONFIDENCE, compress
+from projections.text.similarity import statement_key, states_the_same
 
 SYSTEM = "agentmemory"
 LESSON, SLOT, MODEL = "lesson", "slot", "agentmemory"

@@ -18,10 +18,10 @@ from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call
 from projections.condensing.consolidation import PARTS, Part
-from projections.documents.access import Reader
-from projections.documents.actions import is_dropped, is_finished
-from projections.documents.memories import CONSOLIDATED, CRYSTAL, FACT, PROCEDURE
-from projections.documents.sessions import Session
+from projections.nouns.access import Reader
+from projections.nouns.action import is_dropped, is_finished
+from projections.nouns.memory import CONSOLIDATED, CRYSTAL, FACT, PROCEDURE
+from projections.nouns.session import Session
 from projections.queries import lookup
 from projections.queries.profile import Profile
 from projections.queries.views import view

@@ -34,9 +34,9 @@ from ingest.errors import LogUnavailable, NotFound, ReaderUnknown
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import server_version
 from mcp_gateway.tools.tool import Call
-from projections.documents.observations import Observation
 from projections.forgetting.forget import Sweep
 from projections.health.watch import LOG
+from projections.nouns.observation import Observation
 from projections.queries.log_events import AuditEntry
 
 

@@ -28,8 +28,8 @@ from ingest.platform.partial import check_missing
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call
-from projections.documents.access import Reader
-from projections.documents.memories import Memory
+from projections.nouns.access import Reader
+from projections.nouns.memory import Memory
 from projections.operations.memories import MemoryChanges
 from projections.queries.views import view
 

@@ -23,8 +23,8 @@ from ingest.errors import CommandRejected, MnemologError
 from ingest.events.session import ObservationRecorded
 from ingest.platform.tasks import end
 from ingest.roles import READ
-from projections.documents.access import Reader
-from projections.documents.observations import Observation
+from projections.nouns.access import Reader
+from projections.nouns.observation import Observation
 from projections.queries.log_events import EventFilter
 from projections.queries.views import view
 

@@ -14,8 +14,8 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 from api.importing.sessions import HOOK_FIELD, IMAGE_FIELD, MODALITY_FIELD
 from ingest.events.memory import MemoryType
-from projections.compression.compression import spoken
-from projections.documents.relations import Relation
+from projections.nouns.relation import Relation
+from projections.text.compression import spoken
 
 View: TypeAlias = Mapping[str, Any]
 Record: TypeAlias = dict[str, Any]

@@ -17,13 +17,13 @@ from ingest.errors import ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call
-from projections.documents.access import Reader
-from projections.documents.memories import Memory
+from projections.nouns.access import Reader
+from projections.nouns.memory import Memory
 from projections.queries.context import ContextRequest
 from projections.queries.observations import EnrichRequest
 from projections.queries.recall import RecallRequest
 from projections.queries.views import view
-from projections.search.similarity import SIMILAR_ABOVE, similarity
+from projections.text.similarity import SIMILAR_ABOVE, similarity
 
 MAX_TOKENS = 200_000
 TAG, OUR_TAG = "agentmemory-context", "mnemolog-context"

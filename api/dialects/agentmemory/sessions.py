@@ -40,8 +40,8 @@ from ingest.platform.clock import system_clock, to_ms
 from ingest.secrets.scrub import beginning
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call
-from projections.documents.access import Reader
-from projections.documents.sessions import Session
+from projections.nouns.access import Reader
+from projections.nouns.session import Session
 from projections.queries.views import view
 
 logger = logging.getLogger(__name__)

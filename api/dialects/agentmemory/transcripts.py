@@ -31,7 +31,7 @@ from ingest.ids import OBSERVATION, DocumentId, EventId, document_id
 from ingest.log.position import partition_of
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call
-from projections.documents.access import EVERYBODY
+from projections.nouns.access import EVERYBODY
 
 CLAUDE_CODE = "~/.claude/projects"
 MAX_FILES = 1_000

@@ -38,13 +38,13 @@ from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import server_version
 from mcp_gateway.tools.tool import Call
-from projections.documents.access import Reader, may_forget, may_read
-from projections.documents.actions import Action
-from projections.documents.document import Document, Tombstone
-from projections.documents.memories import Memory
-from projections.documents.sessions import session_document_id, summary_id
-from projections.documents.slots import Slot
 from projections.forgetting.forget import Clear
+from projections.nouns.access import Reader, may_forget, may_read
+from projections.nouns.action import Action
+from projections.nouns.document import Document, Tombstone
+from projections.nouns.memory import Memory
+from projections.nouns.session import session_document_id, summary_id
+from projections.nouns.slot import Slot
 from projections.operations.memories import MemoryChanges
 from projections.queries.views import Page, view
 from projections.services import Queries

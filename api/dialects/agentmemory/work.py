@@ -18,9 +18,9 @@ from ingest.events.lesson import EVERY_PROJECT
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call
-from projections.documents.access import Reader
-from projections.documents.actions import Ready, WorkItem, effective_status, same_status
-from projections.documents.lessons import Lesson
+from projections.nouns.access import Reader
+from projections.nouns.action import Ready, WorkItem, effective_status, same_status
+from projections.nouns.lesson import Lesson
 from projections.queries.views import view
 
 MAX_LESSONS = 1_000

@@ -25,7 +25,7 @@ from ingest.events.memory import MemoryType
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call, ToolAnswer
-from projections.documents.memories import Memory
+from projections.nouns.memory import Memory
 from projections.queries.recall import RecallRequest
 
 _SAYS_NOTHING = "."

@@ -14,7 +14,7 @@ from ingest.commands.decide import Remember
 from ingest.events.memory import MemoryType
 from ingest.ids import MEMORY, DocumentId
 from ingest.secrets.scrub import scrub_text
-from projections.documents.memories import Memory
+from projections.nouns.memory import Memory
 
 PROJECT = "memex"
 TYPES: dict[str, MemoryType] = {name: name for name in get_args(MemoryType)}

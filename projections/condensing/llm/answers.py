@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from ingest.errors import MnemologError
-from projections.documents.document import searchable_text
-from projections.documents.observations import Observation
+from projections.nouns.document import searchable_text
+from projections.nouns.observation import Observation
 
 
 class LlmError(MnemologError):

@@ -42,7 +42,7 @@ from projections.condensing.llm.answers import (
     extract_prompt,
     summarise_prompt,
 )
-from projections.documents.observations import Observation
+from projections.nouns.observation import Observation
 
 if TYPE_CHECKING:
     from projections.condensing.llm.client import LlmClient

@@ -23,10 +23,10 @@ from ingest.platform.connections import Client
 from ingest.secrets.clean import cleaned
 from projections.condensing.llm.answers import Compression
 from projections.condensing.llm.assistant import Assistant, Skipped
-from projections.documents.document import searchable_text
-from projections.documents.observations import Observation, observation
-from projections.documents.tombstones import Tombstone
 from projections.forgetting.plan import Retired
+from projections.nouns.document import searchable_text
+from projections.nouns.observation import Observation, observation
+from projections.nouns.tombstone import Tombstone
 from projections.queries.documents import DocumentReader
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from indexes import T0, Filled
 
-from projections.search.index import Index
+from projections.index.protocol import Index
 from projections.search.question import Filter, Hit, Question
 
 ODD = (

@@ -15,9 +15,9 @@ from indexes import PARTITIONS, T0, Filled, OpenIndex
 from msgspec.structs import replace
 
 from ingest.ids import DocumentId
-from projections.documents.index_entry import IndexEntry
-from projections.search import embedded
-from projections.search.index import DocumentLocation, Index, Linked, Links, Window, lesson_weights, memory_weights
+from projections.index import embedded
+from projections.index.protocol import DocumentLocation, Index, Linked, Links, Window, lesson_weights, memory_weights
+from projections.nouns.index_entry import IndexEntry
 from projections.search.question import Filter, Hit, Question, entry_facets
 from projections.search_engine import index as on_engine
 from projections.store.feed import Put, Vectors

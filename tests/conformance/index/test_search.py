@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from indexes import T0, Filled, vectors_of
 
+from projections.index.protocol import Index
 from projections.search import search as searching
-from projections.search.cues import PROMPT, TOOL_OUTPUT
-from projections.search.dates import NamedTime
-from projections.search.index import Index
 from projections.search.question import UNCERTAIN_FROM, Filter, Hit, Question, Ranking
+from projections.text.cues import PROMPT, TOOL_OUTPUT
+from projections.text.dates import NamedTime
 
 ANYTHING = Filter(tenant="default")
 TEA = np.asarray([1, 0, 0, 0], np.float32)

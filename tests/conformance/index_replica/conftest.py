@@ -13,9 +13,9 @@ from workshop import embedding_queue
 
 from ingest.platform.connections import Client, connect
 from projections.embedding.embed_job import EmbeddingQueue
-from projections.search import service as service_module
-from projections.search.service import ReplicaService
-from projections.search.snapshots import SnapshotJob
+from projections.index import service as service_module
+from projections.index.service import ReplicaService
+from projections.index.snapshots import SnapshotJob
 from projections.vectors.embedder import FixedEmbedder
 
 

@@ -32,18 +32,18 @@ from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import EmbeddingQueue
-from projections.search import comparing as comparing_module
-from projections.search import following as following_module
-from projections.search import service as service_module
-from projections.search import snapshots as snapshots_module
-from projections.search.following import Loaded, Loader
+from projections.index import comparing as comparing_module
+from projections.index import following as following_module
+from projections.index import service as service_module
+from projections.index import snapshots as snapshots_module
+from projections.index.following import Loaded, Loader
+from projections.index.replica import IndexReplica, end_of_feed
+from projections.index.service import ReplicaService
+from projections.index.snapshots import SnapshotJob
+from projections.index.waiting import STALE_MS, replicas
 from projections.search.question import Question
-from projections.search.replica import IndexReplica, end_of_feed
-from projections.search.service import ReplicaService
-from projections.search.snapshots import SnapshotJob
-from projections.search.vectors import quantized
-from projections.search.waiting import STALE_MS, replicas
 from projections.vectors.embedder import FixedEmbedder
+from projections.vectors.vectors import quantized
 
 
 async def test_what_is_projected_is_found(pen: Pen, open_replica: OpenReplica):

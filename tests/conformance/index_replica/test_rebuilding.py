@@ -30,17 +30,17 @@ from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client, connect
-from projections.dead_letters.records import PartitionDeadLetters
-from projections.documents.document import searchable_text
-from projections.documents.memories import Memory
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
-from projections.folds.fold import Changes, DocumentChange
+from projections.index import comparing as comparing_module
+from projections.index import following as following_module
+from projections.index.replica import end_of_feed
+from projections.nouns.document import searchable_text
+from projections.nouns.fold import Changes, DocumentChange
+from projections.nouns.memory import Memory
 from projections.queries.documents import DocumentReader
 from projections.rebuilding import documents as rebuild_module
 from projections.rebuilding.documents import clean_up, fill, switch
-from projections.search import comparing as comparing_module
-from projections.search import following as following_module
-from projections.search.replica import end_of_feed
+from projections.store.dead_letters import PartitionDeadLetters
 from projections.store.feed import Switched, read_entry
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore

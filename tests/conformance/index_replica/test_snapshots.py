@@ -16,12 +16,12 @@ from ingest.errors import ProjectionBehind
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import EmbeddingQueue
-from projections.search import comparing as comparing_module
-from projections.search import following as following_module
-from projections.search import snapshots as snapshot_module
+from projections.index import comparing as comparing_module
+from projections.index import following as following_module
+from projections.index import snapshots as snapshot_module
+from projections.index.service import ReplicaService
+from projections.index.snapshots import SnapshotJob
 from projections.search.question import Question
-from projections.search.service import ReplicaService
-from projections.search.snapshots import SnapshotJob
 from projections.vectors.embedder import FixedEmbedder
 
 

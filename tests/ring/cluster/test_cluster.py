@@ -33,11 +33,11 @@ from ingest.platform.cluster.routing import slot_of
 from ingest.platform.cluster.topology import NodeSilent
 from ingest.platform.connections import Client, connect, on_each_node, pool_size
 from ingest.platform.partial import PATIENCE_S, partial_reads
-from projections.documents.access import Reader
 from projections.health.samples import HealthSampler
+from projections.index.replica import FeedPosition
+from projections.nouns.access import Reader
 from projections.queries.documents import DocumentReader
 from projections.queries.log_events import Audit
-from projections.search.replica import FeedPosition
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
 

@@ -18,9 +18,9 @@ from api.dialects.agent_memory.records import fields_of
 from api.importing.mapping import ImportRow, Mapped
 from api.importing.source import ImportRequest, Source
 from ingest.errors import CommandRejected
-from projections.documents.lessons import Lesson
-from projections.documents.observations import Observation
-from projections.documents.sessions import Session, Summary
+from projections.nouns.lesson import Lesson
+from projections.nouns.observation import Observation
+from projections.nouns.session import Session, Summary
 
 AT = "2026-01-31T12:00:00.000Z"
 LATER = "2026-01-31T13:00:00.000Z"

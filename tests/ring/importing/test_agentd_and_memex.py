@@ -12,7 +12,7 @@ from api.dialects.memex import importer as memex
 from api.dialects.memex.records import IMPORTANCE, PROJECT, is_found, memory_id_of, uuid_of
 from api.importing.mapping import ImportRow, Mapped, Record
 from ingest.errors import CommandRejected
-from projections.documents.memories import Memory
+from projections.nouns.memory import Memory
 
 OURS = {
     "id": "mem_1_aa", "content": "Paris", "type": "question", "tags": ["a,b", "c"], "created_by": "ada",

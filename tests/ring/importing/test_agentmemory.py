@@ -15,13 +15,13 @@ from api.dialects.agentmemory.work import lesson_record, slot_record
 from api.importing.mapping import ImportRow, Record
 from api.importing.source import ImportRequest
 from ingest.errors import CommandRejected
-from projections.documents.actions import Action
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
-from projections.documents.relations import Relation
-from projections.documents.sessions import Session
-from projections.documents.slots import Slot
+from projections.nouns.action import Action
+from projections.nouns.lesson import Lesson
+from projections.nouns.memory import Memory
+from projections.nouns.observation import Observation
+from projections.nouns.relation import Relation
+from projections.nouns.session import Session
+from projections.nouns.slot import Slot
 from projections.queries.views import view
 
 AT, LATER, LAST = "2026-01-31T12:00:00.000Z", "2026-02-01T12:00:00.000Z", "2026-02-02T12:00:00.000Z"

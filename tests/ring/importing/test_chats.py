@@ -15,9 +15,9 @@ from api.importing.chats import open_chatgpt, open_claude
 from api.importing.source import ImportRequest, Source, Unusable
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Event
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
-from projections.documents.sessions import Session
+from projections.nouns.memory import Memory
+from projections.nouns.observation import Observation
+from projections.nouns.session import Session
 
 FILES = Path(__file__).with_name("files")
 (CHATGPT,) = json.loads((FILES / "chatgpt" / "conversations.json").read_text())

@@ -12,8 +12,8 @@ from imported import documents, events
 from api.importing.markdown import SECTION_CHARS, open_source
 from api.importing.source import ImportRequest, Source
 from ingest.errors import CommandRejected
-from projections.documents.memories import Memory
-from projections.documents.relations import Relation
+from projections.nouns.memory import Memory
+from projections.nouns.relation import Relation
 
 NOTES = Path(__file__).with_name("files") / "notes"
 COFFEE = """---

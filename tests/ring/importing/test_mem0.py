@@ -20,8 +20,8 @@ from imported import documents, events
 from api.importing.mem0 import open_source
 from api.importing.source import ImportRequest, Source
 from ingest.errors import CommandRejected
-from projections.documents.memories import Memory
-from projections.documents.relations import Relation
+from projections.nouns.memory import Memory
+from projections.nouns.relation import Relation
 
 FILES = Path(__file__).with_name("files")
 AT, LATER = "2025-03-04T09:30:00-08:00", "2025-03-05T09:30:00-08:00"

@@ -12,8 +12,8 @@ from api.importing.server_memory import open_source
 from api.importing.source import ImportRequest, Source
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Event
-from projections.documents.memories import Memory
-from projections.documents.relations import Relation
+from projections.nouns.memory import Memory
+from projections.nouns.relation import Relation
 
 FILE = Path(__file__).with_name("files") / "server-memory.jsonl"
 

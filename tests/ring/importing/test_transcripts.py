@@ -10,8 +10,8 @@ from api.importing import claude_code, transcripts
 from api.importing.claude_code import TranscriptLine
 from api.importing.mapping import ImportRow, Mapped, Record
 from ingest.errors import CommandRejected
-from projections.documents.observations import Observation
-from projections.documents.sessions import Session
+from projections.nouns.observation import Observation
+from projections.nouns.session import Session
 
 AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
 BASE = {"sessionId": "cc-1", "cwd": "/home/ada/shop", "timestamp": "2026-01-31T12:00:00.000Z"}

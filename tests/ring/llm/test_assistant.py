@@ -45,7 +45,7 @@ from projections.condensing.llm.assistant import (
 )
 from projections.condensing.llm.client import LlmClient
 from projections.condensing.llm.enrich import MAX_RUNS, MIN_CHARS, READ, EnrichJob
-from projections.documents.observations import Observation, observation, observation_id
+from projections.nouns.observation import Observation, observation, observation_id
 from tests.support.memory_log import MemoryLog
 
 KEY = "sk-s3cret"

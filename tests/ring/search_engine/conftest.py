@@ -14,15 +14,15 @@ from servers import Server
 from workshop import embedding_queue
 
 from ingest.platform.connections import Client, connect
-from projections.documents.index_entry import IndexEntry
 from projections.embedding.embed_job import EmbeddingQueue
-from projections.search.terms import terms
+from projections.nouns.index_entry import IndexEntry
 from projections.search_engine import comparing, filling, keeping, schema
 from projections.search_engine.filling import Servers
 from projections.search_engine.keeping import SearchEngineIndexes
 from projections.search_engine.layout import INDEX_PREFIX, Identity
 from projections.search_engine.schema import Named
 from projections.store.feed import Vectors
+from projections.text.terms import terms
 from projections.vectors.embedder import Embedders, FixedEmbedder
 from tests.conformance.conftest import engine_url, pytest_generate_tests, valkey
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.log.position import Position
-from projections.documents.index_entry import IndexEntry
+from projections.nouns.index_entry import IndexEntry
 from projections.search_engine.layout import (
     EMPTY,
     MAX_TERM,

@@ -24,16 +24,16 @@ from ingest.commands.decide import ForgetSubject
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Token
 from ingest.platform.connections import Client
-from projections.documents.index_entry import IndexEntry
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
 from projections.embedding.live import Choice, choice_of, chosen, declare
 from projections.forgetting import purge as purge_engine
 from projections.forgetting.purge import SearchEnginePurge
+from projections.index.protocol import DocumentLocation
+from projections.index.replica import FeedGap, FeedPosition, end_of_feed, trim_feed
+from projections.nouns.index_entry import IndexEntry
 from projections.rebuilding.embeddings import EngineEmbeddingRebuild
 from projections.rebuilding.rebuilds import Rebuilds
-from projections.search.index import DocumentLocation
 from projections.search.question import Filter, Question
-from projections.search.replica import FeedGap, FeedPosition, end_of_feed, trim_feed
 from projections.search_engine import comparing, filling, keeping, schema, writing
 from projections.search_engine.engine import Engine
 from projections.search_engine.filling import PartitionFiller, Servers

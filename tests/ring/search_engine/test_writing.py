@@ -6,8 +6,7 @@ import pytest
 
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.documents.index_entry import IndexEntry
-from projections.search.terms import terms
+from projections.nouns.index_entry import IndexEntry
 from projections.search_engine import schema, writing
 from projections.search_engine.layout import (
     FILLING,
@@ -33,6 +32,7 @@ from projections.search_engine.writing import (
     write,
 )
 from projections.store.feed import FeedItem, Put, Remove, Vectors
+from projections.text.terms import terms
 
 MakeEntry = Callable[..., IndexEntry]
 MakeVectors = Callable[..., Vectors]

@@ -5,9 +5,9 @@ from collections import defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
+from projections.index.lexical import Documents
 from projections.search.candidates import edits
-from projections.search.columns import Hashes
-from projections.search.lexical import Documents
+from projections.vectors.columns import Hashes
 
 LONGEST_WORD = 64
 """Letters of a word that is compared with misspelled ones; a longer one is data."""

@@ -8,7 +8,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.search.cues import (
+from projections.search.ranking import (
+    FEATURES,
+    KIND,
+    Floats,
+    Mode,
+    Pool,
+    PoolBM25,
+    Scores,
+    _authors,  # pyright: ignore[reportPrivateUsage]
+    shipped_weights,
+)
+from projections.text.cues import (
     ASKS,
     CALL,
     FIRST_PERSON,
@@ -24,17 +35,6 @@ from projections.search.cues import (
     having,
     months,
 )  # fmt: skip
-from projections.search.ranking import (
-    FEATURES,
-    KIND,
-    Floats,
-    Mode,
-    Pool,
-    PoolBM25,
-    Scores,
-    _authors,  # pyright: ignore[reportPrivateUsage]
-    shipped_weights,
-)
 
 # explained by the constants of the same names in projections/kernel/native/src/ranking.cpp
 WINDOW = 2

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.search.vectors import Bytes, Floats
+from projections.vectors.vectors import Bytes, Floats
 
 Codes = NDArray[np.uint64]
 _LARGEST, _LARGEST_ASKED = 127, 32_767

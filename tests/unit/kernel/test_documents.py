@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from projections.kernel.module import native
-from projections.search.columns import TermColumn, TermRows, hashed_text
-from projections.search.cues import DATE_TERMS
-from projections.search.similarity import SAME_FROM, SMALLEST, TERMS, Distinct, distinct
+from projections.text.cues import DATE_TERMS
+from projections.text.similarity import SAME_FROM, SMALLEST, TERMS, Distinct, distinct
+from projections.vectors.columns import TermColumn, TermRows, hashed_text
 from projections.vectors.static import MAX_TERMS, StaticTable
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reference.postings import LONGEST_WORD, Postings
 
 from projections.kernel.module import native
-from projections.search.columns import hashed
+from projections.vectors.columns import hashed
 
 VOCABULARY = [
     "tea", "tae", "teas", "eat", "Tea", "tea1", "te-a", "thé", "the", "été", "étè", "ete", "чай", "чйа", "чаи", "茶道",

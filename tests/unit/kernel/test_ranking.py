@@ -7,9 +7,9 @@ import reference.ranking as reference
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.search.columns import TermRows
-from projections.search.cues import TRAITS, Cues
 from projections.search.ranking import FEATURES, MODES, Pool, evidence, score
+from projections.text.cues import TRAITS, Cues
+from projections.vectors.columns import TermRows
 
 VOCABULARY = ["deploy", "tuesday", "pool", "ada", "lovelac", "mai", "8", "2023", "june", *TRAITS]
 

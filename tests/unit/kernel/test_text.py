@@ -4,12 +4,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from projections.compression import words
-from projections.compression.words import compiled_names
-from projections.documents.index_entry import compiled_index, read_in_python
 from projections.kernel.module import native
-from projections.search import terms
-from projections.search.terms import compiled_terms
+from projections.nouns.index_entry import compiled_index, read_in_python
+from projections.text import terms, words
+from projections.text.terms import compiled_terms
+from projections.text.words import compiled_names
 
 WORDS = r"""
 the The IT who WHO AND not can't CAN'T don't Ada's we've I'll n't 's ' '' _ __ : :: . .. - -- / // \\ @ # , ; ! ? ( ) [

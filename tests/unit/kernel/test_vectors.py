@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from projections.kernel.module import native
-from projections.search.vectors import quantized
+from projections.vectors.vectors import quantized
 
 SEEDS = st.integers(0, 2**32 - 1)
 PARTS = 0.1, 0.8, 0.08, 0.01, 0.01

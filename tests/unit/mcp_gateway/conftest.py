@@ -14,10 +14,10 @@ from ingest.errors import ProjectionBehind
 from ingest.ids import DocumentId
 from ingest.log.group_commit import GroupCommit
 from mcp_gateway.tools.tool import Call, LastWrites
-from projections.documents.access import Reader
-from projections.documents.memories import Memory
-from projections.documents.slots import Slot, default_slots
 from projections.forgetting.forget import Forgotten
+from projections.nouns.access import Reader
+from projections.nouns.memory import Memory
+from projections.nouns.slot import Slot, default_slots
 from projections.operations.work import Confirmed
 from projections.queries.context import Block, Context, ContextRequest
 from projections.queries.documents import Located

@@ -15,8 +15,8 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import NATIVE
 from mcp_gateway.resources import PROJECTS_LISTED, PROMPTS, RESOURCES, TEMPLATES, contexts, prompt_text, resource_text
 from mcp_gateway.tools.tool import Call
-from projections.documents.access import Reader
-from projections.documents.sessions import Session
+from projections.nouns.access import Reader
+from projections.nouns.session import Session
 from projections.queries.documents import Located
 from projections.queries.recall import RecallResult
 from projections.queries.views import Page

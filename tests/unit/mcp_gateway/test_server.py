@@ -22,10 +22,10 @@ from ingest.roles import READ
 from mcp_gateway.gateway import Gateway
 from mcp_gateway.server import AGENT_HEADER, call_tool
 from mcp_gateway.tools.tool import Call, LastWrites, Tool, ToolAnswer, dialect_tool
-from projections.compression.tokens import estimated_tokens
-from projections.documents.access import Reader
+from projections.nouns.access import Reader
 from projections.queries.context import ContextRequest
 from projections.queries.recall import RecallRequest, RecallResult
+from projections.text.tokens import estimated_tokens
 
 from .conftest import ScriptedOperations, ScriptedQueries, memory
 

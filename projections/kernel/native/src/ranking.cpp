@@ -32,7 +32,7 @@ constexpr double kRankK = 3;
 constexpr double kMostAuthors = 8;
 // Better documents of the same episode that count, at most, when a question counts.
 constexpr double kSpreadOver = 10;
-// `DATE_TERMS` of `projections.search.cues`.
+// `DATE_TERMS` of `projections.text.cues`.
 constexpr std::size_t kDateTerms = 3;
 // A smaller deviation is none.
 constexpr double kSmallest = 1e-12;

@@ -29,7 +29,7 @@ enum Feature : std::size_t {
     kFeatures,
 };
 
-// In the order of `projections.search.cues.TRAITS`.
+// In the order of `projections.text.cues.TRAITS`.
 enum Trait : std::size_t {
     kFirstPersonTrait, kTellsTimeTrait, kToolOutputTrait, kPromptTrait, kUserTurnTrait, kCallTrait, kResultTrait,
     kAsksTrait, kNumberTrait,

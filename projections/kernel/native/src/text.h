@@ -103,7 +103,7 @@ struct Span {
     std::size_t start, end;
 };
 
-// Index terms, as `terms` in projections/search/terms.py describes them.
+// Index terms, as `terms` in projections/text/terms.py describes them.
 class Terms {
 public:
     // `operators` are stop words that are no names in capitals.
@@ -132,7 +132,7 @@ private:
     Strings words_, terms_;
 };
 
-// What an index knows of a text, as `index_terms` in projections/documents/index_entry.py puts it together.
+// What an index knows of a text, as `index_terms` in projections/nouns/index_entry.py puts it together.
 class IndexTerms {
 public:
     // `anchors` are the words that an expression of time has one of, `hints` what a text with one contains.
@@ -163,7 +163,7 @@ private:
     Strings leading_, times_, traits_;
 };
 
-// What a text names, as projections/compression/words.py describes it: files, concepts, facts.
+// What a text names, as projections/text/words.py describes it: files, concepts, facts.
 class Names {
 public:
     // Word lists, all in small letters; `signatures` are what files in base64 begin with.

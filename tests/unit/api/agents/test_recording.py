@@ -19,7 +19,7 @@ from ingest.commands.parse import parse_batch, parse_json
 from ingest.ids import EventId
 from ingest.names import inert
 from ingest.platform.settings import from_environment
-from projections.compression.compression import compress
+from projections.text.compression import compress
 from tests.unit.api.agents.payloads import payload
 
 FACTS: dict[str, str] = {"project": "shop", "occurred_at": "2026-01-31T12:00:00.000Z", "event_id": "fresh"}

@@ -10,7 +10,7 @@ import pytest
 from api.cli.demo import BATCH, CORRECTIONS, EVENT_KEY, QUESTIONS, DemoQuestion, Fleet, build_fleet
 from ingest.commands.decide import Caller, WriteCommand, decide
 from ingest.ids import EventId
-from projections.search.similarity import SUPERSEDE_ABOVE, similarity, states_the_same
+from projections.text.similarity import SUPERSEDE_ABOVE, similarity, states_the_same
 
 NOW = datetime(2026, 3, 14, 9, 26, tzinfo=UTC)
 

@@ -27,11 +27,11 @@ from api.native import catalog
 from api.native.catalog import ANSWERED, PARAMETERS, SENT, TAGS
 from ingest.platform.settings import Settings
 from ingest.roles import ANY
-from projections.documents.actions import Action
-from projections.documents.lessons import Lesson
-from projections.documents.relations import Relation
-from projections.documents.sessions import Session
-from projections.documents.slots import Slot
+from projections.nouns.action import Action
+from projections.nouns.lesson import Lesson
+from projections.nouns.relation import Relation
+from projections.nouns.session import Session
+from projections.nouns.slot import Slot
 from projections.queries.lessons import LessonView
 from projections.queries.sessions import SessionView
 from projections.queries.views import view

@@ -8,7 +8,7 @@ from factories import NOW
 
 from mcp_gateway.tools.grouped import AT_LENGTH, SHORT_CHARS, fitting_lines, grouped, lines_of, lines_within, text_of
 from mcp_gateway.tools.recalled_document import RecalledDocument
-from projections.compression.tokens import estimated_tokens
+from projections.text.tokens import estimated_tokens
 
 
 def found(name: str, text: str, **fields: Any) -> RecalledDocument:

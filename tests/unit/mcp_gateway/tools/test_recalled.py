@@ -15,9 +15,9 @@ from mcp_gateway.tools.reading import (
     stated,
 )
 from mcp_gateway.tools.recalled_document import RecalledDocument
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.sessions import Summary
+from projections.nouns.lesson import Lesson
+from projections.nouns.memory import Memory
+from projections.nouns.session import Summary
 from projections.queries.recall import RecallAnswer
 from projections.search.question import Certainty
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.compression.compression import VALID_TYPES, Compressed, compress
-from projections.compression.words import MAX_CONCEPTS, MAX_FACTS, MAX_FILES
+from projections.text.compression import VALID_TYPES, Compressed, compress
+from projections.text.words import MAX_CONCEPTS, MAX_FACTS, MAX_FILES
 
 
 def test_a_tool_call_is_titled_by_its_tool_and_narrated_by_input_and_output():

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from projections.compression.accounts import (
+from projections.condensing.consolidation import facts_of, find_topics
+from projections.condensing.summaries import digest
+from projections.nouns.accounts import (
     HEADLINE_CHARS,
     account,
     failure,
@@ -20,9 +22,11 @@ from projections.compression.accounts import (
     prose,
     user_prompt,
 )
-from projections.compression.compression import Compressed, compress
-from projections.compression.payloads import is_base64
-from projections.compression.sentences import (
+from projections.nouns.observation import Observation
+from projections.queries.profile import profile
+from projections.text.compression import Compressed, compress
+from projections.text.payloads import is_base64
+from projections.text.sentences import (
     SCAN_CHARS,
     STATEMENT_CHARS,
     alike_groups,
@@ -38,13 +42,9 @@ from projections.compression.sentences import (
     statements,
     term_set,
 )
-from projections.compression.words import TOOLS
-from projections.condensing.consolidation import facts_of, find_topics
-from projections.condensing.summaries import digest
-from projections.documents.observations import Observation
-from projections.queries.profile import profile
-from projections.search.similarity import jaccard
-from projections.search.terms import snippet
+from projections.text.similarity import jaccard
+from projections.text.terms import snippet
+from projections.text.words import TOOLS
 
 DATA = json.loads(Path(__file__).with_name("sentences.json").read_text())
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.compression.tokens import estimated_tokens, fitting
+from projections.text.tokens import estimated_tokens, fitting
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("tea", 1), ("teapot", 2), ("\u8336\u58f6", 2), ("\ud800", 1)])

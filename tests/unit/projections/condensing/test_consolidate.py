@@ -18,8 +18,8 @@ from projections.condensing.consolidation import (
     routines_of,
 )
 from projections.condensing.summaries import Digest
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
+from projections.nouns.memory import Memory
+from projections.nouns.observation import Observation
 
 REDIS = [
     saw(0, "The Redis stream lost entries because it was trimmed too early.", concepts=("Redis", "redis", "trimming")),

@@ -3,7 +3,7 @@
 import pytest
 
 from projections.condensing.crystals import LESSONS, NARRATIVE_CHARS, Taught, contents, crystal_of
-from projections.documents.actions import Action
+from projections.nouns.action import Action
 
 
 def done(name: str, title: str, description: str = "", result: str = "", status: str = "done") -> Action:

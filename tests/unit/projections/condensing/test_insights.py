@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from ingest.ids import DocumentId
 from projections.condensing.insights import INSIGHTS, PER_CLUSTER, SUGGESTED, Item, insights, suggestions
-from projections.documents.observations import Observation
+from projections.nouns.observation import Observation
 
 
 def item(n: int, text: str, *concepts: str, confidence: float = 0.5, origin: str = "") -> Item:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from projections.condensing.consolidation import summarise, summary_text
-from projections.documents.memories import without_prefix
+from projections.nouns.memory import without_prefix
 
 MEMORIES = [
     "The deploy script failed because the token expired. We rotated the token and deployed again.",

@@ -9,12 +9,12 @@ from api.importing.sessions import summarised
 from ingest.commands.decide import SummariseSession
 from ingest.events.memory import MemoryRecorded
 from ingest.secrets.scrub import PRIVATE, SECRET
-from projections.compression.accounts import headline
-from projections.compression.compression import compress
-from projections.compression.sentences import stated, statements
 from projections.condensing.summaries import digest
-from projections.documents.index_entry import index_terms
-from projections.documents.memories import memory
+from projections.nouns.accounts import headline
+from projections.nouns.index_entry import index_terms
+from projections.nouns.memory import memory
+from projections.text.compression import compress
+from projections.text.sentences import stated, statements
 
 MARKS = (SECRET, PRIVATE, f"{SECRET}.", f"- {SECRET}; {PRIVATE}.")
 SAID = "The queue of the importer is bounded now."

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from projections.condensing.slots import CONTEXT, PATTERNS, PENDING, contributed, reflect, without
-from projections.documents.observations import Observation
-from projections.documents.slots import Slot
+from projections.nouns.observation import Observation
+from projections.nouns.slot import Slot
 
 
 def held(content: str, size_limit: int) -> Slot:

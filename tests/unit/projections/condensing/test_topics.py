@@ -3,7 +3,7 @@
 import pytest
 from condensing import called, saw
 
-from projections.documents.observations import Observation
+from projections.nouns.observation import Observation
 from projections.queries.profile import about, is_topic, mentions, names_of, topics_of, written
 
 

@@ -18,7 +18,7 @@ from ingest.events.slot import SlotSet
 from ingest.ids import DocumentId, document_id
 from ingest.log.position import Position
 from ingest.roles import KeyScope
-from projections.documents.access import (
+from projections.nouns.access import (
     Reader,
     has_access,
     may_change,
@@ -27,9 +27,9 @@ from projections.documents.access import (
     operator_of,
     reader_of,
 )
-from projections.documents.document import decode, encode
-from projections.documents.memories import Memory
-from projections.documents.tombstones import (
+from projections.nouns.document import decode, encode
+from projections.nouns.memory import Memory
+from projections.nouns.tombstone import (
     ID_BYTES,
     TYPES,
     Ledger,

@@ -9,7 +9,7 @@ from factories import NOW
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.documents.actions import (
+from projections.nouns.action import (
     WorkItem,
     blockers,
     cycles,
@@ -21,7 +21,7 @@ from projections.documents.actions import (
     same_status,
     score,
 )
-from projections.documents.lessons import (
+from projections.nouns.lesson import (
     PREVIEW_CHARS,
     SEVERITIES,
     decayed,
@@ -33,9 +33,9 @@ from projections.documents.lessons import (
     strengthened,
     weeks_since,
 )
-from projections.documents.observations import Observation
-from projections.documents.relations import Edge, RelatedMemory, Walk, confidence
-from projections.search.cues import TOOL_OUTPUT
+from projections.nouns.observation import Observation
+from projections.nouns.relation import Edge, RelatedMemory, Walk, confidence
+from projections.text.cues import TOOL_OUTPUT
 from tests.support.condensing import called, saw
 
 

@@ -8,10 +8,13 @@ from ingest.events.lesson import LessonRecorded
 from ingest.events.memory import MemoryRecorded
 from ingest.events.session import ObservationRecorded, SessionSummarised
 from ingest.events.slot import SlotAppended, SlotSet
-from projections.documents import lessons, memories, observations, slots
-from projections.documents.index_entry import HIDDEN_MS
-from projections.documents.sessions import Summary, summary, untold
-from projections.documents.trust import LOWEST_FIRST, at_least, reads_as_instruction
+from projections.nouns import lesson as lessons
+from projections.nouns import memory as memories
+from projections.nouns import observation as observations
+from projections.nouns import slot as slots
+from projections.nouns.index_entry import HIDDEN_MS
+from projections.nouns.session import Summary, summary, untold
+from projections.nouns.trust import LOWEST_FIRST, at_least, reads_as_instruction
 from projections.search.question import Filter
 
 TOOL = {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_output": "a.py"}

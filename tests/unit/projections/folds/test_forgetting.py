@@ -14,12 +14,13 @@ from ingest.events.session import ObservationCompressed, SessionRetired, Session
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.platform.clock import to_ms
-from projections.documents.memories import memory_id
-from projections.documents.observations import Observation, observation_id
-from projections.documents.rows import derived, of_user
-from projections.documents.sessions import RETIRABLE, UNSUMMARISED, session_document_id
-from projections.documents.slots import Slot, slot_id
-from projections.documents.tombstones import (
+from projections.nouns.batch import mark_of
+from projections.nouns.memory import memory_id
+from projections.nouns.observation import Observation, observation_id
+from projections.nouns.rows import derived, of_user
+from projections.nouns.session import RETIRABLE, UNSUMMARISED, session_document_id
+from projections.nouns.slot import Slot, slot_id
+from projections.nouns.tombstone import (
     Ledger,
     SupersededEvent,
     Tombstone,
@@ -29,7 +30,6 @@ from projections.documents.tombstones import (
     marks,
     unpacked,
 )
-from projections.folds.batch import mark_of
 
 NOTES = slot_id("default", "atlas", "notes")
 SET = said(1, SlotSet(label="notes", content="a"), user_id="u1")

@@ -18,8 +18,8 @@ from ingest.events.memory import (
 )
 from ingest.events.subject import EventErased
 from ingest.platform.clock import to_ms
-from projections.documents.memories import EXPIRING, Memory, confirmed_importance, memory_id
-from projections.documents.tombstones import Tombstone, entries, inheritance
+from projections.nouns.memory import EXPIRING, Memory, confirmed_importance, memory_id
+from projections.nouns.tombstone import Tombstone, entries, inheritance
 
 TEA = "ada likes green tea in the morning with lemon and honey"
 TEA_AGAIN = "Ada likes green tea in the mornings, with lemon and honey!"

@@ -14,11 +14,11 @@ from ingest.events.lesson import LessonReinforced, LessonRetired, LessonRevised,
 from ingest.events.memory import RelationLinked, RelationUnlinked
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.log.position import Position
-from projections.documents import relations
-from projections.documents.actions import Action, action_id, actions, open_actions
-from projections.documents.lessons import FADING, RETIRE_AT, Lesson, rules
-from projections.documents.relations import UNKNOWN_CONFIDENCE, Relation, edges
-from projections.documents.slots import SIZE_LIMIT, Slot, slot_id
+from projections.nouns import relation as relations
+from projections.nouns.action import Action, action_id, actions, open_actions
+from projections.nouns.lesson import FADING, RETIRE_AT, Lesson, rules
+from projections.nouns.relation import UNKNOWN_CONFIDENCE, Relation, edges
+from projections.nouns.slot import SIZE_LIMIT, Slot, slot_id
 
 NOTES = slot_id("default", "atlas", "notes")
 

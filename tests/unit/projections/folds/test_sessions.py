@@ -15,8 +15,8 @@ from ingest.events.session import (
     SessionEnded,
     SessionSummarised,
 )
-from projections.documents.observations import BY_A_MODEL, observation_id
-from projections.documents.sessions import (
+from projections.nouns.observation import BY_A_MODEL, observation_id
+from projections.nouns.session import (
     FIRST_PROMPT_CHARS,
     OPEN_SESSIONS,
     UNSUMMARISED,

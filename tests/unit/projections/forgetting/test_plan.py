@@ -1,7 +1,7 @@
-from projections.documents.observations import Observation
-from projections.documents.sessions import Session
-from projections.documents.tombstones import SupersededEvent
 from projections.forgetting.plan import KINDS, OF_A_PROJECT
+from projections.nouns.observation import Observation
+from projections.nouns.session import Session
+from projections.nouns.tombstone import SupersededEvent
 
 
 def test_forgetting_a_project_looks_for_every_kind_of_document():

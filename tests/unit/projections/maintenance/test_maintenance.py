@@ -10,8 +10,6 @@ from folding import folded, one_by_one
 from msgspec.structs import replace
 
 from ingest.errors import InvalidSetting
-from projections.documents.observations import Observation
-from projections.documents.rows import Row
 from projections.maintenance.backups import (
     BackupManifest,
     DamagedBackup,
@@ -31,6 +29,8 @@ from projections.maintenance.differences import (
     manifest_of_store,
 )
 from projections.maintenance.room import target_of
+from projections.nouns.observation import Observation
+from projections.nouns.rows import Row
 from projections.store.protocol import MemoryStore
 
 HISTORY = [started(0), observed(1), observed(2, "it passes"), remembered(3, "tea, not coffee"), learned(4)]

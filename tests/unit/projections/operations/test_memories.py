@@ -7,9 +7,9 @@ import msgspec
 
 from ingest.commands.memories import Remember, ReviseMemory
 from ingest.ids import DocumentId
-from projections.documents.access import Reader
-from projections.documents.document import carried
-from projections.documents.memories import Memory
+from projections.nouns.access import Reader
+from projections.nouns.document import carried
+from projections.nouns.memory import Memory
 from projections.operations.memories import MemoryChanges, revision_of
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ import pytest
 
 from ingest.commands.decide import Observe
 from ingest.errors import SessionFull
-from projections.documents.sessions import Session
+from projections.nouns.session import Session
 from projections.operations import session_cap as module
 from projections.operations.current import Current
 from projections.operations.session_cap import SessionCap

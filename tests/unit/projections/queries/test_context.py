@@ -11,13 +11,12 @@ from msgspec.structs import replace
 
 from ingest.ids import DocumentId
 from ingest.platform.clock import to_ms
-from projections.compression.words import same_file
-from projections.documents.actions import Action
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
-from projections.documents.sessions import Session, Summary
-from projections.documents.slots import Slot
+from projections.nouns.action import Action
+from projections.nouns.lesson import Lesson
+from projections.nouns.memory import Memory
+from projections.nouns.observation import Observation
+from projections.nouns.session import Session, Summary
+from projections.nouns.slot import Slot
 from projections.queries.context import (
     MORE,
     Context,
@@ -46,6 +45,7 @@ from projections.queries.recall import (
     summaries_joined,
 )
 from projections.search.question import Hit
+from projections.text.words import same_file
 
 TIMES: dict[str, Any] = dict.fromkeys(("recorded_at", "occurred_at", "updated_at"), NOW)
 

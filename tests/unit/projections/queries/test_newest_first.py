@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from ingest.ids import DocumentId
-from projections.documents.memories import Memory
+from projections.nouns.memory import Memory
 from projections.queries import memories
 from projections.queries.recall import Recalled, newest_first
 from projections.search.question import Hit

@@ -8,8 +8,8 @@ import pytest
 from factories import NOW, PROJECT, TENANT, minute
 
 from ingest.ids import DocumentId
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
+from projections.nouns.memory import Memory
+from projections.nouns.observation import Observation
 from projections.queries.profile import Profile, conventions, profile
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from projections.documents.access import Reader
+from projections.nouns.access import Reader
 from projections.queries.recall import Recall, Recalled, RecallRequest, falling
 from projections.search.question import Hit
 

@@ -13,9 +13,9 @@ from ingest.events.session import ObservationRecorded, SessionCommitted, Session
 from ingest.events.slot import SlotSet
 from ingest.log.position import START, Position
 from ingest.roles import ANYWHERE, KeyScope
-from projections.documents.access import Reader
-from projections.documents.document import Document
-from projections.documents.slots import default_slots
+from projections.nouns.access import Reader
+from projections.nouns.document import Document
+from projections.nouns.slot import default_slots
 from projections.queries.documents import EVERYTHING
 from projections.queries.log_events import EventFilter
 from projections.queries.times import ANY_TIME, Interval, Times, times_of

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from ingest.errors import WrongRebuildState
 from ingest.ids import DocumentId
-from projections.documents.document import Document
-from projections.documents.tombstones import Tombstone
 from projections.embedding.live import Choice
+from projections.nouns.document import Document
+from projections.nouns.tombstone import Tombstone
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.canaries import (
     LISTED,

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from projections.documents.index_entry import IndexEntry
-from projections.search import vectors
-from projections.search.replica import IndexReplica
-from projections.search.terms import terms
+from projections.index.replica import IndexReplica
+from projections.nouns.index_entry import IndexEntry
 from projections.store.feed import Put, Vectors
+from projections.text.terms import terms
+from projections.vectors import vectors
 
 MODEL, DIMENSIONS = "test-model", 4
 T0 = 1_769_860_800_000

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from projections.index.embedded import EmbeddedCandidates, search
+from projections.index.replica import IndexReplica
 from projections.search.candidates import best_first, corrected, edits, is_slip
-from projections.search.columns import Column
-from projections.search.embedded import EmbeddedCandidates, search
 from projections.search.question import Filter, Question
-from projections.search.replica import IndexReplica
-from projections.search.terms import terms
 from projections.store.feed import Remove
+from projections.text.terms import terms
+from projections.vectors.columns import Column
 
 Put = Callable[..., str]
 ANYBODY = Filter(tenant="default")

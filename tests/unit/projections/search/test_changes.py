@@ -1,6 +1,6 @@
 import pytest
 
-from projections.search.changes import announces, asks_past
+from projections.text.changes import announces, asks_past
 
 
 @pytest.mark.parametrize(

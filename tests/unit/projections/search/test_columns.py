@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.search.columns import Column, TermColumn, TermRows, hashed_text
+from projections.vectors.columns import Column, TermColumn, TermRows, hashed_text
 
 
 def test_rows_are_kept_in_order_past_every_doubling():

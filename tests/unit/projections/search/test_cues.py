@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from reference.ranking import SPREAD_OVER
 
-from projections.documents.index_entry import index_terms
-from projections.search.columns import TermRows
-from projections.search.cues import (
+from projections.nouns.index_entry import index_terms
+from projections.search.ranking import FEATURES, Pool, Scores, score
+from projections.text.cues import (
     ASKS,
     ECHO_WEIGHT,
     FIRST_PERSON,
@@ -27,8 +27,8 @@ from projections.search.cues import (
     tool_weight,
     traits,
 )
-from projections.search.ranking import FEATURES, Pool, Scores, score
-from projections.search.terms import MONTHS, terms
+from projections.text.terms import MONTHS, terms
+from projections.vectors.columns import TermRows
 
 NOON = datetime(2023, 5, 8, 12, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.documents.index_entry import index_terms
-from projections.search.dates import LONGEST_QUESTION, MAX_EXPRESSIONS, named_time, resolved_terms, times_in
-from projections.search.terms import terms
+from projections.nouns.index_entry import index_terms
+from projections.text.dates import LONGEST_QUESTION, MAX_EXPRESSIONS, named_time, resolved_terms, times_in
+from projections.text.terms import terms
 
 MONDAY = date(2023, 5, 8)
 

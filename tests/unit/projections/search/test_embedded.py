@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from projections.documents.lessons import decayed
-from projections.search import embedded
-from projections.search.embedded import search
-from projections.search.index import WEEKLY_DECAY, decayed_confidence
+from projections.index import embedded
+from projections.index.embedded import search
+from projections.index.protocol import WEEKLY_DECAY, decayed_confidence
+from projections.index.replica import IndexReplica
+from projections.nouns.lesson import decayed
 from projections.search.question import Filter, Hit, Question
 from projections.search.ranking import Mode
-from projections.search.replica import IndexReplica
 
 Put = Callable[..., str]
 Embed = Callable[..., None]

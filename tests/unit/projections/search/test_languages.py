@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from projections.search.columns import TermRows, hashed
 from projections.search.languages import is_english, language_of
 from projections.search.ranking import Pool
-from projections.search.terms import terms
+from projections.text.terms import terms
+from projections.vectors.columns import TermRows, hashed
 from projections.vectors.model_files import packaged_model
 from projections.vectors.static import StaticTable, load
 

@@ -6,14 +6,14 @@ from random import Random
 
 import pytest
 
-from projections.documents.index_entry import IndexEntry
-from projections.search import lexical as module
-from projections.search.cues import PROMPT
-from projections.search.lexical import K1, MAX_QUERY_TERMS, B, MatchingWords
+from projections.index import lexical as module
+from projections.index.lexical import K1, MAX_QUERY_TERMS, B, MatchingWords
+from projections.index.replica import IndexReplica
+from projections.nouns.index_entry import IndexEntry
 from projections.search.question import BitMap, Matching
 from projections.search.ranking import idf_of
-from projections.search.replica import IndexReplica
 from projections.store.feed import Put, Remove
+from projections.text.cues import PROMPT
 
 MakeEntry = Callable[..., IndexEntry]
 WORDS = [f"w{n}" for n in range(40)]

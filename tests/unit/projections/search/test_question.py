@@ -3,7 +3,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from projections.documents.index_entry import IndexEntry
+from projections.nouns.index_entry import IndexEntry
 from projections.search.question import (
     BitMap,
     Facets,

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from reference.ranking import EXPECTED_COSINE, PART
 
-from projections.search.columns import TermRows
 from projections.search.question import RECORDED_FROM, UNCERTAIN_FROM
 from projections.search.ranking import (
     ANSWERABLE,
@@ -31,7 +30,8 @@ from projections.search.ranking import (
     share_of,
     stretched,
 )
-from projections.search.terms import LONGEST_WORD, date_terms, leading_stop_words, required_terms, terms, wholes
+from projections.text.terms import LONGEST_WORD, date_terms, leading_stop_words, required_terms, terms, wholes
+from projections.vectors.columns import TermRows
 
 NAN = float("nan")
 MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector")

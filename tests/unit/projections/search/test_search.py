@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from projections.documents.document import IndexEntry
-from projections.search import columns
+from projections.index.embedded import search
+from projections.index.lexical import MAX_QUERY_TERMS, MOST_COUNTED
+from projections.index.replica import IndexReplica
+from projections.nouns.document import IndexEntry
 from projections.search import search as module
-from projections.search.columns import hashed
-from projections.search.cues import PROMPT
-from projections.search.dates import LONGEST_QUESTION, NamedTime
-from projections.search.embedded import search
-from projections.search.lexical import MAX_QUERY_TERMS, MOST_COUNTED
 from projections.search.question import Filter, Hit, Question
 from projections.search.ranking import GROUPS, Mode
-from projections.search.replica import IndexReplica
-from projections.search.terms import terms
 from projections.store import feed
 from projections.store.feed import Remove
+from projections.text.cues import PROMPT
+from projections.text.dates import LONGEST_QUESTION, NamedTime
+from projections.text.terms import terms
+from projections.vectors import columns
+from projections.vectors.columns import hashed
 
 Put = Callable[..., str]
 Embed = Callable[..., None]

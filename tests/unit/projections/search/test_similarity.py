@@ -8,8 +8,7 @@ from facts import distinct_pairs, restatements
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.search.columns import TermRows
-from projections.search.similarity import (
+from projections.text.similarity import (
     LONG,
     SIMILAR_ABOVE,
     SUPERSEDE_ABOVE,
@@ -25,7 +24,8 @@ from projections.search.similarity import (
     statement_key,
     states_the_same,
 )
-from projections.search.terms import date_terms, terms
+from projections.text.terms import date_terms, terms
+from projections.vectors.columns import TermRows
 
 WORDS = st.sampled_from([f"word{number}" for number in range(12)] + ["a", "is", "ok"])
 TEXTS = st.lists(WORDS, max_size=30).map(" ".join)

@@ -9,15 +9,15 @@ import pytest
 import zstandard
 from msgspec.structs import replace
 
-from projections.documents.index_entry import IndexEntry
-from projections.search import snapshots
-from projections.search.embedded import matches, search
+from projections.index import snapshots
+from projections.index.embedded import matches, search
+from projections.index.replica import COLUMNS, FeedPosition, IndexReplica
+from projections.index.snapshots import SnapshotManifest, UnusableSnapshot, compacted, is_worthwhile
+from projections.nouns.index_entry import IndexEntry
 from projections.search.question import BitMap, Filter, Hit, Matching, Question
 from projections.search.ranking import Mode
-from projections.search.replica import COLUMNS, FeedPosition, IndexReplica
-from projections.search.snapshots import SnapshotManifest, UnusableSnapshot, compacted, is_worthwhile
-from projections.search.vectors import quantized
 from projections.store.feed import Put, Remove
+from projections.vectors.vectors import quantized
 
 MODEL = "test-model"
 AT = {0: FeedPosition(feed="17-9", covers="17-3"), 1: FeedPosition(generation=2)}

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.documents.index_entry import index_terms
-from projections.search.cues import PROMPT
-from projections.search.terms import (
+from projections.nouns.index_entry import index_terms
+from projections.text.cues import PROMPT
+from projections.text.terms import (
     SNIPPET_CHARS,
     folded,
     folded_letter,

@@ -5,18 +5,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from projections.documents.index_entry import IndexEntry
-from projections.search import snapshots
-from projections.search import vectors as module
-from projections.search.columns import TermRows
-from projections.search.embedded import search
+from projections.index import snapshots
+from projections.index.embedded import search
+from projections.index.replica import FeedPosition, IndexReplica
+from projections.index.snapshots import compacted
+from projections.nouns.index_entry import IndexEntry
 from projections.search.question import BitMap, Filter, Hit, Matching, Question
 from projections.search.ranking import Pool, score
-from projections.search.replica import FeedPosition, IndexReplica
-from projections.search.snapshots import compacted
-from projections.search.vectors import VectorIndex
 from projections.store.feed import Put, Remove, Vectors
+from projections.vectors import vectors as module
+from projections.vectors.columns import TermRows
 from projections.vectors.static import StaticTable
+from projections.vectors.vectors import VectorIndex
 
 SEED = 20_260_131
 Rows = NDArray[np.float32]

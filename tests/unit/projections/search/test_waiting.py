@@ -14,11 +14,11 @@ import pytest
 from ingest.errors import Overloaded
 from ingest.log.position import Position, Token
 from ingest.platform.connections import Client
-from projections.documents.index_entry import IndexEntry
+from projections.index.replica import IndexReplica, apply_steps, steps_of
+from projections.index.service import ReplicaService
+from projections.index.waiting import MAX_WAITING, MOST_AT_ONCE, Searches, work_folder
+from projections.nouns.index_entry import IndexEntry
 from projections.search.question import Filter, Hit, Question
-from projections.search.replica import IndexReplica, apply_steps, steps_of
-from projections.search.service import ReplicaService
-from projections.search.waiting import MAX_WAITING, MOST_AT_ONCE, Searches, work_folder
 from projections.store.feed import FeedItem, Put, Remove, entry_fields
 from projections.vectors.embedder import Embedders
 

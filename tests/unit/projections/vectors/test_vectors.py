@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from projections.embedding.embed_job import PART_CHARACTERS, parts_of
-from projections.search.columns import TermRows
 from projections.vectors import embedder
 from projections.vectors import static as module
+from projections.vectors.columns import TermRows
 from projections.vectors.embedder import (
     MAX_CHUNKS,
     MAX_TOKENS,

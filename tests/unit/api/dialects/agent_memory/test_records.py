@@ -24,10 +24,10 @@ from ingest.events.envelope import Recorded
 from ingest.events.lesson import LessonRecorded
 from ingest.events.session import ObservationRecorded
 from ingest.ids import DocumentId, EventId
-from projections.compression.compression import VALID_TYPES
-from projections.documents.document import searchable_text
-from projections.documents.lessons import Lesson, evolve
-from projections.documents.observations import Observation, observation
+from projections.nouns.document import searchable_text
+from projections.nouns.lesson import Lesson, evolve
+from projections.nouns.observation import Observation, observation
+from projections.text.compression import VALID_TYPES
 
 FULL = ObservationFields(
     title="Pool exhausted",

@@ -15,8 +15,8 @@ from ingest.ids import DocumentId
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Tool, json_answer
-from projections.documents.lessons import Lesson, evolve
-from projections.documents.observations import Observation, observation
+from projections.nouns.lesson import Lesson, evolve
+from projections.nouns.observation import Observation, observation
 
 TOOLS = {tool.name: tool for tool in tools.AGENT_MEMORY}
 SAID = ObservationFields(

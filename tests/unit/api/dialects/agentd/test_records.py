@@ -10,7 +10,7 @@ from api.dialects.agentd.records import Create, document_of, name_of, new_name, 
 from api.importing.mapping import ImportRow, events_of
 from ingest.commands.decide import Caller
 from ingest.ids import DocumentId
-from projections.documents.memories import Memory
+from projections.nouns.memory import Memory
 
 AT = datetime(2026, 1, 31, 12, 0, 0, 123_456, tzinfo=UTC)
 NAME = new_name(AT, "0a1b2c3d")

@@ -9,7 +9,7 @@ from factories import NOW
 
 from api.dialects.agentmemory.pages import MAX_RAW_BYTES, MAX_WAITING_CHARS, Viewer, frames
 from ingest.ids import DocumentId
-from projections.documents.observations import Observation
+from projections.nouns.observation import Observation
 
 
 def observation(**data: Any) -> Observation:

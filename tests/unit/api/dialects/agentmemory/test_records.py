@@ -16,14 +16,14 @@ from api.dialects.agentmemory.work import (
 from api.importing import sessions
 from ingest.commands.decide import Observe, Remember
 from ingest.ids import DocumentId
-from projections.compression.compression import compress
-from projections.documents.actions import Action
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
-from projections.documents.sessions import Session
-from projections.documents.slots import Slot
+from projections.nouns.action import Action
+from projections.nouns.lesson import Lesson
+from projections.nouns.memory import Memory
+from projections.nouns.observation import Observation
+from projections.nouns.session import Session
+from projections.nouns.slot import Slot
 from projections.queries.views import view
+from projections.text.compression import compress
 
 STAMP = "2026-01-31T12:00:00.000Z"
 
@@ -197,7 +197,7 @@ def test_a_slot_nobody_wrote_has_no_times():
 
 
 def test_an_action_is_blocked_while_it_waits():
-    from projections.documents.actions import work_item
+    from projections.nouns.action import work_item
 
     first = Action(id="act_1", title="A")
     second = Action(id="act_2", title="B", edges="requires\x1eact_1", priority=2.0)

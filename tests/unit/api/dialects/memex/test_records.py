@@ -23,7 +23,7 @@ from ingest.commands.decide import Caller, decide
 from ingest.events.envelope import Recorded
 from ingest.events.memory import MemoryRecorded
 from ingest.ids import EventId
-from projections.documents.memories import Memory, memory
+from projections.nouns.memory import Memory, memory
 
 IDS = st.integers(0, 2**80 - 1).map(lambda number: f"mem_{number:020x}")
 

@@ -1,1 +1,0 @@
-"""The text of an observation: its title, facts, concepts and files."""

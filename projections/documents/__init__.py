@@ -1,1 +1,0 @@
-"""Documents: the state of every noun, and how events change it; one file each."""

@@ -1,1 +1,0 @@
-"""The folds, one file per noun: the documents that an event reads and changes."""

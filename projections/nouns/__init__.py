@@ -1,0 +1,1 @@
+"""The documents of every noun and their folds. Pure."""

@@ -1,0 +1,187 @@
+"""Observations: the reported data and its synthetic compression."""
+
+import re
+from datetime import datetime
+from itertools import chain
+from typing import Any, ClassVar, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ingest.events.envelope import Recorded, Trust
+from ingest.events.session import ObservationCompressed, ObservationRecorded
+from ingest.ids import OBSERVATION, DocumentId
+from ingest.platform.clock import to_ms
+from projections.nouns import rows
+from projections.nouns.accounts import call_headline
+from projections.nouns.index_entry import HIDDEN_MS, IndexEntry, entry_for, index_terms, searchable, texts_in
+from projections.nouns.trust import hidden_by_rule, said_by
+from projections.text.compression import compress
+from projections.text.cues import CALL, PROMPT, RESULT, TOOL_OUTPUT, USER_TURN
+
+IMPORTANT = 5
+"""Importance from which an observation is listed in contexts and profiles."""
+TOOL_KINDS = frozenset(("file_read", "file_edit", "file_write", "search", "web_fetch", "command_run"))
+"""What tools do to files, the web and a shell."""
+_CHANGING = frozenset(("file_edit", "file_write"))
+_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (\S.*?)\s*$", re.MULTILINE)
+BY_A_MODEL = 0.7
+"""Confidence in a model's compression; that of the rules is 0.3."""
+
+
+class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One observation. `position` orders it within its session; `model` is what compressed it, empty for the rules."""
+
+    LETTER: ClassVar[bytes] = b"o"
+
+    id: DocumentId
+    event_id: str
+    tenant: str
+    project: str = ""
+    session_id: str = ""
+    session: DocumentId
+    agent_id: str = ""
+    user_id: str = ""
+    kind: str = ""
+    content: str = ""
+    data: dict[str, Any] = {}
+    metadata: dict[str, str] = {}
+    title: str = ""
+    subtitle: str = ""
+    facts: tuple[str, ...] = ()
+    narrative: str = ""
+    concepts: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    importance: int = 5
+    confidence: float = 0.3
+    occurred_at: datetime
+    recorded_at: datetime
+    position: str
+    source: str = "native"
+    model: str = ""
+    prompt_version: str = ""
+    role: str = ""
+    """Who said it: `user`, `assistant`, `tool_call`, `tool_result`, or unknown."""
+    trust: Trust = "agent_concluded"
+    quarantined: str = ""
+    """What hides it: `rule`, `operator`, or nothing."""
+    call_headline: str = ""
+    """Of a tool call; empty also in documents of earlier releases."""
+
+    def listing_members(self) -> set[tuple[str, str]]:
+        member = rows.by_position(self.position, self.id)
+        time = f"{max(0, to_ms(self.occurred_at)):014d}|{member}"
+        return {
+            (session_observations(self.session), member),
+            (timeline(self.tenant, self.project), time),
+            *rows.in_user_listing(self.tenant, self.user_id, member),
+            *((changes(self.tenant, self.project), self._change(file)) for file in self.changed_files),
+        }
+
+    @property
+    def changed_files(self) -> tuple[str, ...]:
+        """The files that it wrote or edited; also those of a patch, whose tool is pointed at none."""
+        if self.kind not in _CHANGING:
+            return ()
+        if self.files or not self.data:
+            return self.files
+        return tuple(dict.fromkeys(path for text in texts_in(self.data) for path in _PATCHED.findall(text)))
+
+    def _change(self, file: str) -> str:
+        when = f"{max(0, to_ms(self.occurred_at)):014d}"
+        return f"{file_name(file)}|{when}|{self.agent_id}{rows.SEPARATOR}{file}|{self.id}"
+
+    def searchable_text(self) -> str:
+        """Its content and data; title, facts and narrative repeat them."""
+        return searchable([self.content, *(texts_in(self.data) if self.data else ())])
+
+    @property
+    def is_tool_output(self) -> bool:
+        """Whether it is a tool call with its output. A tool that only echoes its input states it instead; a failed call
+        is not one, because its error says something."""
+        if self.kind not in TOOL_KINDS or not self.data.get("tool_name") or self.content.strip():
+            return False
+        return self.data.get("tool_input") != self.data.get("tool_output")
+
+    def index_entry(self) -> IndexEntry:
+        is_prompt = self.data.get("prompt") and not self.data.get("tool_name")
+        other_traits = [TOOL_OUTPUT] * self.is_tool_output + [USER_TURN] * (self.role == "user")
+        if not self.data and self.role in ("tool_call", "tool_result"):  # a client that only says so of the turn
+            other_traits = [CALL] + [RESULT] * (self.role == "tool_result")
+        traits = [PROMPT] if is_prompt else other_traits
+        terms = index_terms(self.searchable_text(), self.occurred_at, also=traits)
+        return entry_for(
+            self, "observation", terms, episode=self.session, importance=float(self.importance), types=[self.kind],
+            retired_ms=HIDDEN_MS if self.quarantined else 0,
+        )  # fmt: skip
+
+
+session_observations = rows.document_listing("session")
+"""Listing of a session's observations, in log order."""
+changes = rows.project_listing("changes")
+"""Listing of the files that observations of a project changed: by file name, then by the time they claim."""
+
+
+class Change(NamedTuple):
+    """A member of `changes`: when a file was changed, by whom, its path, and the observation."""
+
+    ms: int
+    agent_id: str
+    path: str
+    id: DocumentId
+
+    @classmethod
+    def of(cls, member: str) -> "Change":
+        """The change that a member tells of."""
+        _, when, rest = member.split("|", 2)
+        author, _, name = rest.rpartition("|")
+        agent, _, path = author.partition(rows.SEPARATOR)
+        return cls(int(when), agent, path, DocumentId(name))
+
+
+def file_name(path: str) -> str:
+    """The last part of a path, as members of `changes` begin with it."""
+    return path.strip().replace("\\", "/").rpartition("/")[2].replace("|", "/")
+
+
+timeline = rows.project_listing("timeline")
+"""Listing of a project's observations, by the time they claim."""
+observation_id = rows.created_id(OBSERVATION, in_session=True)
+
+
+def observation(recorded: Recorded, data: ObservationRecorded, session: DocumentId) -> Observation:
+    """The document of an observation event."""
+    compression = compress(data.kind, data.content, data.data)
+    texts: dict[str, Any] = rows.same_fields(compression, Observation) | {"subtitle": compression.subtitle or ""}
+    origin = rows.origin(recorded, said_by(compression.type, compression.role, data.content, data.data))
+    document = Observation(
+        **origin,
+        quarantined=hidden_by_rule(origin["trust"], chain([data.content], texts_in(data.data))),
+        id=observation_id(recorded),
+        event_id=recorded.envelope.event_id,
+        source=recorded.envelope.source,
+        metadata=recorded.envelope.metadata,
+        session=session,
+        content=data.content,
+        data=data.data,
+        kind=compression.type,
+        **texts,
+    )
+    line = call_headline(document)
+    return replace(document, call_headline=line) if line else document
+
+
+def compressed(observation: Observation, data: ObservationCompressed) -> Observation:
+    """The observation with a model's compression in the place of the rules'."""
+    return replace(
+        observation,
+        title=data.title,
+        narrative=data.narrative,
+        facts=tuple(data.facts),
+        concepts=tuple(data.concepts),
+        files=tuple(dict.fromkeys([*observation.files, *data.files])),
+        importance=data.importance,
+        confidence=BY_A_MODEL,
+        model=data.model,
+        prompt_version=data.prompt_version,
+    )
