@@ -25,7 +25,7 @@ from ingest.errors import Forbidden, NotFound
 from ingest.ids import DocumentId, new_event_id
 from ingest.log.position import Token, partition_of, project_route
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.forgetting.plan import KINDS, LOOKS, Cut, Erase, Keep, Plan, Retired, Rewrite, Step, successor_event
+from projections.forgetting.plan import KINDS, LOOKS, Cut, Erase, Keep, Plan, Rewrite, Step, successor_event
 from projections.nouns.access import Reader, has_access, may_forget, may_read
 from projections.nouns.action import actions
 from projections.nouns.document import Document, Searched, carried, searchable_text
@@ -38,6 +38,7 @@ from projections.nouns.session import Session, sessions, summary_id
 from projections.nouns.slot import Slot, slots
 from projections.operations.current import Current
 from projections.queries.lookup import Lookup, unimportant
+from projections.queries.retired import Retired
 from projections.queries.work import Actions
 from projections.store.receipts import Receipt
 

@@ -10,24 +10,17 @@ A plan changes nothing: it is made a page of documents at a time, and `forget` a
 Retired observations are read out of the log again: forgetting needs to know what they said, and what came of it.
 """
 
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
-from contextlib import suppress
 from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 
-from ingest.errors import UnreadableEvent
-from ingest.events.envelope import SESSION_TYPES, Recorded, decode
-from ingest.events.session import ObservationCompressed, ObservationRecorded
-from ingest.events.subject import MAX_FORGOTTEN, EventErased, SubjectKind
-from ingest.ids import MEMORY, OBSERVATION, DocumentId, document_id
-from ingest.log.event_log import EventLog
+from ingest.events.envelope import SESSION_TYPES
+from ingest.events.subject import MAX_FORGOTTEN, SubjectKind
+from ingest.ids import MEMORY, DocumentId, document_id
 from ingest.log.position import START, Position, Token, partition_of, project_route, session_route
-from ingest.platform.clock import from_ms
 from projections.condensing.claims import Remainder
 from projections.condensing.remaining import Derived, is_derived_by_server, remaining
 from projections.condensing.slots import contributed, without
-from projections.nouns import observation as observations
 from projections.nouns.action import Action, actions
 from projections.nouns.document import Document
 from projections.nouns.lesson import Lesson, lessons
@@ -42,24 +35,19 @@ from projections.nouns.session import (
     Summary,
     commits,
     session_commits,
-    session_document_id,
     sessions,
     summary_id,
 )
 from projections.nouns.slot import Slot, slot_id, slots
 from projections.nouns.tombstone import (
     Ledger,
-    LedgerEntry,
     SupersededEvent,
     Tombstone,
-    holds,
-    ledger_id,
-    ledgers,
     marks,
     unpacked,
 )
 from projections.operations.current import Current
-from projections.queries.documents import DocumentReader
+from projections.queries.retired import Retired
 
 KINDS: dict[type[Document], SubjectKind] = {
     Observation: "observation",
@@ -410,120 +398,3 @@ def _stream_of(document: Document) -> Stream | None:
 
 def _digest(*parts: str) -> str:
     return blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
-
-
-RETIRED_PAGE = 100
-"""Observations, or ledgers, that are in memory at once."""
-READ = 200
-"""Log entries read at a time: those of one session are seldom far apart."""
-LAST_SEQ = 999_999
-"""The log has at most a million entries of one millisecond."""
-
-
-class Retired:
-    """Reads the ledgers, and in the log what they tell of."""
-
-    def __init__(self, documents: DocumentReader, log: EventLog) -> None:
-        self._documents, self._log = documents, log
-
-    async def of_session(self, session: Session) -> AsyncIterator[list[Observation]]:
-        """A session's retired observations, some at a time; those that are being forgotten are left out."""
-        home = self._home(session.tenant, session.project, session.session_id)
-        for ledger in await self._parts(home, session.id):
-            async for page in self.of_ledger(ledger):
-                yield page
-
-    async def of_ledger(
-        self, ledger: Ledger, takes: Callable[[LedgerEntry], bool] = lambda entry: True
-    ) -> AsyncIterator[list[Observation]]:
-        """The observations of a part of a ledger, of entries that `takes` accepts; compressed where they were."""
-        entries = unpacked(ledger)
-        chosen = [entry for entry in entries if entry.is_observation and takes(entry)]
-        compressed = {
-            entry.subject: entry for entry in entries if entry.was == ObservationCompressed.TYPE and not entry.erased
-        }
-        home = self._home(ledger.tenant, ledger.project, ledger.session_id)
-        for start in range(0, len(chosen), RETIRED_PAGE):
-            page = chosen[start : start + RETIRED_PAGE]
-            compressions = [compressed[entry.name] for entry in page if entry.name in compressed]
-            recorded = await _recorded_at(self._log, home, {entry.position for entry in (*page, *compressions)})
-            retired = {entry.name: _observation(ledger, entry, recorded.get(entry.position)) for entry in page}
-            for entry in compressions:
-                event, observation = recorded.get(entry.position), retired[entry.subject]
-                if observation is not None and event is not None and isinstance(event.data, ObservationCompressed):
-                    retired[entry.subject] = observations.compressed(observation, event.data)
-            yield [observation for observation in retired.values() if observation is not None]
-
-    async def find(self, names: Collection[str], tenant: str) -> list[Observation]:
-        """Those of these observations that are retired. Looks through all of a tenant's ledgers."""
-        missing = {name for name in names if name.partition("_")[0] == OBSERVATION}
-        retired: list[Observation] = []
-        if not missing:
-            return retired
-        async for page in self._documents.pages(ledgers(tenant), range(self._documents.partitions), RETIRED_PAGE):
-            for ledger in page:
-                held = {name for name in missing if isinstance(ledger, Ledger) and holds(ledger, name)}
-                if held and isinstance(ledger, Ledger):
-                    async for some in self.of_ledger(ledger, lambda entry, held=held: entry.name in held):
-                        retired += some
-                    missing -= held
-            if not missing:
-                break
-        return retired
-
-    async def notes(self, recorded: Recorded, name: str) -> bool:
-        """Whether the session of an event has retired the observation."""
-        envelope = recorded.envelope
-        home = self._home(envelope.tenant, envelope.project, envelope.session_id)
-        session = session_document_id(envelope.tenant, envelope.project, envelope.session_id)
-        return any(holds(ledger, name) for ledger in await self._parts(home, session))
-
-    def _home(self, tenant: str, project: str, session_id: str) -> int:
-        return partition_of(session_route(tenant, project, session_id), self._documents.partitions)
-
-    async def _parts(self, home: int, session: str) -> list[Ledger]:
-        (first,) = await self._documents.get([(home, ledger_id(session))])
-        if not isinstance(first, Ledger):
-            return []
-        others = await self._documents.get([(home, ledger_id(session, part)) for part in range(1, first.parts)])
-        return [first, *(ledger for ledger in others if isinstance(ledger, Ledger))]
-
-
-async def _recorded_at(log: EventLog, partition: int, positions: Collection[Position]) -> dict[Position, Recorded]:
-    """What the log has at these positions; nothing for what cannot be read."""
-    events: dict[Position, Recorded] = {}
-    waiting = deque(sorted(positions))
-    while waiting and (rows := await log.read(partition, _before(waiting[0]), READ)):
-        stored = {row.position: row.payload for row in rows}
-        while waiting and waiting[0] <= rows[-1].position:
-            position = waiting.popleft()
-            # what cannot be read was written by a newer release: it is forgotten by its id
-            with suppress(UnreadableEvent):
-                if position in stored:
-                    events[position] = decode(stored[position], position)
-    return events
-
-
-def _before(position: Position) -> Position:
-    return Position(position.ms, position.seq - 1) if position.seq else Position(position.ms - 1, LAST_SEQ)
-
-
-def _observation(ledger: Ledger, entry: LedgerEntry, recorded: Recorded | None) -> Observation | None:
-    """The observation that an entry notes; without its text when the log has none; None when that was erased."""
-    if recorded is not None and isinstance(recorded.data, ObservationRecorded):
-        return observations.observation(recorded, recorded.data, ledger.session)
-    if recorded is not None and isinstance(recorded.data, EventErased):
-        return None
-    return Observation(
-        id=entry.name,
-        event_id=entry.name,
-        tenant=ledger.tenant,
-        project=ledger.project,
-        session_id=ledger.session_id,
-        session=ledger.session,
-        agent_id=entry.agent_id,
-        user_id=entry.user_id,
-        occurred_at=from_ms(entry.occurred_ms),
-        recorded_at=from_ms(entry.recorded_ms),
-        position=str(entry.position),
-    )

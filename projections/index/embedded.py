@@ -22,15 +22,15 @@ from projections.index.protocol import (
     Listed,
     RankedLesson,
     Window,
-    lesson_weights,
-    memory_weights,
     time_and_id,
 )
 from projections.index.replica import MATCHING_CACHED, IndexReplica
 from projections.search import search as ranking
 from projections.search.candidates import STATIC_CANDIDATES, Meaning, Near, best_first, nearest_first, packed
-from projections.search.question import BitMap, Filter, Hit, Matching, Question, among, bitmap, facet, ordinals
+from projections.search.decay import lesson_weights, memory_weights
+from projections.search.question import Filter, Hit, Question, facet
 from projections.text.terms import terms
+from projections.vectors.bitmaps import BitMap, Matching, among, bitmap, ordinals
 from projections.vectors.columns import ascending
 from projections.vectors.vectors import EXACT_BELOW
 

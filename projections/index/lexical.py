@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from projections.kernel.module import native
 from projections.search.candidates import DocumentColumns, best_first
-from projections.search.question import Matching
 from projections.search.ranking import idf_of
 from projections.text.cues import BESIDE_TEXT, PROMPT, REPEATS_FROM, USER_TURN, having, says_only
+from projections.vectors.bitmaps import Matching
 from projections.vectors.columns import Hashes, TermRows, hashed
 
 MAX_QUERY_TERMS, MOST_COUNTED = 64, 4_096

@@ -10,10 +10,8 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from redis.exceptions import RedisError
 
 from ingest.errors import ProjectionBehind
@@ -26,8 +24,6 @@ from ingest.platform.partial import partial_reads
 from ingest.platform.tasks import nothing
 from projections.index.replica import FeedPosition
 from projections.index.waiting import sign_off
-from projections.nouns.lesson import DECAY_FLOOR, WEEK
-from projections.nouns.memory import MOST_IMPORTANT
 from projections.search.question import Filter, Hit, Question
 from projections.vectors.embedder import Embedder, Embedders
 
@@ -357,53 +353,3 @@ class IndexService(ABC):
 
 class EmbedderMismatch(Exception):
     """A question's vector was made by another model than the index's vectors: make it again."""
-
-
-WEEKLY_DECAY = 0.05
-"""What a lesson loses a week without being said again, as in agentmemory."""
-SAME_PROJECT = 1.5
-"""How much more a lesson of the asked project weighs than another."""
-_WEEK_MS = WEEK.total_seconds() * 1000
-
-
-def decayed_confidence(
-    confidence: NDArray[np.float64], renewed_ms: NDArray[np.int64], now_ms: int
-) -> NDArray[np.float64]:
-    """`lesson_rules.decayed` of each, `WEEKLY_DECAY` a week since it was last said; 0 ms is never: nothing decays."""
-    if not renewed_ms.any():  # the usual case, of observations
-        return confidence
-    weeks = np.where(renewed_ms == 0, 0.0, np.maximum(0, now_ms - renewed_ms) / _WEEK_MS)
-    faded = np.maximum(DECAY_FLOOR, confidence - WEEKLY_DECAY * weeks)
-    rounded = np.round(faded, 3)
-    # Python rounds the exact binary value, NumPy a product that may have become a tie: those few again, one by one
-    for place in np.flatnonzero(np.abs(np.abs(faded - rounded) - 0.0005) < 1e-9).tolist():
-        rounded[place] = round(float(faded[place]), 3)
-    return np.where(weeks < 1, confidence, rounded)
-
-
-def lesson_weights(
-    confidence: NDArray[np.float64], renewed_ms: NDArray[np.int64], own: NDArray[np.bool_], now_ms: int
-) -> NDArray[np.float64]:
-    """(n,), how sure lessons are now; those of the asked project (`own`) weigh `SAME_PROJECT` times as much."""
-    weight = decayed_confidence(confidence, renewed_ms, now_ms)
-    return np.where(own, SAME_PROJECT * weight, weight)
-
-
-HALF_LIFE_MS = 30 * 86_400_000
-"""After which half of what a memory's newness weighs is gone; all of it weighs as much as the highest importance."""
-SAME_AGENT = 1.2
-"""How much more a memory that the reader wrote weighs than another's."""
-
-
-def memory_weights(
-    importance: NDArray[np.floating[Any]],
-    recorded_ms: NDArray[np.int64],
-    own_project: NDArray[np.bool_],
-    own: NDArray[np.bool_],
-    now_ms: int,
-) -> NDArray[np.float64]:
-    """(n,), how notable memories are; those of the asked project, and the reader's own, more than others."""
-    age_ms = np.maximum(0, now_ms - recorded_ms).astype(np.float64)
-    weight = importance.astype(np.float64) / MOST_IMPORTANT + 0.5 ** (age_ms / HALF_LIFE_MS)
-    weight = np.where(own_project, SAME_PROJECT * weight, weight)
-    return np.where(own, SAME_AGENT * weight, weight)

@@ -21,8 +21,9 @@ from projections.index.lexical import MatchingWords
 from projections.kernel.module import native
 from projections.nouns.index_entry import IndexEntry
 from projections.search.candidates import OF_ENTRY, DocumentColumns, packed
-from projections.search.question import BitMap, Facets, entry_facets, facet
+from projections.search.question import Facets, entry_facets, facet
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors, read_entry
+from projections.vectors.bitmaps import BitMap
 from projections.vectors.columns import Column, hashed_text
 from projections.vectors.static import StaticTable
 from projections.vectors.vectors import VectorIndex

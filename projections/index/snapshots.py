@@ -33,7 +33,8 @@ from ingest.platform.connections import Client, past_memory_limit
 from ingest.platform.tasks import end
 from projections.index.comparing import catch_up
 from projections.index.replica import COLUMNS, FeedPosition, IndexReplica, live_generation, trim_feed
-from projections.search.question import BitMap, Facets, bitmap, ordinals
+from projections.search.question import Facets
+from projections.vectors.bitmaps import BitMap, bitmap, ordinals
 from projections.vectors.columns import Column, TermColumn
 from projections.vectors.embedder import Embedder, Embedders
 from projections.vectors.static import StaticTable, table_of

@@ -37,10 +37,11 @@ from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.canaries import Canaries, RecallProbe, recall_verdict
 from projections.rebuilding.job import ALONE, REPORT_EVERY_S, PartitionProgress, Strategy, is_live
 from projections.rebuilding.rebuilds import Part, Rebuild
-from projections.search.question import Filter, Matching, Question, ordinals
+from projections.search.question import Filter, Question
 from projections.search.ranking import Mode
 from projections.store.feed import Vectors
 from projections.store.redis_store import scanned
+from projections.vectors.bitmaps import Matching, ordinals
 from projections.vectors.embedder import Embedder, Embedders, EmbeddingError, ModelUnavailable, embed_questions
 from projections.vectors.static import StaticTable, table_of
 

@@ -1,11 +1,10 @@
-"""A question to an index: its filter, its text and weights, and its hits. The one file that imports pyroaring.
+"""A question to an index: its filter, its text and weights, and its hits.
 
 A filter is answered by a roaring bitmap of document ordinals for each value of each facet.
 """
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 from itertools import islice
 from operator import attrgetter
 from typing import Literal
@@ -13,12 +12,12 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
-from pyroaring import BitMap
 
 from ingest.names import nfc
 from projections.nouns.index_entry import HIDDEN_MS, IndexEntry
 from projections.search.ranking import Mode
 from projections.text.dates import NamedTime
+from projections.vectors.bitmaps import BitMap, bitmap, ordinals
 
 Ranking = Literal["fused", "similarity", "rrf"]
 Kind = Literal["observation", "memory", "lesson", "summary"]
@@ -196,9 +195,6 @@ class Hit(Struct, frozen=True):
     """0..1, how likely the question has an answer, as far as this result tells; None if unknown."""
 
 
-__all__ = ["BitMap", "Facets", "Matching", "among", "bitmap", "entry_facets", "facet", "ordinals"]
-
-
 def facet(name: str, value: str) -> str:
     """The key of one facet value. In NFC: old documents may have other forms."""
     return f"{name}\x1f{nfc(value)}"
@@ -317,43 +313,6 @@ class Facets:
     def load(cls, dumped: Mapping[str, bytes]) -> "Facets":
         """The facets of a snapshot."""
         return cls({key: BitMap.deserialize(raw) for key, raw in dumped.items()})
-
-
-def ordinals(bitmap: BitMap) -> NDArray[np.int64]:
-    """The members, ascending: `(n,) int64`."""
-    return np.frombuffer(bitmap.to_array(), dtype=np.uint32).astype(np.int64)
-
-
-def bitmap(members: NDArray[np.integer]) -> BitMap:
-    """The set of these ordinals."""
-    return BitMap(members.astype(np.uint32))
-
-
-class Matching:
-    """Documents that a question may find, by ordinal. Do not change them."""
-
-    def __init__(self, bitmap: BitMap) -> None:
-        self.bitmap = bitmap
-
-    def __len__(self) -> int:
-        return len(self.bitmap)
-
-    @cached_property
-    def documents(self) -> NDArray[np.int64]:
-        """(n,) int64, ascending."""
-        return ordinals(self.bitmap)
-
-    @cached_property
-    def mask(self) -> NDArray[np.bool_]:
-        """Which ordinals are among them, up to the last that is."""
-        mask = np.zeros(int(self.documents[-1]) + 1 if len(self) else 0, np.bool_)
-        mask[self.documents] = True
-        return mask
-
-
-def among(documents: NDArray[np.integer], matching: BitMap) -> NDArray[np.int64]:
-    """Those of the documents that match, each once, ascending; a negative number matches nothing."""
-    return ordinals(bitmap(documents[documents >= 0]) & matching)
 
 
 _NONE = BitMap()

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from ingest.platform.tracing import span
 from projections.index.lexical import MAX_QUERY_TERMS, MOST_COUNTED
-from projections.index.protocol import decayed_confidence
 from projections.search.candidates import (
     Candidates,
     DocumentColumns,
@@ -23,6 +22,7 @@ from projections.search.candidates import (
     corrected,
     cosines_of,
 )
+from projections.search.decay import decayed_confidence
 from projections.search.languages import is_english, language_of
 from projections.search.question import Hit, Kind, Question
 from projections.search.ranking import (

@@ -16,13 +16,12 @@ from projections.index.protocol import (
     Listed,
     RankedLesson,
     Window,
-    lesson_weights,
-    memory_weights,
     time_and_id,
 )
 from projections.nouns.index_entry import IndexEntry
 from projections.nouns.memory import MOST_IMPORTANT
 from projections.search import search as ranking
+from projections.search.decay import lesson_weights, memory_weights
 from projections.search.question import Filter, Hit, Question, entry_facets, facet
 from projections.search_engine.candidates import EngineCandidates, EngineIndexed, asked_terms
 from projections.search_engine.engine import (

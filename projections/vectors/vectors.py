@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projections.kernel.module import native
-from projections.search.question import Matching, among
+from projections.vectors.bitmaps import Matching, among
 from projections.vectors.columns import Column, ascending
 
 Floats = NDArray[np.float32]

@@ -34,7 +34,8 @@ from projections.queries.recall import Recall, RecallRequest
 from projections.rebuilding import embeddings as embeddings_module
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.rebuilds import Rebuild, State, Switch
-from projections.search.question import Filter, Question, ordinals
+from projections.search.question import Filter, Question
+from projections.vectors.bitmaps import ordinals
 from projections.vectors.embedder import (
     Embedder,
     EmbeddingServiceUnavailable,

@@ -23,11 +23,11 @@ from ingest.platform.connections import Client
 from ingest.secrets.clean import cleaned
 from projections.condensing.llm.answers import Compression
 from projections.condensing.llm.assistant import Assistant, Skipped
-from projections.forgetting.plan import Retired
 from projections.nouns.document import searchable_text
 from projections.nouns.observation import Observation, observation
 from projections.nouns.tombstone import Tombstone
 from projections.queries.documents import DocumentReader
+from projections.queries.retired import Retired
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from ingest.ids import DocumentId
 from projections.index import embedded
-from projections.index.protocol import DocumentLocation, Index, Linked, Links, Window, lesson_weights, memory_weights
+from projections.index.protocol import DocumentLocation, Index, Linked, Links, Window
 from projections.nouns.index_entry import IndexEntry
+from projections.search.decay import lesson_weights, memory_weights
 from projections.search.question import Filter, Hit, Question, entry_facets
 from projections.search_engine import index as on_engine
 from projections.store.feed import Put, Vectors

@@ -9,9 +9,9 @@ import pytest
 
 from projections.index import embedded
 from projections.index.embedded import search
-from projections.index.protocol import WEEKLY_DECAY, decayed_confidence
 from projections.index.replica import IndexReplica
 from projections.nouns.lesson import decayed
+from projections.search.decay import WEEKLY_DECAY, decayed_confidence
 from projections.search.question import Filter, Hit, Question
 from projections.search.ranking import Mode
 

@@ -10,10 +10,10 @@ from projections.index import lexical as module
 from projections.index.lexical import K1, MAX_QUERY_TERMS, B, MatchingWords
 from projections.index.replica import IndexReplica
 from projections.nouns.index_entry import IndexEntry
-from projections.search.question import BitMap, Matching
 from projections.search.ranking import idf_of
 from projections.store.feed import Put, Remove
 from projections.text.cues import PROMPT
+from projections.vectors.bitmaps import BitMap, Matching
 
 MakeEntry = Callable[..., IndexEntry]
 WORDS = [f"w{n}" for n in range(40)]

@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 
 from projections.nouns.index_entry import IndexEntry
-from projections.search.question import (
-    BitMap,
-    Facets,
-    bitmap,
-    certainty,
-    entry_facets,
-    facet,
-    ordinals,
-)
+from projections.search.question import Facets, certainty, entry_facets, facet
+from projections.vectors.bitmaps import BitMap, bitmap, ordinals
 
 
 def test_a_document_is_found_under_each_of_its_facet_values():

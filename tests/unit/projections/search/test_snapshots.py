@@ -14,9 +14,10 @@ from projections.index.embedded import matches, search
 from projections.index.replica import COLUMNS, FeedPosition, IndexReplica
 from projections.index.snapshots import SnapshotManifest, UnusableSnapshot, compacted, is_worthwhile
 from projections.nouns.index_entry import IndexEntry
-from projections.search.question import BitMap, Filter, Hit, Matching, Question
+from projections.search.question import Filter, Hit, Question
 from projections.search.ranking import Mode
 from projections.store.feed import Put, Remove
+from projections.vectors.bitmaps import BitMap, Matching
 from projections.vectors.vectors import quantized
 
 MODEL = "test-model"

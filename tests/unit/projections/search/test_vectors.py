@@ -10,10 +10,11 @@ from projections.index.embedded import search
 from projections.index.replica import FeedPosition, IndexReplica
 from projections.index.snapshots import compacted
 from projections.nouns.index_entry import IndexEntry
-from projections.search.question import BitMap, Filter, Hit, Matching, Question
+from projections.search.question import Filter, Hit, Question
 from projections.search.ranking import Pool, score
 from projections.store.feed import Put, Remove, Vectors
 from projections.vectors import vectors as module
+from projections.vectors.bitmaps import BitMap, Matching
 from projections.vectors.columns import TermRows
 from projections.vectors.static import StaticTable
 from projections.vectors.vectors import VectorIndex
