@@ -8,18 +8,17 @@ from starlette.applications import Starlette
 
 from api.access.admission import RateLimits, guarded
 from api.access.binding import check_binding
-from api.access.gate import Application, Gate
 from api.access.keys import Keyring, Registry
 from api.access.oauth.rules import Resource, token_rules
 from api.agents import room as spooled
 from api.api_processes import ApiProcess, wait_to_listen
-from api.dialects.dialect import MainPort
 from api.dialects.profiles import PROFILES
 from api.dialects.registry import DIALECTS, listeners_of
 from api.dialects.session_projects import SessionProjects
 from api.http.endpoint import direct_routes, open_paths, routes
+from api.http.gate import Application, Gate
 from api.http.http import HANDLERS
-from api.http.serving import Listeners
+from api.http.serving import Listeners, Serves
 from api.monitoring.ops import ProcessFigures
 from api.native.catalog import endpoints
 from api.native.keys import metadata_endpoints
@@ -48,12 +47,12 @@ def create_listeners(settings: Settings, api_process: ApiProcess | None = None) 
     gateway = Gateway(PROFILES, settings.mcp_profile)
     native = _native(settings, gateway, api_process)
     native.state.homes = SessionProjects()
-    on_main_port: list[tuple[MainPort, Starlette]] = []
+    on_main_port: list[tuple[Serves, Starlette]] = []
     by_port: dict[int, Starlette] = {}
     for dialect in DIALECTS.values():
         setattr(native.state, dialect.state_name, dialect.create_state(settings))
         if dialect.main_port is not None:
-            on_main_port.append((dialect.main_port, dialect.main_port.app(settings, gateway)))
+            on_main_port.append((dialect.main_port.serves, dialect.main_port.app(settings, gateway)))
     for listener in listeners_of(settings):
         by_port |= dict.fromkeys(listener.ports(settings), listener.app(settings, gateway))
     for app in (*(app for _, app in on_main_port), *by_port.values()):

@@ -23,12 +23,11 @@ from ingest.ids import DocumentId
 from ingest.platform.clock import to_ms
 from projections.embedding.factory import build_embedder
 from projections.index.embedded import EmbeddedCandidates
-from projections.index.lexical import MAX_QUERY_TERMS
 from projections.index.replica import IndexReplica
 from projections.search import ranking, search
 from projections.search.candidates import corrected
 from projections.search.languages import is_english, language_of
-from projections.search.question import UNCERTAIN_FROM, Filter
+from projections.search.question import MAX_QUERY_TERMS, UNCERTAIN_FROM, Filter
 from projections.search.question import Question as Asked
 from projections.search.ranking import ANSWERABLE, FEATURES, KIND, SHARE, Weights, shipped_weights
 from projections.store.feed import Put

@@ -24,7 +24,7 @@ from api.cli.client import ApiClient
 from api.cli.demo import run_demo
 from api.cli.output import waiting
 from api.cli.supervisor import Child, ask_ready, local_url
-from api.http.ports import bind
+from api.http.sockets import bind
 from ingest.errors import MnemologError, ServerStartFailed
 from ingest.platform.addresses import client_key
 from ingest.platform.settings import Settings, from_environment

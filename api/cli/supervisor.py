@@ -22,7 +22,8 @@ from msgspec import DecodeError, json
 from msgspec.structs import replace
 
 from api.access.binding import check_before_start
-from api.http.ports import bind, ports_of
+from api.dialects.ports import ports_of
+from api.http.sockets import bind
 from ingest.embedded.room import EmbeddedValkey
 from ingest.errors import ServerStartFailed
 from ingest.log.keys import MANIFEST

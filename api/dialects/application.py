@@ -12,10 +12,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from api.access.gate import OTHER_ORIGIN, Application, Gate
 from api.http.endpoint import Endpoint
+from api.http.gate import OTHER_ORIGIN, Application, Gate
 from api.http.http import Json, retry_after, status_of
-from api.monitoring.requests import route_of
+from api.http.requests import route_of
 from ingest.errors import LogUnavailable, MnemologError
 from ingest.platform.settings import Settings
 

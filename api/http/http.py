@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from api.monitoring.requests import route_of
+from api.http.requests import route_of
 from ingest import errors
 from ingest.commands.parse import parse_json, rejected
 from ingest.names import with_nfc

@@ -6,20 +6,22 @@ One process, one event loop and one set of services; each port has an applicatio
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from api.dialects.dialect import MainPort
-from api.http.ports import bind
+from api.http.sockets import bind
 from ingest.errors import Overloaded
 from ingest.platform.processes import give_back
 from ingest.platform.tasks import in_thread
+
+Serves: TypeAlias = Callable[[str], bool]
+"""Whether an application on the main port serves a path."""
 
 
 class Listeners:
@@ -29,7 +31,7 @@ class Listeners:
     """
 
     def __init__(
-        self, native: Starlette, on_main_port: Sequence[tuple[MainPort, Starlette]], by_port: Mapping[int, Starlette]
+        self, native: Starlette, on_main_port: Sequence[tuple[Serves, Starlette]], by_port: Mapping[int, Starlette]
     ) -> None:
         self.native, self.on_main_port, self.by_port = native, on_main_port, by_port
         self._bodies = BodyBudget()
@@ -45,7 +47,7 @@ class Listeners:
         server = scope.get("server")
         app = self.by_port.get(server[1]) if server else None
         if app is None:
-            app = next((app for paths, app in self.on_main_port if paths.serves(path)), self.native)
+            app = next((app for serves, app in self.on_main_port if serves(path)), self.native)
         await self._bodies.serve(app, scope, receive, send)
 
 

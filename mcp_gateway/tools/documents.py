@@ -7,13 +7,13 @@ from ingest.errors import NotFound
 from mcp_gateway.tools.recalled_document import Kind, RecalledDocument
 from mcp_gateway.tools.tool import Call
 from projections.nouns.access import Reader
-from projections.nouns.accounts import headline, prose
 from projections.nouns.document import Searched
 from projections.nouns.lesson import Lesson
 from projections.nouns.memory import Memory
 from projections.nouns.observation import Observation
 from projections.nouns.session import Summary
 from projections.queries.views import in_view, view
+from projections.text.accounts import headline, prose
 
 KINDS: dict[type[Searched], Kind] = {
     Observation: "observation", Memory: "memory", Lesson: "lesson", Summary: "summary",

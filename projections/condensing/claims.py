@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from projections.nouns.accounts import is_call
+from projections.text.accounts import is_call
 from projections.text.sentences import alike_groups, pieces, says, statements, term_set
 from projections.text.similarity import NEGATIONS
 from projections.text.terms import terms

@@ -30,7 +30,6 @@ from projections.condensing.claims import (
 )
 from projections.condensing.summaries import PROJECT_MEMORIES, Digest, digest_of, fingerprint, is_made, newest
 from projections.nouns.access import Reader, may_read
-from projections.nouns.accounts import account, in_time, is_call_alone, user_prompt
 from projections.nouns.memory import (
     CONSOLIDATED,
     EPISODIC,
@@ -47,6 +46,7 @@ from projections.nouns.session import Summary, summaries, untold
 from projections.nouns.trust import is_condensed, is_stated, lowest
 from projections.operations.current import Current, Writing
 from projections.queries.profile import about, run_of, shell_line, talks, written
+from projections.text.accounts import account, in_time, is_call_alone, user_prompt
 from projections.text.sentences import (
     ALIKE,
     alike_groups,

@@ -28,7 +28,6 @@ from projections.condensing.summaries import (
     readable,
 )
 from projections.nouns.access import Reader
-from projections.nouns.accounts import in_time, prose, user_prompt
 from projections.nouns.lesson import Lesson, lessons, strengthened
 from projections.nouns.memory import Memory, memories
 from projections.nouns.observation import Observation, timeline
@@ -37,6 +36,7 @@ from projections.nouns.slot import Slot, default_slots, slot_id
 from projections.nouns.trust import is_condensed, is_stated, lowest
 from projections.operations.current import Current, Writing
 from projections.queries.profile import changes_files, failures, mentions, run_of, shell_line, topics_of
+from projections.text.accounts import in_time, prose, user_prompt
 from projections.text.compression import told_by
 from projections.text.sentences import SCAN_CHARS, best, closed, distinct, leading, stated, term_set
 from projections.text.similarity import SIMILAR_ABOVE

@@ -14,7 +14,6 @@ from ingest.ids import DocumentId
 from projections.condensing.claims import SAME_CLAIM, Remainder, confirmed, cut, reworded, sayers, says
 from projections.condensing.crystals import outcome_of, rules_of
 from projections.condensing.summaries import is_made, observations_of
-from projections.nouns.accounts import account
 from projections.nouns.action import Action
 from projections.nouns.document import Document
 from projections.nouns.lesson import Lesson
@@ -23,6 +22,7 @@ from projections.nouns.observation import Observation
 from projections.nouns.relation import Relation
 from projections.nouns.session import SESSION, SUMMARY, Session, Summary
 from projections.queries.documents import DocumentReader
+from projections.text.accounts import account
 
 Derived: TypeAlias = Memory | Lesson | Relation
 Find: TypeAlias = Callable[[Sequence[str]], Awaitable[list[Document]]]

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from projections.condensing.sentence_weights import WEIGHTS
-from projections.nouns.accounts import account, headline, prose, typed_sentences, user_prompt
 from projections.nouns.observation import Observation
+from projections.text.accounts import account, headline, prose, typed_sentences, user_prompt
 from projections.text.compression import told_by
 from projections.text.sentences import shortened, stated
 from projections.text.terms import terms

@@ -22,7 +22,6 @@ from projections.condensing.llm.answers import RELATION_CHARS
 from projections.condensing.llm.assistant import Assistant, Skipped
 from projections.condensing.salience import SHORT, Sentence, chosen, sentences_of
 from projections.nouns.access import Reader, may_read
-from projections.nouns.accounts import MODIFYING, account, in_time, is_call_alone
 from projections.nouns.memory import MADE_TAGS, Memory
 from projections.nouns.observation import Observation, session_observations
 from projections.nouns.relation import Relation
@@ -31,6 +30,7 @@ from projections.nouns.session import Session, Summary, summary_id, untold
 from projections.nouns.trust import lowest
 from projections.operations.current import Current, Writing
 from projections.queries.documents import DocumentReader
+from projections.text.accounts import MODIFYING, account, in_time, is_call_alone
 from projections.text.sentences import FULL_SENTENCE, best, closed, pieces, shortened
 from projections.text.terms import UNSPACED, terms
 

@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 
 from projections.kernel.module import native
 from projections.search.candidates import DocumentColumns, best_first
+from projections.search.question import MAX_QUERY_TERMS
 from projections.search.ranking import idf_of
 from projections.text.cues import BESIDE_TEXT, PROMPT, REPEATS_FROM, USER_TURN, having, says_only
 from projections.vectors.bitmaps import Matching
 from projections.vectors.columns import Hashes, TermRows, hashed
 
-MAX_QUERY_TERMS, MOST_COUNTED = 64, 4_096
-"""Distinct terms of a query that are searched: of more, the rarest of the first MOST_COUNTED. Their counts in
-READ_DIRECTLY documents take 32 MiB."""
 K1, B = 1.2, 0.75
 """Lucene's defaults."""
 READ_DIRECTLY = 1_000

@@ -13,9 +13,9 @@ from ingest.events.session import ObservationCompressed, ObservationRecorded
 from ingest.ids import OBSERVATION, DocumentId
 from ingest.platform.clock import to_ms
 from projections.nouns import rows
-from projections.nouns.accounts import call_headline
 from projections.nouns.index_entry import HIDDEN_MS, IndexEntry, entry_for, index_terms, searchable, texts_in
 from projections.nouns.trust import hidden_by_rule, said_by
+from projections.text.accounts import call_headline
 from projections.text.compression import compress
 from projections.text.cues import CALL, PROMPT, RESULT, TOOL_OUTPUT, USER_TURN
 

@@ -22,7 +22,6 @@ from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.partial import made_of_parts
 from projections.index.protocol import IndexService
 from projections.nouns.access import Reader, may_read
-from projections.nouns.accounts import headline, prose
 from projections.nouns.action import Action, is_active, open_actions
 from projections.nouns.lesson import Lesson
 from projections.nouns.memory import Memory
@@ -43,6 +42,7 @@ from projections.queries.recall import (
 )
 from projections.queries.sessions import summaries_of
 from projections.queries.work import Slots
+from projections.text.accounts import headline, prose
 from projections.text.compression import spoken
 from projections.text.sentences import closed, is_courtesy, pieces, shortened
 from projections.text.tokens import estimated_tokens

@@ -18,7 +18,6 @@ from ingest.names import visible
 from ingest.platform.clock import system_clock, to_ms
 from projections.index.protocol import DocumentLocation, Index, IndexService
 from projections.nouns.access import Reader
-from projections.nouns.accounts import headline
 from projections.nouns.memory import Memory
 from projections.nouns.observation import Observation, timeline
 from projections.nouns.tombstone import ledgers
@@ -29,6 +28,7 @@ from projections.queries.sessions import RETIRED, Sessions
 from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import SomeRetired, page_view, public_view
 from projections.search.question import Filter
+from projections.text.accounts import headline
 
 LIMIT_CHARS = 4_000
 MIN_IMPORTANCE = 4

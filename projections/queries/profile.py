@@ -13,9 +13,9 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from projections.nouns.accounts import MODIFYING, account, headline, user_prompt
 from projections.nouns.memory import SERVER_TAGS, Memory
 from projections.nouns.observation import IMPORTANT, Observation
+from projections.text.accounts import MODIFYING, account, headline, user_prompt
 from projections.text.compression import told_by
 from projections.text.payloads import MAX_NODES
 from projections.text.sentences import statements

@@ -28,10 +28,8 @@ from ingest.names import visible
 from ingest.platform.clock import Clock, system_clock, time_zone, to_ms
 from ingest.platform.partial import left_out, left_out_message
 from ingest.platform.tracing import Attributes, span
-from projections.index.lexical import MAX_QUERY_TERMS
 from projections.index.protocol import EmbedderMismatch, IndexService
 from projections.nouns.access import Reader, may_read
-from projections.nouns.accounts import headline, prose
 from projections.nouns.document import Document
 from projections.nouns.index_entry import searchable, texts_in
 from projections.nouns.lesson import Lesson
@@ -42,7 +40,8 @@ from projections.nouns.trust import at_least
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import FileChange, Lookup, key_scope
 from projections.queries.views import in_view
-from projections.search.question import Certainty, Filter, Hit, Question, Ranking, certainty
+from projections.search.question import MAX_QUERY_TERMS, Certainty, Filter, Hit, Question, Ranking, certainty
+from projections.text.accounts import headline, prose
 from projections.text.changes import announces, asks_past
 from projections.text.dates import NamedTime, named_time, without_middle
 from projections.text.sentences import SCAN_CHARS, has_words, pieces, plain

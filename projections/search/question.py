@@ -21,6 +21,9 @@ from projections.vectors.bitmaps import BitMap, bitmap, ordinals
 
 Ranking = Literal["fused", "similarity", "rrf"]
 Kind = Literal["observation", "memory", "lesson", "summary"]
+MAX_QUERY_TERMS, MOST_COUNTED = 64, 4_096
+"""Distinct terms of a query that are searched: of more, the rarest of the first MOST_COUNTED. Their counts in
+a thousand documents take 32 MiB."""
 
 
 class Filter(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ingest.platform.tracing import span
-from projections.index.lexical import MAX_QUERY_TERMS, MOST_COUNTED
 from projections.search.candidates import (
     Candidates,
     DocumentColumns,
@@ -24,7 +23,7 @@ from projections.search.candidates import (
 )
 from projections.search.decay import decayed_confidence
 from projections.search.languages import is_english, language_of
-from projections.search.question import Hit, Kind, Question
+from projections.search.question import MAX_QUERY_TERMS, MOST_COUNTED, Hit, Kind, Question
 from projections.search.ranking import (
     ANSWERABLE,
     CORRECTED,

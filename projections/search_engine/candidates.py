@@ -11,10 +11,9 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from projections.index.lexical import MAX_QUERY_TERMS
 from projections.index.protocol import DocumentLocation
 from projections.search.candidates import STATIC_CANDIDATES, DocumentColumns, Meaning, Near, is_slip, nearest_first
-from projections.search.question import Filter
+from projections.search.question import MAX_QUERY_TERMS, Filter
 from projections.search.ranking import idf_of
 from projections.search_engine.engine import (
     EF_RUNTIME,

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from api.access.binding import check_binding
-from api.access.gate import Allowed, is_known, may_call
 from api.access.keys import KeyToken, mint, parse
+from api.http.gate import Allowed, is_known, may_call
 from ingest.errors import InvalidSetting
 from ingest.platform.addresses import LOOPBACK
 from ingest.platform.settings import Settings

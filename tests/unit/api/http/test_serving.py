@@ -19,7 +19,6 @@ from waiting import wait_until
 import api.http.serving
 from api.dialects.application import at_the_gate
 from api.http.http import HANDLERS, PROBLEM_JSON, TYPE_PREFIX, Problem, answer
-from api.http.ports import bind
 from api.http.serving import (
     SMALL_BYTES,
     BodyBudget,
@@ -28,6 +27,7 @@ from api.http.serving import (
     Served,
     release_body,
 )
+from api.http.sockets import bind
 from ingest.errors import (
     CommandRejected,
     LogFull,

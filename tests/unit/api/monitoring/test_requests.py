@@ -11,10 +11,10 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from api.access.gate import Application, Gate
 from api.access.principal import Principal, open_caller
+from api.http.gate import Application, Gate
+from api.http.requests import request_id_of
 from api.monitoring.ops import RequestMetrics, merged
-from api.monitoring.requests import request_id_of
 from ingest.platform import tracing
 from ingest.platform.settings import Settings
 from tests.support.otlp_receiver import context_of, traced

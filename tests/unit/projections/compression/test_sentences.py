@@ -13,7 +13,9 @@ from msgspec.structs import replace
 
 from projections.condensing.consolidation import facts_of, find_topics
 from projections.condensing.summaries import digest
-from projections.nouns.accounts import (
+from projections.nouns.observation import Observation
+from projections.queries.profile import profile
+from projections.text.accounts import (
     HEADLINE_CHARS,
     account,
     failure,
@@ -22,8 +24,6 @@ from projections.nouns.accounts import (
     prose,
     user_prompt,
 )
-from projections.nouns.observation import Observation
-from projections.queries.profile import profile
 from projections.text.compression import Compressed, compress
 from projections.text.payloads import is_base64
 from projections.text.sentences import (

@@ -10,9 +10,9 @@ from ingest.commands.decide import SummariseSession
 from ingest.events.memory import MemoryRecorded
 from ingest.secrets.scrub import PRIVATE, SECRET
 from projections.condensing.summaries import digest
-from projections.nouns.accounts import headline
 from projections.nouns.index_entry import index_terms
 from projections.nouns.memory import memory
+from projections.text.accounts import headline
 from projections.text.compression import compress
 from projections.text.sentences import stated, statements
 

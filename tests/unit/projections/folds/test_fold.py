@@ -30,12 +30,12 @@ from ingest.events.subject import SubjectForgotten, SubjectKind
 from ingest.ids import DocumentId
 from ingest.log.position import Position
 from ingest.platform.clock import to_ms
-from projections.nouns.accounts import headline
 from projections.nouns.fold import candidate_listings, documents_of
 from projections.nouns.lesson import Lesson
 from projections.nouns.memory import BY_WORDS, memory_id, probe_listings
 from projections.nouns.observation import observation_id
 from projections.nouns.tombstone import Tombstone
+from projections.text.accounts import headline
 
 TEA = "ada likes green tea in the morning with lemon and honey"
 TEA_AGAIN = "Ada likes green tea in the mornings, with lemon and honey!"

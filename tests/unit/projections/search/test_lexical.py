@@ -7,9 +7,10 @@ from random import Random
 import pytest
 
 from projections.index import lexical as module
-from projections.index.lexical import K1, MAX_QUERY_TERMS, B, MatchingWords
+from projections.index.lexical import K1, B, MatchingWords
 from projections.index.replica import IndexReplica
 from projections.nouns.index_entry import IndexEntry
+from projections.search.question import MAX_QUERY_TERMS
 from projections.search.ranking import idf_of
 from projections.store.feed import Put, Remove
 from projections.text.cues import PROMPT

@@ -7,11 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from projections.index.embedded import search
-from projections.index.lexical import MAX_QUERY_TERMS, MOST_COUNTED
 from projections.index.replica import IndexReplica
 from projections.nouns.document import IndexEntry
 from projections.search import search as module
-from projections.search.question import Filter, Hit, Question
+from projections.search.question import MAX_QUERY_TERMS, MOST_COUNTED, Filter, Hit, Question
 from projections.search.ranking import GROUPS, Mode
 from projections.store import feed
 from projections.store.feed import Remove

@@ -5,7 +5,8 @@ Guarantee: pure, never raises on JSON-like data, one tool call is one line.
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, cast
+from datetime import datetime
+from typing import Any, Protocol, cast
 
 import msgspec
 
@@ -14,8 +15,29 @@ from projections.text.compression import told_by
 from projections.text.payloads import named
 from projections.text.sentences import SCAN_CHARS, each_stated, shortened, stated
 
-if TYPE_CHECKING:
-    from projections.nouns.observation import Observation
+
+class Observed(Protocol):
+    """What an account reads of an observation, which is a document of a floor above."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def content(self) -> str: ...
+    @property
+    def data(self) -> dict[str, Any]: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def narrative(self) -> str: ...
+    @property
+    def call_headline(self) -> str: ...
+    @property
+    def occurred_at(self) -> datetime: ...
+    @property
+    def position(self) -> str: ...
+
 
 MODIFYING = frozenset(("file_edit", "file_write"))
 """Kinds of observation that changed their files."""
@@ -81,12 +103,12 @@ _CALL = re.compile(r"(?:\S+: )?\S+ `[^`]*`(?:\.?\Z| failed: |: )")
 _CALL_ALONE = re.compile(r"\S+ `[^`]*`")
 
 
-def in_time(observation: "Observation") -> tuple[float, Position]:
+def in_time(observation: Observed) -> tuple[float, Position]:
     """Sort key: when it happened, then its place in the log."""
     return observation.occurred_at.timestamp(), Position.parse(observation.position)
 
 
-def user_prompt(observation: "Observation") -> str:
+def user_prompt(observation: Observed) -> str:
     """Returns what the user asked for, when a hook reported that; else ""."""
     return _text(observation.data.get("prompt"))
 
@@ -99,7 +121,7 @@ def typed_sentences(prompt: str) -> list[str]:
     return [*typed, *stated(_OF_HOST.sub("\n", prompt))]
 
 
-def prose(observation: "Observation") -> str:
+def prose(observation: Observed) -> str:
     """Returns the observation in words: a model's narrative, the content, a prompt, a message; "" for a tool call.
 
     A tool whose output is its input did nothing but say it.
@@ -117,7 +139,7 @@ def prose(observation: "Observation") -> str:
     return _first_text(data, _PROSE_FIELDS)
 
 
-def account(observation: "Observation") -> str:
+def account(observation: Observed) -> str:
     """Returns the observation's prose, else its tool call in one line, else whatever short form it has."""
     if text := prose(observation) or _call(observation):
         return text
@@ -130,7 +152,7 @@ def account(observation: "Observation") -> str:
     return shortened(", ".join(pairs), SCAN_CHARS) or observation.narrative or observation.title
 
 
-def headline(observation: "Observation") -> str:
+def headline(observation: Observed) -> str:
     """Returns what happened in one line: a model's title, the first sentence that was said, or what a tool was called
     for and how it went (`Bash `pytest`: 1 failed, 12 passed`)."""
     if observation.model and observation.title:
@@ -140,7 +162,7 @@ def headline(observation: "Observation") -> str:
     return observation.call_headline or call_headline(observation) or shortened(account(observation), HEADLINE_CHARS)
 
 
-def call_headline(observation: "Observation") -> str:
+def call_headline(observation: Observed) -> str:
     """Returns the headline of a tool call, from what was recorded alone; "" for anything else. Its document stores it,
     as looking through pages of output for how it went takes up to a tenth of a millisecond."""
     if not observation.data.get("tool_name") or prose(observation):
@@ -149,7 +171,7 @@ def call_headline(observation: "Observation") -> str:
     return shortened(line, HEADLINE_CHARS)
 
 
-def _outcome(observation: "Observation") -> str:
+def _outcome(observation: Observed) -> str:
     """The first new line that an edit wrote, or the line of a command's output with its result; "" for neither."""
     data = observation.data
     if observation.kind in MODIFYING:
@@ -218,7 +240,7 @@ def is_call_alone(text: str) -> bool:
     return _CALL_ALONE.fullmatch(text) is not None
 
 
-def _call(observation: "Observation", outcome: str = "") -> str:
+def _call(observation: Observed, outcome: str = "") -> str:
     """The tool and what it worked on, with the outcome or why it failed; "" without a tool."""
     data = observation.data
     tool, target = _text(data.get("tool_name")), data.get("tool_input")

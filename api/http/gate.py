@@ -25,7 +25,7 @@ from api.access.oauth.rules import Resource, TokenRefused, stepping_up
 from api.access.principal import SCOPE_KEY, Principal, open_caller
 from api.http.endpoint import DirectRoutes
 from api.http.http import HANDLERS, ProblemAnswer, answer
-from api.monitoring.requests import REQUEST_ID, answered, request_id_of, request_span, route_of
+from api.http.requests import REQUEST_ID, answered, request_id_of, request_span, route_of
 from ingest.errors import (
     IssuerUnavailable,
     LogUnavailable,
