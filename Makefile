@@ -142,10 +142,11 @@ bench: $(DEV)
 docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
-# The types of the TypeScript client, of the OpenAPI document of this checkout.
+# The types of both clients, of the OpenAPI document of this checkout.
 types: $(BASE) clients/typescript/node_modules/.installed
 	mkdir -p build
-	$(BIN)/python tools/openapi.py > build/openapi.json
+	$(BIN)/python -m tools.client_types
+	$(BIN)/python -m tools.openapi > build/openapi.json
 	cd clients/typescript && npm run --silent types < ../../build/openapi.json > ../../build/openapi.ts
 	mv build/openapi.ts clients/typescript/src/openapi.ts
 

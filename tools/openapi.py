@@ -1,23 +1,19 @@
-"""Prints the OpenAPI document of the native API, without a server: `python tools/openapi.py > openapi.json`.
+"""Prints the OpenAPI document of the native API, without a server: `python -m tools.openapi > openapi.json`.
 
-The types of clients/typescript are made of it (`make types`).
+The types of both clients are made of it (`make types`).
 """
 
 import json
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from typing import Any
 
 from api.http.openapi import document
 from api.native.catalog import ABOUT, MODULES
 
 
-def main() -> None:
-    """Print it."""
-    described = document(ABOUT, [one for module in MODULES for one in module.ENDPOINTS])
-    print(json.dumps(described, indent=1))
+def native() -> dict[str, Any]:
+    """The document."""
+    return document(ABOUT, [one for module in MODULES for one in module.ENDPOINTS])
 
 
 if __name__ == "__main__":
-    main()
+    print(json.dumps(native(), indent=1))

@@ -37,7 +37,7 @@ MemoryView = public_view(Memory)
 class RememberAnswer(Accepted, frozen=True):
     """An acknowledged memory; the memories that it superseded, and current ones that are similar and were left alone.
 
-    The newest first, at most MAX_SIMILAR. Both are absent where they are not known in time, or the caller can't read.
+    The newest first, at most ten. Both are absent where they are not known in time, or the caller can't read.
     """
 
     superseded: list[str] | UnsetType = UNSET

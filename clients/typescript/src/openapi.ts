@@ -1949,7 +1949,7 @@ export interface components {
          * RememberAnswer
          * @description An acknowledged memory; the memories that it superseded, and current ones that are similar and were left alone.
          *
-         *         The newest first, at most MAX_SIMILAR. Both are absent where they are not known in time, or the caller can't read.
+         *         The newest first, at most ten. Both are absent where they are not known in time, or the caller can't read.
          */
         RememberAnswer: {
             duplicate: boolean;

@@ -1,0 +1,1 @@
+"""Made by `make types` from the OpenAPI document of the server."""
