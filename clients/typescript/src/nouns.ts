@@ -19,17 +19,8 @@ import type { Transport } from "./sending.ts";
 /** What is listed, page by page as it is asked for. */
 export type Listed<T> = AsyncGenerator<T, void, undefined>;
 
-interface Repeatable {
-  readonly event_id?: string | undefined;
-}
-
-interface Deletion extends Repeatable {
-  readonly reason?: string | undefined;
-}
-
-interface InProject {
-  readonly project?: string | undefined;
-}
+type Repeatable = Given<Query<"/v1/lessons/{id}/reinforce", "post">>;
+type Deletion = Given<Query<"/v1/memories/{id}", "delete">>;
 
 /** What narrows the log; it is read behind `after`. */
 export type EventOptions = InProjectOptions<"/v1/events"> & { readonly after?: string | undefined };
@@ -37,9 +28,8 @@ export type EventOptions = InProjectOptions<"/v1/events"> & { readonly after?: s
 /** What narrows the live stream; it begins behind `after`, or now. */
 export type LiveOptions = Omit<Given<Query<"/v1/live", "get">>, "limit">;
 
-interface Scoped extends InProject {
-  readonly scope?: "project" | "global" | undefined;
-}
+type Scoped = Given<Query<"/v1/slots/{label}", "delete">>;
+type InProject = Pick<Scoped, "project">;
 
 /** Some calls about one thing, sent by one client. */
 class Noun {
