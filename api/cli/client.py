@@ -22,6 +22,7 @@ PATIENCE_S = 10.0
 """How long a request is retried."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
 """Between retries, if the server names no time; doubles."""
+MAX_ATTEMPTS = 1_000  # patience ends before
 TIMEOUT_S = 30.0
 """A batch in a busy server's queue takes seconds; a server that is silent for longer is broken."""
 STREAM_TIMEOUT_S = 300.0
@@ -221,7 +222,7 @@ class ApiClient:
         content = lines if body is None else msgspec.json.encode(body)
         kind = "application/json" if lines is None else "application/x-ndjson"
         headers = {} if content is None else {"Content-Type": kind}
-        waited, pause = 0.0, FIRST_PAUSE_S
+        attempts = None
         while True:
             try:
                 with self._connection():
@@ -234,11 +235,12 @@ class ApiClient:
                 if response.status_code not in _BUSY:
                     return self._decoded(response)
                 problem = self._error_of(response)
-            wait = pause if problem.retry_after is None else max(problem.retry_after, FIRST_PAUSE_S)
-            if waited + wait > self._patience_s:
-                raise problem
-            self._sleep(wait)
-            waited, pause = waited + wait, min(2 * pause, LONGEST_PAUSE_S)
+            if attempts is None:
+                from mnemolog_client.retry import Attempts, Retry  # loads the client, which few commands need
+
+                attempts = Attempts(Retry(MAX_ATTEMPTS, self._patience_s, FIRST_PAUSE_S, LONGEST_PAUSE_S), max)
+            after = problem.retry_after
+            self._sleep(attempts.pause_s(problem, None if after is None else max(after, FIRST_PAUSE_S)))
 
     def _decoded(self, response: httpx.Response, also: int = 0) -> Any:
         """The object in a successful answer, or in one with the status `also`; raises ClientError."""

@@ -44,26 +44,6 @@ _OPTIONS = {
     "user_id": "--user",
 }
 """Fields whose option or argument has another name."""
-_PLAIN = [
-    (re.compile(pattern), words)
-    for pattern, words in (
-        (r"Object missing required field .*", "is needed"),
-        (r"Invalid enum value (.*)", r"cannot be \1"),
-        (r"Invalid RFC3339 encoded datetime", "must be a time such as 2026-01-31T12:00:00Z"),
-        (r"Expected `str` of length >= 1|content is empty", "must not be empty"),
-        (r"Expected `str` of length <= (.*)", r"may have at most \1 characters"),
-        (r"Expected `array` of length >= 1", "must not be empty"),
-        (r"Expected `array` of length <= (.*)", r"may have at most \1 values"),
-        (r"Expected `(?:int|float)` >= (.*)", r"must be at least \1"),
-        (r"Expected `(?:int|float)` > (.*)", r"must be more than \1"),
-        (r"Expected `(?:int|float)` <= (.*)", r"must be at most \1"),
-        (r"Expected `(?:int|float)` < (.*)", r"must be less than \1"),
-        (r"Expected `int.*", "must be a whole number"),
-        (r"Expected `float.*", "must be a number"),
-        (r"Expected `bool.*", "must be true or false"),
-        (r"Expected `str` matching regex (.*)", r"must match \1"),
-    )
-]
 # rich removes a few control characters from every text that it shows; a recorded text can have all
 rich.text.strip_control_codes = visible  # pyright: ignore
 
@@ -194,7 +174,11 @@ def worded(message: str, field: str | None) -> str:
         return message
     name = re.split(r"[.\[]", field)[0]
     option = _OPTIONS.get(name, "--" + name.replace("_", "-"))
-    for pattern, words in _PLAIN:
-        if match := pattern.fullmatch(message):
-            return f"{option} {match.expand(words)}"
-    return f"{message} ({option})"
+    if message == "content is empty":
+        return f"{option} must not be empty"
+    if message.startswith("Object missing required field"):
+        return f"{option} is needed"
+    from mnemolog_client.wording import plain  # loads the client, which few commands need
+
+    words = plain(message)
+    return f"{option} {words}" if words else f"{message} ({option})"

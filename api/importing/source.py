@@ -292,7 +292,7 @@ def rows_by_time(records: list[Record], kind: str, time: str) -> list[ImportRow]
 
 TIMEOUT_S = 60.0
 # How long a request is retried while the server is busy or unreachable; the pause doubles.
-PATIENCE_S, FIRST_PAUSE_S = 10.0, 0.2
+MAX_ATTEMPTS, PATIENCE_S, FIRST_PAUSE_S = 6, 10.0, 0.2
 # The most items that are gathered from one list, because they are all in memory.
 MAX_ITEMS = 2_000_000
 
@@ -318,7 +318,9 @@ class RestServer:
 
     def get(self, path: str, **query: str | int) -> Any:
         """The decoded response; raises Unusable for any status but 200."""
-        waited, pause = 0.0, FIRST_PAUSE_S
+        from mnemolog_client.retry import Attempts, Retry  # loads the client, which files do not need
+
+        attempts = Attempts(Retry(MAX_ATTEMPTS, PATIENCE_S, FIRST_PAUSE_S), max)
         while True:
             try:
                 answer = self._http.get(f"{self.url}{path}", params=query)
@@ -329,10 +331,7 @@ class RestServer:
                     raise Unusable(reason)
             except httpx.TransportError as error:
                 reason = f"{self.url} is not responding: {error or type(error).__name__}"
-            if waited + pause > PATIENCE_S:
-                raise Unusable(reason, busy=True)
-            time.sleep(pause)
-            waited, pause = waited + pause, 2 * pause
+            time.sleep(attempts.pause_s(Unusable(reason, busy=True)))
 
     def pages(self, path: str, field: str, limit: int, **query: str | int) -> list[Record]:
         """All items of a list that is paged by `limit` and `offset`; `field` is where an answer has them, if any."""

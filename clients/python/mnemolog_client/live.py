@@ -8,6 +8,7 @@ import msgspec
 
 from mnemolog_client.calls import Call, decoding
 from mnemolog_client.errors import MnemologError, ServerFault, Unreachable, error_of, unanswered
+from mnemolog_client.retry import Attempts
 from mnemolog_client.sending import Sending
 
 T = TypeVar("T")
@@ -23,7 +24,7 @@ class Following(Generic[T]):
     def __init__(self, call: Call[T], sending: Sending) -> None:
         self._call, self._sending = call, sending
         self._rest = b""
-        self._failures, self._waited_s = 0, 0.0
+        self._attempts = Attempts(sending.retry)
 
     def request(self, timeout: httpx.Timeout) -> dict[str, Any]:
         """The request that opens the stream, or continues it, as arguments of httpx."""
@@ -42,7 +43,7 @@ class Following(Generic[T]):
 
     def take(self, part: bytes) -> list[T]:
         """The events that are complete with this part of the stream."""
-        self._failures, self._waited_s = 0, 0.0
+        self._attempts = Attempts(self._sending.retry)
         *blocks, self._rest = (self._rest + part).split(b"\n\n")
         return [event for block in blocks for event in self._events(block)]
 
@@ -51,15 +52,12 @@ class Following(Generic[T]):
 
         Raises the error if repeating the request is useless, or was tried too often.
         """
-        url, retry = self._sending.url, self._sending.retry
+        url = self._sending.url
         error = fault or Unreachable("unreachable", f"{url}: the stream ended")
         error = error if isinstance(error, MnemologError) else unanswered(url, error)
-        self._failures += 1
-        pause_s = retry.pause_s(self._failures) if error.retry_after_s is None else error.retry_after_s
-        if not error.retryable or self._failures >= retry.attempts or self._waited_s + pause_s > retry.patience_s:
+        if not error.retryable:
             raise error
-        self._waited_s += pause_s
-        return pause_s
+        return self._attempts.pause_s(error, error.retry_after_s)
 
     def _events(self, block: bytes) -> list[T]:
         """The event of a block, if it has one: an id without data is a place to continue from."""

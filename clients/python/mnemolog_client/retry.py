@@ -24,5 +24,22 @@ class Retry(NamedTuple):
         return spread(longest / 2, longest)
 
 
+class Attempts:
+    """The attempts at one request, each of which has failed: how long to wait after it, while there is patience."""
+
+    def __init__(self, retry: Retry, spread: Callable[[float, float], float] = random.uniform) -> None:
+        self._retry, self._spread = retry, spread
+        self._failures, self._waited_s = 0, 0.0
+
+    def pause_s(self, error: Exception, retry_after_s: float | None = None) -> float:
+        """How long to wait after this failure: the server's time, if it names one. Raises the last failure."""
+        self._failures += 1
+        pause_s = self._retry.pause_s(self._failures, self._spread) if retry_after_s is None else retry_after_s
+        if self._failures >= self._retry.attempts or self._waited_s + pause_s > self._retry.patience_s:
+            raise error
+        self._waited_s += pause_s
+        return pause_s
+
+
 RETRY = Retry()
 ONCE = Retry(attempts=1)

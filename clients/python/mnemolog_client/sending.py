@@ -13,7 +13,7 @@ import httpx
 from mnemolog_client.calls import Call, Polled, decoded, not_done
 from mnemolog_client.errors import MnemologError, error_of, unanswered
 from mnemolog_client.position import Position
-from mnemolog_client.retry import Retry
+from mnemolog_client.retry import Attempts, Retry
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ def _answered(call: Call[T], sending: Sending) -> Steps[T]:
     content = call.encoded(after)
     headers = {} if content is None else {"Content-Type": call.content_type}
     request = Request(call.method, call.path, call.parameters(after), content, headers)
-    waited_s, lost, failures = 0.0, False, 0
+    attempts, lost = Attempts(retry), False
     while True:
         reply = yield request
         if isinstance(reply, httpx.Response) and (reply.is_success or reply.status_code in call.also_answers):
@@ -79,13 +79,10 @@ def _answered(call: Call[T], sending: Sending) -> Steps[T]:
             return answer
         error = _error(reply, url)
         error.after_lost_attempt = lost and not error.retryable
-        failures += 1
-        pause_s = retry.pause_s(failures) if error.retry_after_s is None else error.retry_after_s
-        if not error.retryable or failures >= retry.attempts or waited_s + pause_s > retry.patience_s:
+        if not error.retryable:
             raise error
         lost = lost or error.outcome_unknown
-        yield Pause(pause_s)
-        waited_s += pause_s
+        yield Pause(attempts.pause_s(error, error.retry_after_s))
 
 
 def _polled(polled: Polled[T], sending: Sending) -> Steps[T]:

@@ -1,5 +1,7 @@
 /** How often, and after what pauses, something is tried again. */
 
+import type { MnemologError } from "./errors.ts";
+
 export interface RetryOptions {
   readonly attempts?: number | undefined;
   /** For how long a client waits between attempts, all in all. */
@@ -32,6 +34,27 @@ export class Retry implements RetryOptions {
   pauseS(failures: number, spread: (least: number, most: number) => number = uniform): number {
     const longest = Math.min(this.longestPauseS, this.firstPauseS * 2 ** Math.min(failures - 1, 30));
     return spread(longest / 2, longest);
+  }
+}
+
+/** The attempts at one request, each of which has failed. */
+export class Attempts {
+  readonly #retry: Retry;
+  #failures = 0;
+  #waitedS = 0;
+
+  constructor(retry: Retry) {
+    this.#retry = retry;
+  }
+
+  /** How long to wait after this failure; throws it when repeating is useless, or was tried for long enough. */
+  pauseS(error: MnemologError): number {
+    this.#failures += 1;
+    const pauseS = error.retryAfterS ?? this.#retry.pauseS(this.#failures);
+    const isLast = this.#failures >= this.#retry.attempts || this.#waitedS + pauseS > this.#retry.patienceS;
+    if (isLast || !error.retryable) throw error;
+    this.#waitedS += pauseS;
+    return pauseS;
   }
 }
 

@@ -9,7 +9,7 @@ import {
 import { blocksOf, eventOf, SILENCE_S, STREAM } from "./live.ts";
 import type { Position } from "./position.ts";
 import type { Retry } from "./retry.ts";
-import { timerMs } from "./retry.ts";
+import { Attempts, timerMs } from "./retry.ts";
 
 const POLL_EVERY_S = 0.2;
 /** The header of an answer that was made without what is on a node of a cluster that is away. */
@@ -43,9 +43,8 @@ export class Transport {
     const after = this.#options.position.toString();
     const url = this.#options.url + call.path + queryString(call, after);
     const request = this.#request(call, encoded(call, after));
-    let waitedS = 0;
-    let lost = false;
-    for (let failures = 1; ; failures += 1) {
+    const attempts = new Attempts(retry);
+    for (let lost = false; ; ) {
       const outcome = await this.#attempt(url, request, signal);
       if (!(outcome instanceof MnemologError) && isAnswer(call, outcome.status)) {
         const answer = this.#read(call, outcome);
@@ -54,11 +53,8 @@ export class Transport {
       }
       const error = outcome instanceof MnemologError ? outcome : errorOf(outcome);
       error.afterLostAttempt = lost && !error.retryable;
-      const pauseS = error.retryAfterS ?? retry.pauseS(failures);
-      if (!error.retryable || failures >= retry.attempts || waitedS + pauseS > retry.patienceS) throw error;
       lost ||= error.outcomeUnknown;
-      await this.#pause(pauseS);
-      waitedS += pauseS;
+      await this.#pause(attempts.pauseS(error));
     }
   }
 
@@ -85,9 +81,8 @@ export class Transport {
 
   /** The events of the live stream; it continues behind the newest after each loss of the connection. */
   async *follow<T>(query: Readonly<Record<string, unknown>>): AsyncGenerator<T, void, undefined> {
-    const { retry } = this.#options;
     let after = query["after"];
-    for (let failures = 0, waitedS = 0; !this.#closed; ) {
+    for (let attempts = new Attempts(this.#options.retry); !this.#closed; ) {
       const ending = new AbortController();
       let timer: ReturnType<typeof setTimeout> | undefined;
       const listen = (): void => {
@@ -100,7 +95,7 @@ export class Transport {
         listen();
         const body = await this.#opened({ ...query, after }, ending.signal);
         const came = (): void => {
-          [failures, waitedS] = [0, 0];
+          attempts = new Attempts(this.#options.retry);
           clearTimeout(timer); // what is done with an event may take longer than a silence
         };
         for await (const fields of blocksOf(body, listen, came)) {
@@ -116,11 +111,7 @@ export class Transport {
         ending.abort();
       }
       if (this.#closed) return;
-      failures += 1;
-      const pauseS = error.retryAfterS ?? retry.pauseS(failures);
-      if (!error.retryable || failures >= retry.attempts || waitedS + pauseS > retry.patienceS) throw error;
-      await this.#pause(pauseS);
-      waitedS += pauseS;
+      await this.#pause(attempts.pauseS(error));
     }
   }
 
