@@ -44,7 +44,7 @@ from ingest.commands.decide import Observe, SummariseSession, TrackSession, Writ
 from ingest.commands.spool import Spool
 from ingest.errors import AlreadyThere, LogUnavailable, MalformedRequest, NotFound, Overloaded
 from ingest.platform.clock import from_ms, system_clock, to_ms
-from ingest.platform.files import sync
+from ingest.platform.files import sync, write_whole
 from ingest.platform.settings import Settings
 from mcp_gateway.tools.tool import Call
 
@@ -249,12 +249,7 @@ def keep(folder: Path, name: str, body: bytes) -> bool:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if len(os.listdir(folder)) >= MAX_FILES:  # noqa: PTH208 - names are enough
         return False
-    unfinished = folder / f".{name}"
-    with unfinished.open("xb") as file:
-        file.write(body)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.rename(folder / name)
+    write_whole(folder / name, body)
     sync(folder)
     return True
 
