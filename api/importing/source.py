@@ -292,7 +292,7 @@ def rows_by_time(records: list[Record], kind: str, time: str) -> list[ImportRow]
 
 TIMEOUT_S = 60.0
 # How long a request is retried while the server is busy or unreachable; the pause doubles.
-PATIENCE_S, FIRST_PAUSE_S = 10.0, 0.2
+MAX_ATTEMPTS, PATIENCE_S, FIRST_PAUSE_S = 6, 10.0, 0.2
 # The most items that are gathered from one list, because they are all in memory.
 MAX_ITEMS = 2_000_000
 
@@ -320,7 +320,7 @@ class RestServer:
         """The decoded response; raises Unusable for any status but 200."""
         from mnemolog_client.retry import Attempts, Retry  # loads the client, which files do not need
 
-        attempts = Attempts(Retry(patience_s=PATIENCE_S, first_pause_s=FIRST_PAUSE_S), max)
+        attempts = Attempts(Retry(MAX_ATTEMPTS, PATIENCE_S, FIRST_PAUSE_S), max)
         while True:
             try:
                 answer = self._http.get(f"{self.url}{path}", params=query)

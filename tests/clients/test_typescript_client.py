@@ -276,7 +276,7 @@ def test_an_emitter_has_what_the_python_emitter_has(tests: Path):
 def test_types_are_those_of_the_servers_openapi_document():
     """After a change of the API: `make types`."""
     assert NODE is not None
-    described = done([sys.executable, ROOT / "tools" / "openapi.py"], ROOT)
+    described = done([sys.executable, "-m", "tools.openapi"], ROOT)
     made = done([NODE, CLIENT / "scripts" / "types.js"], CLIENT, described)
     assert made == (CLIENT / "src" / "openapi.ts").read_text(), "the API has changed: run `make types`"
 
