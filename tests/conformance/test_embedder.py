@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fixed_embedder import FixedEmbedder
 from numpy.typing import NDArray
 from replica_pen import PARTITIONS, TENANT, HashEmbedder, Pen
 from sentence_transformers import SentenceTransformer
@@ -53,7 +54,6 @@ from projections.vectors.embedder import (
     EmbedderNotNamed,
     EmbeddingServiceRefused,
     EmbeddingServiceUnavailable,
-    FixedEmbedder,
     InvalidEmbeddingResponse,
     ModelUnavailable,
     Urgency,

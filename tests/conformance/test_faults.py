@@ -18,6 +18,7 @@ import pytest
 from desk import ADA, Desk, opened_desk
 from factories import PROJECT, TENANT
 from faults import LOST, MOVED, OOM, READONLY, REFUSED, SILENT, SLOW, FaultyServer, faulty
+from fixed_embedder import FixedEmbedder
 from key_leaks import KeyLeaks
 from msgspec import UNSET
 from one_partition import KEYS, Log, running
@@ -55,7 +56,7 @@ from projections.search.question import Hit, Question
 from projections.search.replica import FeedPosition, end_of_feed, trim_feed
 from projections.search.service import ReplicaService
 from projections.search.snapshots import SnapshotJob
-from projections.vectors.embedder import Embedder, FixedEmbedder, NoEmbedder
+from projections.vectors.embedder import Embedder, NoEmbedder
 from workers.host import RunnerHost
 from workers.main import queue_periodically, queue_rebuilding, queue_when
 from workers.queue import Job, JobQueue, build_worker, run_worker

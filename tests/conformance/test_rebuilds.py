@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from fixed_embedder import FixedEmbedder
 from msgspec.structs import replace
 from replay_compare import assert_equals_replay, differences, stored
 from waiting import wait_until
@@ -36,7 +37,6 @@ from projections.rebuilding.rebuilds import Rebuild, Rebuilds, State, Switch
 from projections.search import service as service_module
 from projections.search.question import Filter, Question
 from projections.search.service import ReplicaService
-from projections.vectors.embedder import FixedEmbedder
 from workers.runner import PartitionRunner
 
 MARK = "zqxvkmarker7"

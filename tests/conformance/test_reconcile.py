@@ -14,6 +14,7 @@ from typing import Any, cast
 import pytest
 from altering import alter
 from desk import ADA, NOBODY, Desk
+from fixed_embedder import FixedEmbedder
 from workshop import DIMENSIONS, PARTITIONS, TENANT, HashEmbedder, Workshop
 
 from api.importing.mapping import Mapped, Step, events_of
@@ -37,7 +38,7 @@ from projections.maintenance.reconciling import EVERY, Fault, NewestSnapshot, Re
 from projections.operations.current import Current
 from projections.rebuilding.documents import fill
 from projections.store.feed import Put, Remove, entry_fields, read_entry
-from projections.vectors.embedder import Embedder, FixedEmbedder
+from projections.vectors.embedder import Embedder
 
 
 class Sized(HashEmbedder):

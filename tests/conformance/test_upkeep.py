@@ -21,6 +21,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from fixed_embedder import FixedEmbedder
 from servers import Server
 from workshop import IDLE_AFTER, PARTITIONS, TENANT, HashEmbedder, Workshop, embedding_queue
 
@@ -44,7 +45,7 @@ from projections.operations.current import Current
 from projections.queries.lessons import Lessons
 from projections.queries.recall import QueryVectors, Recall, RecallRequest
 from projections.search.service import ReplicaService
-from projections.vectors.embedder import Embedder, FixedEmbedder, NoEmbedder
+from projections.vectors.embedder import Embedder, NoEmbedder
 from workers import upkeep as upkeep_module
 from workers.upkeep import Condense, Upkeep
 

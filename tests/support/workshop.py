@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from factories import ManualClock
+from fixed_embedder import FixedEmbedder
 from numpy.typing import NDArray
 
 from ingest.commands.decide import AnyCommand, Caller, Observe, RecordLesson, Remember
@@ -50,7 +51,7 @@ from projections.rebuilding.rebuilds import Rebuilds
 from projections.search.snapshots import SnapshotJob
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
-from projections.vectors.embedder import Embedder, Embedders, FixedEmbedder
+from projections.vectors.embedder import Embedder, Embedders
 from workers.upkeep import Condense, Upkeep
 
 D = TypeVar("D")

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from fixed_embedder import FixedEmbedder
 from replica_pen import PARTITIONS, HashEmbedder, OpenReplica, Pen, closed
 from servers import Server
 from workshop import embedding_queue
@@ -15,7 +16,6 @@ from projections.embedding.embed_job import EmbeddingQueue
 from projections.search import service as service_module
 from projections.search.service import ReplicaService
 from projections.search.snapshots import SnapshotJob
-from projections.vectors.embedder import FixedEmbedder
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zstandard
+from fixed_embedder import FixedEmbedder
 from rebuilding import rebuild
 from replay_compare import without_vectors
 from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, closed, drain, ids, taken
@@ -42,7 +43,6 @@ from projections.search.service import ReplicaService
 from projections.search.snapshots import SnapshotJob
 from projections.search.vectors import quantized
 from projections.search.waiting import STALE_MS, replicas
-from projections.vectors.embedder import FixedEmbedder
 
 
 async def test_what_is_projected_is_found(pen: Pen, open_replica: OpenReplica):

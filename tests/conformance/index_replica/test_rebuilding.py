@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from factories import place, remembered
+from fixed_embedder import FixedEmbedder
 from msgspec.structs import replace
 from numpy.typing import NDArray
 from rebuilding import rebuild
@@ -44,7 +45,7 @@ from projections.search.replica import end_of_feed
 from projections.store.feed import Switched, read_entry
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
-from projections.vectors.embedder import Embedder, FixedEmbedder
+from projections.vectors.embedder import Embedder
 from workers.host import RunnerHost
 
 

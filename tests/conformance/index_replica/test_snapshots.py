@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixed_embedder import FixedEmbedder
 from replay_compare import without_vectors
 from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, closed, drain, ids, taken
 from waiting import wait_until
@@ -21,7 +22,6 @@ from projections.search import snapshots as snapshot_module
 from projections.search.question import Question
 from projections.search.service import ReplicaService
 from projections.search.snapshots import SnapshotJob
-from projections.vectors.embedder import FixedEmbedder
 
 
 async def test_a_snapshot_and_the_rest_of_the_feed_are_the_whole_feed(

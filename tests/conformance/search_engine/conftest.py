@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_index import Keeping
+from fixed_embedder import FixedEmbedder
 from replica_pen import PARTITIONS, HashEmbedder, Pen
 from servers import Server
 from workshop import embedding_queue
@@ -22,7 +23,7 @@ from projections.search_engine.keeping import SearchEngineIndexes
 from projections.search_engine.layout import INDEX_PREFIX, Identity
 from projections.search_engine.schema import Named
 from projections.store.feed import Vectors
-from projections.vectors.embedder import Embedders, FixedEmbedder
+from projections.vectors.embedder import Embedders
 
 T0 = 1_769_860_800_000
 IDENTITY = Identity(model="test/model", dimensions=4, vector_dimensions=4)
