@@ -177,9 +177,11 @@ def _words() -> dict[str, int]:
     return {word: at for at, word in enumerate(Path(__file__).with_name("bip39.txt").read_text().split())}
 
 
-def finders(altered: Callable[[str], bool]) -> Iterator[tuple[str, str, Callable[[bytes, str], Iterator[Span]]]]:
-    """Return the names of blocks, what tells that a text may hold one, and what finds them. `altered` says whether a
-    decoded text holds a secret."""
+def finders(altered: Callable[[str], bool]) -> Iterator[tuple[str, Callable[[bytes, str], Iterator[Span]]]]:
+    """Return what tells that a text may hold a block, and what finds it, for each kind.
+
+    `altered` says whether a decoded text holds a secret.
+    """
     for name, find in {
         "private-span": find_private,
         "private-key": find_pem,
@@ -189,13 +191,12 @@ def finders(altered: Callable[[str], bool]) -> Iterator[tuple[str, str, Callable
         "base64": partial(find_base64, altered=altered),
         "phrase": find_phrases,
     }.items():
-        yield name, _BLOCKS[name]["trigger"], find
+        yield _BLOCKS[name]["trigger"], find
 
 
 class SecretRule(NamedTuple):
     """A shape, and what the secret in it must be besides."""
 
-    name: str
     regex: str
     check: str = "none"
     whole: bool = False
@@ -205,12 +206,10 @@ class SecretRule(NamedTuple):
 def rules() -> list[SecretRule]:
     """Return our own rules but for tokens, then those of gitleaks."""
     own = load("rules.toml")
-    own_rules = [
-        SecretRule(rule["id"], rule["regex"], rule.get("check", "none"), "whole" in rule) for rule in own["rules"]
-    ]
+    own_rules = [SecretRule(rule["regex"], rule.get("check", "none"), "whole" in rule) for rule in own["rules"]]
     theirs = load("gitleaks.toml")["rules"]
     return own_rules + [
-        SecretRule(rule["id"], rule["regex"].replace(_CONTEXT, ""), "random")
+        SecretRule(rule["regex"].replace(_CONTEXT, ""), "random")
         for rule in theirs
         if "regex" in rule and "path" not in rule and rule["id"] not in own["left_out"]
     ]

@@ -60,7 +60,6 @@ _PASSES = 8
 class _Family(NamedTuple):
     """Secrets of one shape: what tells that a text may hold one, what finds them, what takes their place."""
 
-    name: str
     trigger: str
     find: Finder
     marker: str = SECRET
@@ -73,8 +72,8 @@ _USUAL = b"user set export pat machine key= code: token login --f pass pin passw
 @cache
 def _families() -> tuple[list[_Family], Trigger]:
     families = [_Family(*block) for block in finders(lambda text: scrub_text(text) is not text)]
-    families += [_Family("provider-token", *tokens())]
-    families += [_Family(rule.name, rule.regex, finder(rule)) for rule in rules()]
+    families += [_Family(*tokens())]
+    families += [_Family(rule.regex, finder(rule)) for rule in rules()]
     families[0] = families[0]._replace(marker=PRIVATE)
     return families, which_match([family.trigger for family in families], _USUAL)
 
@@ -84,19 +83,19 @@ def scrub_text(text: str) -> str:
     if len(text) < _SHORTEST:
         return text
     for _ in range(_PASSES):
-        if not (spans := [(*span, marker) for _, marker, span in _found(text)]):
+        if not (spans := list(_found(text))):
             break
         text = _without(text, spans)
     return text
 
 
-def _found(text: str) -> Iterator[tuple[str, str, tuple[int, int]]]:
-    """Return what finds something in a text, the mark for it, and where."""
+def _found(text: str) -> Iterator[tuple[int, int, str]]:
+    """Return where a text has something to remove: begin and end, and the mark for it."""
     raw = read(text)
     families, match = _families()
     for family in [families[index] for index in match(raw)]:
-        yield from ((family.name, family.marker, span) for span in family.find(raw, text))
-    yield from (("labelled", SECRET, span) for span in find_labelled(raw, text))
+        yield from ((*span, family.marker) for span in family.find(raw, text))
+    yield from ((*span, SECRET) for span in find_labelled(raw, text))
 
 
 def without_marks(text: str) -> str:
@@ -112,11 +111,6 @@ def is_only_marks(text: str) -> bool:
 def beginning(text: str, limit: int) -> str:
     """Returns the first characters of a text without secrets: what a cut leaves of one would have no shape any more."""
     return scrub_text(text)[:limit]
-
-
-def families_of(text: str) -> list[tuple[str, tuple[int, int]]]:
-    """The rules that find something in a text, and where; for finding false alarms."""
-    return [(name, span) for name, _, span in _found(text)]
 
 
 def is_clean(texts: list[str]) -> bool:

@@ -218,11 +218,6 @@ def order_of(position: Position, place: int = 0) -> str:
     return f"{position.ms:012x}{position.seq:06x}{place:04x}"
 
 
-def member_of(order: str, name: str) -> str:
-    """The member of a document in its episode."""
-    return f"{order}|{name}"
-
-
 class State(Struct, frozen=True, kw_only=True):
     """The state of one partition in an index, which has everything up to log position `covers`.
 

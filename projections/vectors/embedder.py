@@ -82,23 +82,6 @@ class Embedders(Protocol):
         ...
 
 
-class FixedEmbedder:
-    """An embedder that never changes."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self.current = embedder
-        self.spec = self.configured = embedder.model
-        self.named = frozenset({embedder.model})
-
-    async def refresh(self) -> Embedder:
-        """The same one."""
-        return self.current
-
-    async def built(self, spec: str) -> Embedder:
-        """The same one, whatever the spec."""
-        return self.current
-
-
 def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """The rows scaled to length 1, float32 and contiguous; a row of zeros stays as it is."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

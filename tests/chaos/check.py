@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import httpx
+from fixed_embedder import FixedEmbedder
 
 from ingest.events.envelope import Recorded
 from ingest.log.event_log import EventLog
@@ -16,7 +17,7 @@ from ingest.platform.connections import Client, connect
 from ingest.platform.settings import Settings
 from projections.index.service import ReplicaService
 from projections.store.dead_letters import dead_letters
-from projections.vectors.embedder import FixedEmbedder, NoEmbedder
+from projections.vectors.embedder import NoEmbedder
 from tests.chaos.ledger import Ledger, Verdict, compare
 from tests.chaos.stack import DIMENSIONS, Stack
 from tests.support.replay_compare import (

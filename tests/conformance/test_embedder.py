@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fixed_embedder import FixedEmbedder
 from hash_embedder import HashEmbedder
 from numpy.typing import NDArray
 from replica_pen import PARTITIONS, TENANT, Pen
@@ -54,7 +55,6 @@ from projections.vectors.embedder import (
     EmbedderNotNamed,
     EmbeddingServiceRefused,
     EmbeddingServiceUnavailable,
-    FixedEmbedder,
     InvalidEmbeddingResponse,
     ModelUnavailable,
     Urgency,

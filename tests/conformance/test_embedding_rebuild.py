@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fixed_embedder import FixedEmbedder
 from numpy.typing import NDArray
 from servers import Server
 from waiting import wait_until
@@ -39,7 +40,6 @@ from projections.vectors.bitmaps import ordinals
 from projections.vectors.embedder import (
     Embedder,
     EmbeddingServiceUnavailable,
-    FixedEmbedder,
     ModelUnavailable,
     NoEmbedder,
     Unavailable,

@@ -18,6 +18,7 @@ import pytest
 from desk import ADA, Desk, opened_desk
 from factories import PROJECT, TENANT
 from faults import LOST, MOVED, OOM, READONLY, REFUSED, SILENT, SLOW, FaultyServer, faulty
+from fixed_embedder import FixedEmbedder
 from hash_embedder import HashEmbedder
 from key_leaks import KeyLeaks
 from msgspec import UNSET
@@ -56,7 +57,7 @@ from projections.rebuilding.rebuilds import Rebuilds
 from projections.rebuilding.reembedding import ReEmbedding
 from projections.search.question import Hit, Question
 from projections.store.dead_letters import PartitionDeadLetters
-from projections.vectors.embedder import Embedder, FixedEmbedder, NoEmbedder
+from projections.vectors.embedder import Embedder, NoEmbedder
 from workers.host import RunnerHost
 from workers.main import queue_periodically, queue_rebuilding, queue_when
 from workers.queue import Job, JobQueue, build_worker, run_worker

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from fixed_embedder import FixedEmbedder
 from hash_embedder import HashEmbedder
 from msgspec.structs import replace
 from replay_compare import assert_equals_replay, differences, stored
@@ -37,7 +38,6 @@ from projections.rebuilding.job import RebuildJob
 from projections.rebuilding.rebuilds import Rebuild, Rebuilds, State, Switch
 from projections.search.question import Filter, Question
 from projections.store.dead_letters import PartitionDeadLetters, dead_letters
-from projections.vectors.embedder import FixedEmbedder
 from workers.runner import PartitionRunner
 
 MARK = "zqxvkmarker7"

@@ -14,6 +14,7 @@ from typing import Any, cast
 import pytest
 from altering import alter
 from desk import ADA, NOBODY, Desk
+from fixed_embedder import FixedEmbedder
 from hash_embedder import DIMENSIONS, HashEmbedder
 from workshop import PARTITIONS, TENANT, Workshop
 
@@ -38,7 +39,7 @@ from projections.operations.current import Current
 from projections.rebuilding.documents import fill
 from projections.store.dead_letters import dead_letter
 from projections.store.feed import Put, Remove, entry_fields, read_entry
-from projections.vectors.embedder import Embedder, FixedEmbedder
+from projections.vectors.embedder import Embedder
 
 
 class Sized(HashEmbedder):

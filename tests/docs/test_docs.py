@@ -210,9 +210,7 @@ def test_every_argument_of_a_dialects_tool_is_in_its_row(profile: str, tool: Too
 @pytest.mark.parametrize(("profile", "of"), [("native", "## {}")])
 def test_every_resource_and_prompt_is_in_the_mcp_page_and_every_one_there_exists(profile: str, of: str):
     offered, text = PROFILES[profile].attachments, page("mcp.md")
-    addresses = [resource.uri for resource in offered.resources] + [
-        template.uri for template in offered.templates
-    ]
+    addresses = [resource.uri for resource in offered.resources] + [template.uri for template in offered.templates]
     assert first_cells(section(text, of.format("Resources"))) == addresses
     assert first_cells(section(text, of.format("Prompts"))) == [prompt.name for prompt in offered.prompts]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from factories import AGENT, PROJECT, TENANT
+from fixed_embedder import FixedEmbedder
 
 from ingest.commands.decide import AnyCommand, Caller, ForgetSubject, Observe, RecordLesson, Remember
 from ingest.commands.handler import CommandHandler
@@ -31,7 +32,7 @@ from projections.queries.lookup import Lookup
 from projections.queries.recall import Recall
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
-from projections.vectors.embedder import FixedEmbedder, NoEmbedder
+from projections.vectors.embedder import NoEmbedder
 
 PARTITIONS = 3
 ADA, BOB, NOBODY = Reader(TENANT, AGENT), Reader(TENANT, "bob"), Reader(TENANT)

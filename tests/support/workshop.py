@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from factories import ManualClock
+from fixed_embedder import FixedEmbedder
 from hash_embedder import HashEmbedder
 
 from ingest.commands.decide import AnyCommand, Caller, Observe, RecordLesson, Remember
@@ -48,7 +49,7 @@ from projections.rebuilding.job import RebuildJob
 from projections.rebuilding.rebuilds import Rebuilds
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
-from projections.vectors.embedder import Embedder, Embedders, FixedEmbedder
+from projections.vectors.embedder import Embedder, Embedders
 from workers.upkeep import Condense, Upkeep
 
 D = TypeVar("D")

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from fixed_embedder import FixedEmbedder
 from hash_embedder import HashEmbedder
 from replica_pen import PARTITIONS, OpenReplica, Pen, closed
 from servers import Server
@@ -16,7 +17,6 @@ from projections.embedding.embed_job import EmbeddingQueue
 from projections.index import service as service_module
 from projections.index.service import ReplicaService
 from projections.index.snapshots import SnapshotJob
-from projections.vectors.embedder import FixedEmbedder
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zstandard
+from fixed_embedder import FixedEmbedder
 from hash_embedder import HashEmbedder
 from rebuilding import rebuild
 from replay_compare import without_vectors
@@ -42,7 +43,6 @@ from projections.index.service import ReplicaService
 from projections.index.snapshots import SnapshotJob
 from projections.index.waiting import STALE_MS, replicas
 from projections.search.question import Question
-from projections.vectors.embedder import FixedEmbedder
 from projections.vectors.vectors import quantized
 
 

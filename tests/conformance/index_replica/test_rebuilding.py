@@ -12,6 +12,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 from factories import place, remembered
+from fixed_embedder import FixedEmbedder
 from hash_embedder import HashEmbedder
 from msgspec.structs import replace
 from numpy.typing import NDArray
@@ -44,7 +45,7 @@ from projections.store.dead_letters import PartitionDeadLetters
 from projections.store.feed import Switched, read_entry
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
-from projections.vectors.embedder import Embedder, FixedEmbedder
+from projections.vectors.embedder import Embedder
 from workers.host import RunnerHost
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixed_embedder import FixedEmbedder
 from hash_embedder import HashEmbedder
 from replay_compare import without_vectors
 from replica_pen import EVERYTHING, PARTITIONS, OpenReplica, Pen, assert_same, closed, drain, held_up, ids, taken
@@ -22,7 +23,6 @@ from projections.index import snapshots as snapshot_module
 from projections.index.service import ReplicaService
 from projections.index.snapshots import SnapshotJob
 from projections.search.question import Question
-from projections.vectors.embedder import FixedEmbedder
 
 
 async def test_a_snapshot_and_the_rest_of_the_feed_are_the_whole_feed(

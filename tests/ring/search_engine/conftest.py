@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_index import Keeping
+from fixed_embedder import FixedEmbedder
 from hash_embedder import HashEmbedder
 from replica_pen import PARTITIONS, Pen
 from servers import Server
@@ -23,7 +24,7 @@ from projections.search_engine.layout import INDEX_PREFIX, Identity
 from projections.search_engine.schema import Named
 from projections.store.feed import Vectors
 from projections.text.terms import terms
-from projections.vectors.embedder import Embedders, FixedEmbedder
+from projections.vectors.embedder import Embedders
 from tests.conformance.conftest import engine_url, pytest_generate_tests, valkey
 
 __all__ = ["engine_url", "pytest_generate_tests", "valkey"]
