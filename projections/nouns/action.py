@@ -17,6 +17,7 @@ from ingest.events.envelope import Recorded, Trust
 from ingest.ids import ACTION
 from ingest.platform.clock import from_ms
 from projections.nouns import rows
+from projections.nouns.batch import fold_one
 from projections.nouns.trust import lowest, trust_of
 
 FINISHED = frozenset({"done", "completed", "complete", "finished"})
@@ -306,3 +307,7 @@ def updated(action: Action | None, recorded: Recorded, data: ActionUpdated) -> A
 
 def _joined(edges: list[ActionEdge]) -> str:
     return rows.joined(dict.fromkeys(f"{edge.type}{_OF_EDGE}{edge.target}" for edge in edges))
+
+
+fold_one(ActionCreated, of=Action, subject=lambda event, data: action_id(event), evolve=created)
+fold_one(ActionUpdated, of=Action, subject=lambda event, data: data.action, evolve=updated)

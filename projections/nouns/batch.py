@@ -7,8 +7,7 @@ one was forgotten.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from string import hexdigits
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -17,20 +16,12 @@ from ingest.events.registry import EventData
 from ingest.events.subject import EventErased
 from ingest.ids import DocumentId, document_id
 from ingest.log.position import Position
-from ingest.platform.clock import from_ms, to_ms
-from projections.nouns import session as sessions
-from projections.nouns.document import Document, listings
-from projections.nouns.memory import Memory
-from projections.nouns.observation import Observation
-from projections.nouns.rows import part_of
-from projections.nouns.session import Session
+from ingest.platform.clock import from_ms
+from projections.nouns.rows import part_of, session_document_id
 from projections.nouns.tombstone import (
-    ID_BYTES,
-    TYPES,
     Ledger,
     LedgerEntry,
     SupersededEvent,
-    Tombstone,
     entries,
     holds,
     ledger_id,
@@ -38,28 +29,30 @@ from projections.nouns.tombstone import (
     unpacked,
 )
 
+
+class Document(Protocol):
+    """What a batch asks of a document, whatever its noun."""
+
+    @property
+    def id(self) -> str: ...
+
+    def listing_members(self) -> set[tuple[str, str]]:
+        """The `(listing, member)` pairs of the document."""
+        ...
+
+
 D = TypeVar("D", bound=Document)
 
 
-class DocumentChange(NamedTuple):
-    """A document before and after a batch; None for absent."""
-
-    before: Document | None
-    after: Document | None
-
-
-class Changes(NamedTuple):
-    """What a batch did: the documents that differ, and the stubs that replace erased log entries.
+class Folded(NamedTuple):
+    """What a batch did: the documents that differ, before and after it, and the stubs that replace erased log entries.
 
     `retired` documents left the store but not the log: unlike forgotten ones, they leave nothing to purge.
     """
 
-    documents: Mapping[DocumentId, DocumentChange]
+    documents: Mapping[DocumentId, tuple[Document | None, Document | None]]
     erased: Mapping[Position, Event]
-    retired: frozenset[DocumentId] = frozenset()
-
-
-_LOOKED_FOR = (Memory, SupersededEvent, Tombstone)
+    retired: frozenset[DocumentId]
 
 
 class FoldBatch:
@@ -81,11 +74,6 @@ class FoldBatch:
         document = self._now.get(DocumentId(name))
         return None if self._is_foreign(document) else document
 
-    def session(self, event: Recorded) -> Session | None:
-        """The session that an event names."""
-        document = self.get(session_of(event))
-        return document if isinstance(document, Session) else None
-
     def put(self, document: Document) -> None:
         """Add or replace a document."""
         name = DocumentId(document.id)
@@ -93,9 +81,8 @@ class FoldBatch:
             return
         self._now[name] = document
         self._changed[name] = None
-        # later events of this batch look for these in listings, which were loaded before the batch was folded
-        if isinstance(document, _LOOKED_FOR):
-            for listing, member in listings(document):
+        if getattr(document, "LOOKED_FOR", False):
+            for listing, member in document.listing_members():
                 beginning, _, rest = member.partition("|")
                 for name in (listing, part_of(listing, f"{beginning}|")) if rest else (listing,):
                     self._added.setdefault(name, []).append(member)
@@ -204,13 +191,13 @@ class FoldBatch:
         if str(event.position) != first:
             self.erase(str(event.position), EventErased(was=event.data.TYPE, document=document), event.envelope)
 
-    def changes(self) -> Changes:
+    def changes(self) -> Folded:
         """What differs from what was loaded."""
         self.ledgers.pack()
         del self.ledgers  # they refer to each other: without this the batch's documents wait for the garbage collector
-        changed = {name: DocumentChange(self._loaded.get(name), self._now.get(name)) for name in self._changed}
-        different = {name: change for name, change in changed.items() if change.before != change.after}
-        return Changes(different, self._erased, frozenset(self._retired & different.keys()))
+        changed = {name: (self._loaded.get(name), self._now.get(name)) for name in self._changed}
+        different = {name: (before, after) for name, (before, after) in changed.items() if before != after}
+        return Folded(different, self._erased, frozenset(self._retired & different.keys()))
 
 
 class Ledgers:
@@ -319,39 +306,6 @@ class Ledgers:
         """Remember what a mark is about."""
         if not entry.is_observation:
             self._marks[part].setdefault(entry.subject, []).append(entry.name)
-
-
-def entry_of(document: Document | None) -> LedgerEntry | None:
-    """What a ledger notes of a document; None for what no ledger takes."""
-    match document:
-        case Observation():
-            return LedgerEntry(
-                document.id,
-                Position.parse(document.position),
-                TYPES[0],
-                document.id,
-                document.agent_id,
-                document.user_id,
-                to_ms(document.occurred_at),
-                to_ms(document.recorded_at),
-            )
-        case SupersededEvent(was=was, position=position) if was in TYPES and position and _is_id(document.subject):
-            return LedgerEntry(
-                document.id,
-                Position.parse(position),
-                was,
-                DocumentId(document.subject),
-                user_id=document.user_id,
-                erased=document.erased,
-            )
-        case _:
-            return None
-
-
-def _is_id(subject: str) -> bool:
-    """Whether it is one that a ledger can hold: a mark is about whatever its event said."""
-    digest = subject.partition("_")[2]
-    return len(digest) == 2 * ID_BYTES and all(letter in hexdigits for letter in digest)
 
 
 def erased_envelope(entry: LedgerEntry, forgetting: Envelope) -> Envelope:
@@ -464,7 +418,7 @@ def fold_one(
 def session_of(event: Recorded) -> DocumentId:
     """The id of the session that an event names."""
     envelope = event.envelope
-    return sessions.session_document_id(envelope.tenant, envelope.project, envelope.session_id)
+    return session_document_id(envelope.tenant, envelope.project, envelope.session_id)
 
 
 def mark_of(event: Recorded) -> DocumentId:

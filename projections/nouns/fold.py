@@ -8,22 +8,37 @@ What a fold reads is known before it runs: documents by id, members of listings,
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
-from ingest.events.envelope import Recorded
+from ingest.events.envelope import Event, Recorded
 from ingest.ids import DocumentId
-from projections.nouns import forgetting
-from projections.nouns import memory_folds as memories
-from projections.nouns import session_folds as sessions
-from projections.nouns.batch import RULES, Changes, FoldBatch
-from projections.nouns.batch import DocumentChange as DocumentChange
+from ingest.log.position import Position
+from projections.nouns import forgetting as forgetting  # registers its folds; `document` imports those of the nouns
+from projections.nouns.batch import RULES, FoldBatch
 from projections.nouns.document import Document
 
 VERSION = 10
 """Raise the version when the fold makes something else of an event, or texts get other index terms: workers then
 rebuild the documents of older versions, and their index entries. `tests/compat/test_folds.py` fails if the result
 changed and the version did not."""
-NOUNS = (forgetting, memories, sessions)
-"""The modules whose import registers how their events are folded."""
+
+
+class DocumentChange(NamedTuple):
+    """A document before and after a batch; None for absent."""
+
+    before: Document | None
+    after: Document | None
+
+
+class Changes(NamedTuple):
+    """What a batch did: the documents that differ, and the stubs that replace erased log entries.
+
+    `retired` documents left the store but not the log: unlike forgotten ones, they leave nothing to purge.
+    """
+
+    documents: Mapping[DocumentId, DocumentChange]
+    erased: Mapping[Position, Event]
+    retired: frozenset[DocumentId] = frozenset()
 
 
 def rebuild_due(folded_by: bytes | None) -> str:
@@ -82,4 +97,7 @@ def fold(
     for event in events:
         batch.tenant = event.envelope.tenant
         RULES[type(event.data)].apply(batch, event, event.data)
-    return batch.changes()
+    folded = batch.changes()
+    # a batch knows no noun: what it was given, and what the folds of all nouns put, is of the types in `Document`
+    changes = {name: DocumentChange(*cast("tuple[Any, Any]", change)) for name, change in folded.documents.items()}
+    return Changes(changes, folded.erased, folded.retired)

@@ -38,7 +38,7 @@ from projections.nouns.memory import Memory
 from projections.nouns.observation import Observation
 from projections.nouns.relation import Relation
 from projections.nouns.rows import joined
-from projections.nouns.session import SESSION, Commit, Session, Summary, summary_id
+from projections.nouns.session import SESSION, Commit, Session, Summary, session_in, summary_id
 from projections.nouns.slot import Slot
 from projections.nouns.tombstone import Ledger, LedgerEntry, SupersededEvent, Tombstone, entries
 from projections.nouns.trust import BY_OPERATOR
@@ -59,7 +59,7 @@ def _quarantined(batch: FoldBatch, event: Recorded, data: MemoryQuarantined) -> 
         return
     hidden = "" if data.released else BY_OPERATOR
     match document := batch.get(data.document):
-        case Observation() if session := batch.session(event):
+        case Observation() if session := session_in(batch, event):
             batch.put(replace(document, quarantined=hidden))
             batch.put(sessions.without_summary(session, event))
             batch.drop(summary_id(DocumentId(session.id)))
@@ -132,7 +132,7 @@ def _further_entries(event: Recorded, data: SubjectForgotten, loaded: Loaded) ->
 )
 def _forgotten(batch: FoldBatch, event: Recorded, data: SubjectForgotten) -> None:
     names = forgotten_ids(data)
-    before = batch.session(event)
+    before = session_in(batch, event)
     # observations before their session: what remains of it depends on them
     for name in sorted(names, key=lambda name: name.partition("_")[0] == SESSION):
         _forget(batch, event, DocumentId(name), names, before)
@@ -187,10 +187,13 @@ def _forget(
             if prefix in (OBSERVATION, MEMORY):
                 _bury(batch, event, Tombstone(id=name))
             batch.erase_entries(name, event)
-        case _:  # a document that later events may create again: it goes, with every entry about it
+        # documents that later events may create again: they go, with every entry about them
+        case Lesson() | Slot() | Action() | Relation() | Commit():
             if not _is_newer(document, event):
                 batch.erase_entries(document.id, event)
                 batch.drop(DocumentId(document.id))
+        case _:
+            raise TypeError(f"nothing says how a {type(document).__name__} is forgotten")
 
 
 def _is_newer(document: Lesson | Slot | Action | Relation | Commit | Summary, event: Recorded) -> bool:
@@ -257,7 +260,7 @@ def _bury(batch: FoldBatch, event: Recorded, tombstone: Tombstone) -> None:
 
 def _leave_session(batch: FoldBatch, event: Recorded, *, retired: bool = False) -> None:
     """Take an observation out of its session: one fewer is counted, and what it took from it and its summary go."""
-    session = batch.session(event)
+    session = session_in(batch, event)
     if session is not None:
         batch.put(sessions.without_observation(session, event, retired=retired))
         _drop_summary(batch, event, DocumentId(session.id))
@@ -380,7 +383,7 @@ def _event_erased(batch: FoldBatch, event: Recorded, stub: EventErased) -> None:
     )
     batch.put(tombstone)
     if stub.was == ObservationRecorded.TYPE:
-        batch.put(sessions.observed(batch.session(event), event))
+        batch.put(sessions.observed(session_in(batch, event), event))
     for parent in filter(None, (stub.parent_id, *stub.originals)):
         match older := batch.get(parent):
             case Memory():

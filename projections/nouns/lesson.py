@@ -16,6 +16,7 @@ from ingest.ids import LESSON, DocumentId, content_id
 from ingest.patterns import found_in
 from ingest.platform.clock import from_ms, to_ms
 from projections.nouns import rows
+from projections.nouns.batch import fold_one
 from projections.nouns.index_entry import HIDDEN_MS, IndexEntry, index_terms, searchable
 from projections.nouns.trust import hidden_by_rule, trust_of
 
@@ -258,3 +259,15 @@ def _reinforced(lesson: Lesson, recorded: Recorded) -> Lesson:
             "retired_ms": 0,
         }
     )
+
+
+fold_one(
+    LessonRecorded,
+    LessonReinforced,
+    LessonRevised,
+    LessonTriggered,
+    LessonRetired,
+    of=Lesson,
+    subject=lesson_id,
+    evolve=evolve,
+)

@@ -3,17 +3,42 @@
 import re
 from datetime import datetime
 from itertools import chain
+from string import hexdigits
 from typing import Any, ClassVar, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded, Trust
-from ingest.events.session import ObservationCompressed, ObservationRecorded
+from ingest.events.session import (
+    ObservationCompressed,
+    ObservationRecorded,
+    SessionRetired,
+)
 from ingest.ids import OBSERVATION, DocumentId
+from ingest.log.position import Position
 from ingest.platform.clock import to_ms
 from projections.nouns import rows
+from projections.nouns import session as sessions
+from projections.nouns.batch import (
+    Document,
+    FoldBatch,
+    fold_one,
+    folds,
+    further_parts,
+    session_and_ledger,
+    session_of,
+)
 from projections.nouns.index_entry import HIDDEN_MS, IndexEntry, entry_for, index_terms, searchable, texts_in
+from projections.nouns.session import session_in
+from projections.nouns.tombstone import (
+    ID_BYTES,
+    TYPES,
+    LedgerEntry,
+    SupersededEvent,
+    Tombstone,
+    ledger_id,
+)
 from projections.nouns.trust import hidden_by_rule, said_by
 from projections.text.accounts import call_headline
 from projections.text.compression import compress
@@ -185,3 +210,89 @@ def compressed(observation: Observation, data: ObservationCompressed) -> Observa
         model=data.model,
         prompt_version=data.prompt_version,
     )
+
+
+@folds(
+    ObservationRecorded,
+    reads=lambda event, data: {observation_id(event), *session_and_ledger(event)},
+    follows=further_parts,
+)
+def _observed(batch: FoldBatch, event: Recorded, data: ObservationRecorded) -> None:
+    name = observation_id(event)
+    session = session_of(event)
+    match batch.get(name) or batch.ledgers.find(session, name):
+        case None:
+            batch.put(observation(event, data, session))
+            batch.put(sessions.observed(session_in(batch, event), event))
+        case Observation(position=first) | Tombstone(position=first) | LedgerEntry(position=first):
+            batch.erase_repeat(event, str(first), name)
+        case _:
+            pass
+
+
+# A model's compression is void if the observation is forgotten (the compression quotes it) or retired (too late).
+fold_one(
+    ObservationCompressed,
+    of=Observation,
+    subject=lambda event, data: data.observation,
+    evolve=lambda existing, event, data: existing and compressed(existing, data),
+    reads=session_and_ledger,
+    follows=further_parts,
+)
+
+
+def entry_of(document: Document | None) -> LedgerEntry | None:
+    """What a ledger notes of a document; None for what no ledger takes."""
+    match document:
+        case Observation():
+            return LedgerEntry(
+                document.id,
+                Position.parse(document.position),
+                TYPES[0],
+                document.id,
+                document.agent_id,
+                document.user_id,
+                to_ms(document.occurred_at),
+                to_ms(document.recorded_at),
+            )
+        case SupersededEvent(was=was, position=position) if was in TYPES and position and _is_id(document.subject):
+            return LedgerEntry(
+                document.id,
+                Position.parse(position),
+                was,
+                DocumentId(document.subject),
+                user_id=document.user_id,
+                erased=document.erased,
+            )
+        case _:
+            return None
+
+
+def _is_id(subject: str) -> bool:
+    """Whether it is one that a ledger can hold: a mark is about whatever its event said."""
+    digest = subject.partition("_")[2]
+    return len(digest) == 2 * ID_BYTES and all(letter in hexdigits for letter in digest)
+
+
+@folds(
+    SessionRetired,
+    reads=lambda event, data: {*data.documents, *session_and_ledger(event), ledger_id(session_of(event), data.part)},
+)
+def _retired(batch: FoldBatch, event: Recorded, data: SessionRetired) -> None:
+    """What it names leaves the documents for the session's ledger; what is missing or forgotten is skipped.
+
+    It has no mark, and stays in the log for ever: a replay that did not retire would end elsewhere.
+    """
+    session = session_of(event)
+    part = batch.ledgers.begin(session, data.part, event.envelope)
+    observations = 0
+    for name in data.documents:
+        existing = batch.get(name)
+        entry = entry_of(existing)
+        if entry is not None and (entry.subject == session or entry.subject.partition("_")[0] == OBSERVATION):
+            batch.ledgers.note(session, part, entry)
+            batch.retire(entry.name)
+            observations += isinstance(existing, Observation)
+    existing = session_in(batch, event)
+    if existing is not None:
+        batch.put(sessions.retired(existing, event, observations, data.idle_since_ms))

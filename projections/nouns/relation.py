@@ -14,9 +14,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded, route_of
-from ingest.events.memory import RelationLinked, RelationUnlinked
+from ingest.events.memory import (
+    RelationLinked,
+    RelationUnlinked,
+)
 from ingest.ids import RELATION, DocumentId, relation_id
 from projections.nouns import rows
+from projections.nouns.batch import fold_one
 
 UNKNOWN_CONFIDENCE = 0.5
 """Of a relation or link without a rating; an estimate starts from it."""
@@ -192,3 +196,6 @@ def evolve(relation: Relation | None, recorded: Recorded, data: RelationLinked |
     sources = rows.joined(dict.fromkeys([*current.sources, *data.derived_from]))
     changes = {"confidence": confidence, "derived_from": sources, "updated_ms": recorded.recorded_ms}
     return current.model_copy(update=changes)
+
+
+fold_one(RelationLinked, RelationUnlinked, of=Relation, subject=id_of, evolve=evolve, drops=True)

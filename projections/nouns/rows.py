@@ -5,7 +5,7 @@ sorted sets of document ids, named by what they list; here are the names that be
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import Struct
@@ -129,6 +129,15 @@ def created_id(prefix: str, *, in_session: bool = False) -> Callable[[Recorded],
         return document_id(prefix, route, envelope.event_id)
 
     return name
+
+
+SESSION = "ses"
+
+
+@lru_cache(maxsize=1_024)
+def session_document_id(tenant: str, project: str, session_id: str) -> DocumentId:
+    """The document id of a session."""
+    return document_id(SESSION, session_route(tenant, project, session_id), "")
 
 
 def row_fields(data: Struct, **instead: Any) -> dict[str, Any]:

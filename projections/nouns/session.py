@@ -3,22 +3,37 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded, Trust, route_of
-from ingest.events.session import ObservationRecorded, SessionCommitted, SessionEnded, SessionStarted, SessionSummarised
-from ingest.ids import COMMIT, DocumentId, content_id, document_id
+from ingest.events.session import (
+    ObservationRecorded,
+    SessionCommitted,
+    SessionEnded,
+    SessionStarted,
+    SessionSummarised,
+)
+from ingest.ids import COMMIT, DocumentId, content_id
 from ingest.log.position import Position, session_route
-from ingest.platform.clock import to_ms
+from ingest.platform.clock import from_ms, to_ms
 from projections.nouns import rows
+from projections.nouns.batch import (
+    FoldBatch,
+    fold_one,
+    folds,
+    further_parts,
+    mark_of,
+    session_and_ledger,
+    session_of,
+)
 from projections.nouns.index_entry import IndexEntry, entry_for, index_terms, searchable
+from projections.nouns.rows import SESSION, session_document_id
 from projections.nouns.trust import lowest, trust_of
 
-SESSION = "ses"
 FIRST_PROMPT_CHARS = 200
 
 
@@ -104,12 +119,6 @@ sessions = partial(rows.of_tenant, "sessions")
 """Listing of a tenant's or a project's sessions, by last activity."""
 session_name = rows.project_listing("session-name")
 """Listing of the sessions (of several projects) that share a session id."""
-
-
-@lru_cache(maxsize=1_024)
-def session_document_id(tenant: str, project: str, session_id: str) -> DocumentId:
-    """The document id of a session."""
-    return document_id(SESSION, session_route(tenant, project, session_id), "")
 
 
 def opened(recorded: Recorded) -> Session:
@@ -378,3 +387,46 @@ def linked_commit(commit: Commit | None, recorded: Recorded, data: SessionCommit
         files=list(dict.fromkeys([*existing.files, *data.files])),
         session_ids=list(dict.fromkeys(sessions)),
     )
+
+
+def session_in(batch: FoldBatch, event: Recorded) -> Session | None:
+    """The session that an event names, as it is in a batch."""
+    document = batch.get(session_of(event))
+    return document if isinstance(document, Session) else None
+
+
+fold_one(
+    SessionStarted,
+    SessionEnded,
+    of=Session,
+    subject=lambda event, data: session_of(event),
+    evolve=evolve,
+    drops=True,
+    reads=session_and_ledger,
+    follows=further_parts,
+)
+
+
+@folds(
+    SessionSummarised,
+    reads=lambda event, data: {mark_of(event), summary_id(session_of(event)), *session_and_ledger(event)},
+    follows=further_parts,
+)
+def _summarised(batch: FoldBatch, event: Recorded, data: SessionSummarised) -> None:
+    """A summary made before something of the session was forgotten is void, and erased: it may quote that."""
+    name = session_of(event)
+    if not batch.mark(event, name):
+        return
+    session = session_in(batch, event)
+    if session is None or data.forgotten_at not in (session.told_from, session.forgotten_at):
+        batch.void(event)
+        return
+    # a summary without an agent is of several agents' observations
+    agent = session.agent_id if event.envelope.agent_id else ""
+    made = summary(event, data, name, agent, session.user_id)
+    # summaries of earlier releases say when they were made; none is newer than its session
+    batch.put(replace(made, occurred_at=min(made.occurred_at, from_ms(session.updated_ms))))
+    batch.put(session.model_copy(update={"summarised": data.observation_count}))
+
+
+fold_one(SessionCommitted, of=Commit, subject=commit_id, evolve=linked_commit)

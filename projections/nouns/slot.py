@@ -8,6 +8,7 @@ from ingest.ids import SLOT, DocumentId, content_id
 from ingest.log.position import project_route
 from ingest.platform.clock import to_ms
 from projections.nouns import rows
+from projections.nouns.batch import fold_one
 from projections.nouns.trust import lowest, trust_of
 
 SIZE_LIMIT = 2000
@@ -128,3 +129,6 @@ def default_slots(tenant: str, project: str) -> dict[str, Slot]:
         for scope, label, size_limit, pinned in _DEFAULTS
         if scope == "project" or not project
     }
+
+
+fold_one(SlotSet, SlotAppended, SlotDeleted, of=Slot, subject=id_of, evolve=evolve, drops=True)

@@ -35,6 +35,7 @@ class Tombstone(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     LETTER: ClassVar[bytes] = b"t"
+    LOOKED_FOR: ClassVar[bool] = True
 
     id: DocumentId
     position: str = ""
@@ -58,6 +59,7 @@ class SupersededEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     LETTER: ClassVar[bytes] = b"k"
+    LOOKED_FOR: ClassVar[bool] = True
 
     id: DocumentId
     position: str

@@ -14,7 +14,6 @@ NAMES = {
     "decides": "ingest/commands/command.py",
     "folds": "projections/nouns/batch.py",
     "VERSION": "projections/nouns/fold.py",
-    "NOUNS": "projections/nouns/fold.py",
     "WriteCommand": "ingest/commands/decide.py",
     "Packed": "projections/nouns/document.py",
     "KINDS": "projections/forgetting/plan.py",
