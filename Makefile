@@ -17,9 +17,9 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constr
 
 # The frameworks that the Python client has modules for, in an environment of their own: they need other versions.
 FRAMEWORKS := build/frameworks
-FRAMEWORK_PINS := tests/clients/frameworks/constraints.txt
-FRAMEWORK_NODE := tests/clients/frameworks/node_modules/.installed
-HOST_PROGRAMS := tests/clients/hosts/node_modules/.installed
+FRAMEWORK_PINS := tests/ring/frameworks/modules/constraints.txt
+FRAMEWORK_NODE := tests/ring/frameworks/modules/node_modules/.installed
+HOST_PROGRAMS := tests/ring/hosts/node_modules/.installed
 
 # Tests run in so many processes side by side. What starts its servers once goes on with a run of neighbours (worksteal).
 LANES ?= 2
@@ -35,7 +35,7 @@ ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run cluster install multilingual wheels model test test-redis8 host-tests inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs types format clean
+.PHONY: run cluster install multilingual wheels model test test-redis8 host-tests inner-tests contract-tests acceptance-tests client-tests ring-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs types format clean
 
 install: $(BASE)
 
@@ -58,11 +58,11 @@ cluster: $(DEV)
 	$(BIN)/python -m tools.cluster $(ARGS)
 
 # One after the other: the servers that a part shares end with it. `make -k test` runs all parts whatever fails.
-test: inner-tests contract-tests acceptance-tests client-tests serial-tests
+test: inner-tests contract-tests acceptance-tests client-tests ring-tests serial-tests
 
 # The programs of Claude Code, Codex and Gemini CLI (760 MB) install the plugin and the extension.
 host-tests: $(DEV) $(HOST_PROGRAMS)
-	$(PYTEST) tests/clients/test_host_programs.py
+	$(PYTEST) tests/ring/hosts
 
 # Tests of code that reads pages run once more with pages of two (tests/conftest.py).
 PAGED := $(addprefix tests/conformance/test_,dead_letters.py forget_job.py queries_audit.py rebuilds.py retire_job.py)
@@ -79,8 +79,11 @@ contract-tests: $(DEV)
 acceptance-tests: $(DEV) $(NODE)
 	$(PYTEST) $(NOT_NIGHTLY) $(BY_SERVER) tests/fuzz tests/acceptance
 
-client-tests: $(DEV) $(NODE) $(FRAMEWORKS)/.installed $(FRAMEWORK_NODE)
+client-tests: $(DEV) $(NODE) $(FRAMEWORK_NODE)
 	$(PYTEST) $(NOT_NIGHTLY) --numprocesses $(LANES) --dist loadfile tests/clients
+
+ring-tests: $(DEV) $(FRAMEWORKS)/.installed
+	$(PYTEST) $(NOT_NIGHTLY) $(BY_SERVER) tests/ring
 
 serial-tests: $(DEV)
 	$(PYTEST) $(NOT_NIGHTLY) $(ALONE)

@@ -32,7 +32,7 @@ CORE = (
     "projections/folds", "projections/forgetting", "projections/operations", "projections/queries",
     "projections/rebuilding", "projections/search", "projections/store", "workers",
 )  # fmt: skip
-TESTS = ("tests/unit", "tests/fundamentals", "tests/conformance")
+TESTS = ("tests/unit", "tests/fundamentals", "tests/conformance", "tests/ring/archive")
 SECONDS_A_TEST = 60
 """A test that a mutant holds up for longer fails."""
 OTHER: dict[type[ast.AST], Any] = {

@@ -30,14 +30,14 @@ __all__ = ["everybody", "matrix_server", "planted_memories"]
 STARTING = ("test_up", "test_backup")
 """Files whose tests each start what they are about: they may run in any process."""
 TOGETHER = {
-    "test_a_log_that_is_printed_is_in_the_order_of_time": "test_importers",
+    "test_a_log_that_is_printed_is_in_the_order_of_time": "test_names",
     "test_limits_and_scopes": "test_overload",
     "test_secrets": "test_authorisation_walk",
 }
 """Files, and tests, that run in the process of another file, whose servers they use."""
 FIRST = (
-    "test_up", "test_authorisation_walk", "test_cluster", "test_mcp_gateway", "test_backup",
-    "test_pages", "test_viewer_of_a_fleet", "test_overload", "test_importers", "test_visibility_matrix", "test_llm",
+    "test_up", "test_authorisation_walk", "test_mcp_gateway", "test_backup",
+    "test_pages", "test_viewer_of_a_fleet", "test_overload", "test_visibility_matrix",
     "test_agent_hooks", "test_forgetting", "test_fuzz",
 )  # fmt: skip
 """The files that take longest begin first, so that no process is left with much when the others are done."""

@@ -1,4 +1,4 @@
-"""Anthropic's memory tool over MCP, beside the same tool of the Python client; tests/clients/frameworks has more."""
+"""Anthropic's memory tool over MCP, beside that of the Python client; tests/ring/frameworks/modules has more."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.acceptance.running import SECRET, Server
 from tests.acceptance.test_mcp_profiles import client_of, text
 
 COMMANDS: list[dict[str, Any]] = json.loads(
-    (Path(__file__).parents[1] / "clients" / "frameworks" / "commands.json").read_text()
+    (Path(__file__).parents[1] / "ring/frameworks/modules/commands.json").read_text()
 )
 NOTES = "/memories/notes.md"
 

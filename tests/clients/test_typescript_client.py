@@ -39,7 +39,7 @@ AS_STRICT_AS_THE_CLIENT = {
     "strict": True, "noUncheckedIndexedAccess": True, "exactOptionalPropertyTypes": True, "erasableSyntaxOnly": True,
     "module": "nodenext", "target": "es2022",
 }  # fmt: skip
-FRAMEWORKS = Path(__file__).parent / "frameworks"
+FRAMEWORKS = ROOT / "tests/ring/frameworks/modules"
 OF_FRAMEWORKS = ("ai_sdk_tools", "mastra_agent")
 EXAMPLES = {path.stem: path.read_text() for path in (ROOT / "examples").glob("*.ts")}
 BLOCKS = {
@@ -335,7 +335,7 @@ def test_every_example_is_run():
 @pytest.mark.parametrize("name", OF_FRAMEWORKS)
 def test_an_agent_of_a_framework_recalls_what_it_remembered(with_frameworks: Path, server: Server, name: str):
     if not (with_frameworks / f"{name}.js").exists():
-        pytest.skip("`make tests/clients/frameworks/node_modules/.installed` has not run, or failed")
+        pytest.skip("`make tests/ring/frameworks/modules/node_modules/.installed` has not run, or failed")
     assert NODE is not None
     remembered, recalled = done([NODE, f"{name}.js"], with_frameworks, **of(server)).splitlines()
     (found,) = json.loads(recalled)

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.acceptance.running import SECRET, Server
 from tests.clients.python.stub import Reply, Stub
-from tests.clients.test_frameworks import EXAMPLES
+from tests.ring.frameworks.test_frameworks import EXAMPLES
 
 ROOT = Path(__file__).parents[3]
 RUN = {"quickstart", "mcp_client", "agent_loop", "tool_calling_agent", "mcp_host"}

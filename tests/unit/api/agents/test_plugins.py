@@ -1,6 +1,6 @@
 """The plugin for Claude Code and Codex, and the extension for Gemini CLI, have what the package has.
 
-`tests/clients/test_host_programs.py` has the programs of these hosts install them.
+`tests/ring/hosts/test_host_programs.py` has the programs of these hosts install them.
 """
 
 import json

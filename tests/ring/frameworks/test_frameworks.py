@@ -18,8 +18,8 @@ from mnemolog_client import Mnemolog
 from tests.acceptance.running import SECRET, Server
 from tests.clients.python.stub import Received, Reply, Stub
 
-ROOT = Path(__file__).parents[2]
-HERE = Path(__file__).parent / "frameworks"
+ROOT = Path(__file__).parents[3]
+HERE = Path(__file__).with_name("modules")
 MODULES = ROOT / "clients" / "python" / "mnemolog_client"
 ENVIRONMENT = ROOT / "build" / "frameworks"
 NAMES = ("anthropic", "google_adk", "langgraph", "llama_index", "openai_agents", "pydantic_ai")

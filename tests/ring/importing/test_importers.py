@@ -609,7 +609,7 @@ def test_memories_of_mem0_are_read_from_pgvector(importer: Importer, postgres: s
     ],
 )  # fmt: skip
 def test_a_second_import_of_a_file_changes_nothing(importer: Importer, system: str, name: str):
-    location = str(ROOT / "tests" / "unit" / "api" / "importing" / "files" / name)
+    location = str(Path(__file__).with_name("files") / name)
     assert sum(counts(importer(system, location), "new").values()) > 0
     before = [line for line in importer.export() if '"source":"import"' in line]  # upkeep summarizes meanwhile
     assert sum(counts(importer(system, location), "new").values()) == 0

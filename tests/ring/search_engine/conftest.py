@@ -24,6 +24,9 @@ from projections.search_engine.layout import INDEX_PREFIX, Identity
 from projections.search_engine.schema import Named
 from projections.store.feed import Vectors
 from projections.vectors.embedder import Embedders, FixedEmbedder
+from tests.conformance.conftest import engine_url, pytest_generate_tests, valkey
+
+__all__ = ["engine_url", "pytest_generate_tests", "valkey"]
 
 T0 = 1_769_860_800_000
 IDENTITY = Identity(model="test/model", dimensions=4, vector_dimensions=4)

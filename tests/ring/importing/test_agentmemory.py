@@ -287,7 +287,7 @@ def test_every_list_of_a_newer_version_is_reported(tmp_path: Path):
 
 
 def test_the_file_of_the_server_without_a_backend_is_imported():
-    file = Path(__file__).parents[2] / "importing" / "files" / "agentmemory-standalone.json"
+    file = Path(__file__).with_name("files") / "agentmemory-standalone.json"
     source = open_source(ImportRequest(str(file), TENANT))
     memories = documents(events("agentmemory", source.mapped, [placed.row for placed in source.rows([])]), Memory)
     assert {memory.content: memory.concepts for memory in memories} == {

@@ -14,7 +14,7 @@ from waiting import wait_until
 
 from tools.cluster import NODES
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 UP_WITHIN_S = 150.0
 SERVERS = 1 + NODES
 """Of Valkey."""

@@ -17,8 +17,8 @@ from api.agents import hook
 from api.agents.payloads import HOSTS
 from tests.acceptance.running import SECRET, Server
 
-ROOT = Path(__file__).parents[2]
-PACKAGES = Path(__file__).parent / "hosts/node_modules"
+ROOT = Path(__file__).parents[3]
+PACKAGES = Path(__file__).with_name("node_modules")
 CLAUDE, CODEX = "@anthropic-ai/claude-code/cli-wrapper.cjs", "@openai/codex/bin/codex.js"
 GEMINI = "@google/gemini-cli/bundle/gemini.js"
 PLUGIN = "mnemolog@mnemolog"
