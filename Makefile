@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-BASE := $(VENV)/.installed
+INSTALLED := $(VENV)/.installed
 NATIVE := projections/kernel/native
 BUILT := $(addprefix build/wheels/.,hnswlib kernel minilm)
 MULTILINGUAL := $(VENV)/.installed-multilingual
@@ -37,12 +37,12 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: run cluster install multilingual wheels model test test-redis8 host-tests inner-tests contract-tests acceptance-tests client-tests ring-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs types format clean
 
-install: $(BASE)
+install: $(INSTALLED)
 
 # The model of MNEMOLOG_EMBEDDER=multilingual; downloads 91 MB.
 multilingual: $(MULTILINGUAL)
 
-run: $(BASE)
+run: $(INSTALLED)
 	$(BIN)/mnemolog up --demo
 
 # All tests with redis-py 8 and redis-om 1.2, in an environment of their own: arq works with them, but its metadata says
@@ -57,7 +57,8 @@ test-redis8:
 cluster: $(DEV)
 	$(BIN)/python -m tools.cluster $(ARGS)
 
-# One after the other: the servers that a part shares end with it. `make -k test` runs all parts whatever fails.
+# One after the other: the servers that a part shares end with it. `make -k test` runs all parts whatever fails. With
+# BASE=main, of the ring only what differs from main (tests/ring/rooms.toml).
 test: inner-tests contract-tests acceptance-tests client-tests ring-tests serial-tests
 
 # The programs of Claude Code, Codex and Gemini CLI (760 MB) install the plugin and the extension.
@@ -82,8 +83,10 @@ acceptance-tests: $(DEV) $(NODE)
 client-tests: $(DEV) $(NODE) $(FRAMEWORK_NODE)
 	$(PYTEST) $(NOT_NIGHTLY) --numprocesses $(LANES) --dist loadfile tests/clients
 
-ring-tests: $(DEV) $(FRAMEWORKS)/.installed
-	$(PYTEST) $(NOT_NIGHTLY) $(BY_SERVER) tests/ring
+ring-tests: $(DEV)
+	@folders=$$($(BIN)/python tools/ring.py $(BASE)) && echo "ring: $${folders:-nothing touched}" && \
+	case "$$folders" in *frameworks*) $(MAKE) $(FRAMEWORKS)/.installed;; esac && \
+	{ test -z "$$folders" || $(PYTEST) $(NOT_NIGHTLY) $(BY_SERVER) $$folders; }
 
 serial-tests: $(DEV)
 	$(PYTEST) $(NOT_NIGHTLY) $(ALONE)
@@ -146,7 +149,7 @@ docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # The types of the TypeScript client, of the OpenAPI document of this checkout.
-types: $(BASE) clients/typescript/node_modules/.installed
+types: $(INSTALLED) clients/typescript/node_modules/.installed
 	mkdir -p build
 	$(BIN)/python tools/openapi.py > build/openapi.json
 	cd clients/typescript && npm run --silent types < ../../build/openapi.json > ../../build/openapi.ts
@@ -182,22 +185,22 @@ $(VENV)/.created:
 	touch $@
 
 # What the running processes need. The wheels that are built here have the same version when they change.
-$(BASE): pyproject.toml constraints.txt clients/python/pyproject.toml $(BUILT)
+$(INSTALLED): pyproject.toml constraints.txt clients/python/pyproject.toml $(BUILT)
 	$(PIP) --editable . --editable clients/python
 	$(PIP) --force-reinstall --no-deps mnemolog-hnswlib mnemolog-kernel mnemolog-minilm
 	touch $@
 
-$(MULTILINGUAL): $(BASE) build/wheels/.e5
+$(MULTILINGUAL): $(INSTALLED) build/wheels/.e5
 	$(PIP) --force-reinstall --no-deps mnemolog-e5
 	touch $@
 
-$(DOCS): $(BASE)
+$(DOCS): $(INSTALLED)
 	$(PIP) --editable '.[docs]'
 	touch $@
 
 # What the tests need besides. torch comes first and by its exact version, so that pip can take a CPU build where one is
 # offered.
-$(DEV): $(BASE) $(MULTILINGUAL)
+$(DEV): $(INSTALLED) $(MULTILINGUAL)
 	$(PIP) torch
 	$(PIP) --editable '.[dev]'
 	$(PIP) --no-deps $(HELM)
