@@ -89,13 +89,18 @@ async def new_tenant(server: Server, name: str) -> Tenant:
             "/v1/admin/keys", json={"name": "x", "tenant": name, "roles": ["read", "write", "admin"]}
         )
     tenant = Tenant(server, made.json()["key"])
-
-    async def known() -> bool:
-        async with tenant.client() as client:
-            return (await client.get("/readyz")).status_code == 200
-
-    await wait_until(known)
+    async with tenant.client() as client:
+        await until_ready(client)
     return tenant
+
+
+async def until_ready(client: httpx.AsyncClient, within_s: float = 30.0) -> None:
+    """Return as soon as the server knows the key of this client, and answers."""
+
+    async def ready() -> bool:
+        return (await client.get("/readyz")).status_code == 200
+
+    await wait_until(ready, within_s)
 
 
 @contextmanager

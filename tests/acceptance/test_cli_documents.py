@@ -8,7 +8,7 @@ from commands import run
 from terminal import at_terminal
 from waiting import wait_until
 
-from tests.acceptance.running import Server, Tenant, new_tenant
+from tests.acceptance.running import Server, Tenant, new_tenant, until_ready
 
 
 class Cli:
@@ -221,11 +221,7 @@ async def test_a_session_is_forgotten_without_a_receipt_by_a_key_that_is_no_admi
     agent = Cli(server, project, made.json()["key"])
 
     async with server.client(secret=made.json()["key"]) as client:
-
-        async def known() -> bool:
-            return (await client.get("/readyz")).status_code == 200
-
-        await wait_until(known)
+        await until_ready(client)
     assert "forgotten session short (1 observation, 1 session)" in agent("forget", "session", "short", "--yes")
     refused = agent("forget", "user", "ada", "--yes", code=1)
     assert "admin" in refused

@@ -17,7 +17,7 @@ from waiting import wait_until
 
 from api.agents import hook
 from ingest.platform.settings import to_environment
-from tests.acceptance.running import Server, fault, running
+from tests.acceptance.running import Server, fault, running, until_ready
 
 HOOK = [sys.executable, "-I", "-S", str(Path(hook.__file__)), "claude-code"]
 PROMPT = "Why is the till closed?"
@@ -198,9 +198,5 @@ async def _is_told_of_a_key_that_was_revoked(user: User) -> None:
     assert (await user.mnemolog("keys", "store", stdin=f"{fresh}\n")).returncode == 0
     asked = {"Authorization": f"Bearer {fresh}"}
     async with httpx.AsyncClient(base_url=user.server.url, headers=asked, trust_env=False) as client:
-
-        async def known() -> bool:
-            return (await client.get("/readyz")).status_code == 200
-
-        await wait_until(known)
+        await until_ready(client)
     assert (await user.mnemolog("recall", "when does the till open?", "--project", "shop")).returncode == 0

@@ -17,7 +17,7 @@ from waiting import wait_until
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import partition_of, project_route
 from tests.acceptance.asking import ask, names, read, recall, refused, write
-from tests.acceptance.running import Server, fault, frozen, ids, redis_of, running
+from tests.acceptance.running import Server, fault, frozen, ids, redis_of, running, until_ready
 from tests.acceptance.test_mcp_profiles import client_of
 
 Client = httpx.AsyncClient
@@ -326,11 +326,7 @@ async def test_reads_say_that_the_log_is_away(broken: Server, project: str):
         assert answers.pop("GET /livez") == 200
         assert answers == dict.fromkeys(answers, 503)
         broken.supervisor.watch()  # in this thread: what a thread starts ends with it
-
-        async def is_ready() -> bool:
-            return (await client.get("/readyz")).status_code == 200
-
-        await wait_until(is_ready)
+        await until_ready(client)
         await wait_until(lambda: found_by_recall(client, project, "written before the trouble"))
 
 

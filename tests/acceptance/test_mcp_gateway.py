@@ -22,6 +22,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from ports import free_port
+from tool_text import text_of as text
 from waiting import wait_until
 
 from ingest.ids import shortened_id
@@ -88,12 +89,6 @@ def every_client(request: pytest.FixtureRequest, server: Server) -> OpenClient:
 def connection(request: pytest.FixtureRequest, server: Server) -> OpenClient:
     """Opens a client, over HTTP and over stdio."""
     return lambda: request.param(server.url, server.secret)
-
-
-def text(result: types.CallToolResult) -> str:
-    (content,) = result.content
-    assert isinstance(content, types.TextContent)
-    return content.text
 
 
 async def call(client: Client, name: str, **arguments: Any) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from typing import Any
 from uuid import uuid4
 
 import httpx2
-import mcp.types as types
 import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
+from tool_text import text_of as text
 
 from api.dialects.profiles import PROFILES
 from ingest.ids import shortened_id
@@ -43,12 +43,6 @@ async def client_of(server: Server, profile: str = "", agent: str = "") -> Async
         Client(streamable_http_client(f"{server.url}/mcp{query}", http_client=http), mode="legacy") as client,
     ):
         yield client
-
-
-def text(result: types.CallToolResult) -> str:
-    (content,) = result.content
-    assert isinstance(content, types.TextContent)
-    return content.text
 
 
 async def called(client: Client, name: str, **arguments: Any) -> dict[str, Any]:

@@ -24,7 +24,17 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
 from ingest.platform.clock import system_clock
 from projections.dead_letters.records import letter_of, queue_letter
-from tests.acceptance.running import Doors, Server, Tenant, every_dialect, fault, frozen, new_tenant, redis_of
+from tests.acceptance.running import (
+    Doors,
+    Server,
+    Tenant,
+    every_dialect,
+    fault,
+    frozen,
+    new_tenant,
+    redis_of,
+    until_ready,
+)
 from tests.acceptance.test_agent_hooks import TIDY, Agent
 
 LIMIT = 160 << 20
@@ -274,11 +284,7 @@ async def test_a_write_of_several_events_counts_as_many_against_the_rate_of_its_
         grant = {"name": "slow", "roles": ["read", "write", "admin"], "writes_per_minute": 20}
         key = (await admin.post("/v1/admin/keys", json=grant)).json()["key"]
     async with here.server.client(secret=key) as client:
-
-        async def known() -> bool:
-            return (await client.get("/readyz")).status_code == 200
-
-        await wait_until(known, PATIENCE_S)
+        await until_ready(client, PATIENCE_S)
         sent = client.post(path, json=batch) if path == "/v1/events" else client.post(path, content=exported)
         assert (await sent).status_code == 202
         answer = await client.post("/v1/memories", json={"content": "one more", "project": project})

@@ -161,34 +161,6 @@ async def matched(client: Client, **asked: Any) -> list[str]:
     return ids(await read(client, "/v1/lessons/match", **asked))
 
 
-async def test_a_lesson_speaks_up_before_the_tool_it_is_about(client: Client, project: str):
-    """By tool, by a pattern in what the tool is given, by both; the most severe first; global lessons, too."""
-    plain = await lesson(client, project, "Look before you leap")
-    tool = await lesson(client, project, "Check the branch first", severity="info", trigger_tool=f"Bash-{project}")
-    pattern = await lesson(
-        client, project, "Never force a push", severity="critical", trigger_pattern=r"git\s+push.*-f\b"
-    )
-    both = await lesson(
-        client,
-        project,
-        "Quote the glob",
-        severity="warning",
-        trigger_tool=f"Bash-{project}",
-        trigger_pattern="rm .*[*]",
-    )
-    everywhere = await lesson(client, "*", f"Breathe, {project}", severity="warning", trigger_tool=f"Edit-{project}")
-    nowhere = await lesson(client, "", f"Sit, {project}", severity="warning", trigger_tool=f"Edit-{project}")
-    shell = {"project": project, "tool_name": f"Bash-{project}", "limit": 100}
-    assert await matched(client, **shell) == [tool]
-    assert await matched(client, **shell, preview="GIT PUSH origin -f") == [pattern, tool]
-    assert await matched(client, **shell, preview="rm -r *.pyc") == [both, tool]
-    assert await matched(client, **{**shell, "limit": 1}, preview="git push -f; rm *") == [pattern]
-    assert await matched(client, project=project, tool_name=f"Edit-{project}") == [everywhere]
-    assert sorted(await matched(client, tool_name=f"Edit-{project}")) == sorted([everywhere, nowhere])
-    assert await matched(client, project=f"{project}-other", tool_name=f"Bash-{project}") == []
-    assert plain not in await matched(client, **shell, preview="leap")
-
-
 async def test_showing_a_lesson_is_counted(client: Client, project: str):
     name = await lesson(client, project, "Mind the gap", severity="info", trigger_tool="Walk")
     await write(client, f"/v1/lessons/{name}/trigger")
@@ -216,20 +188,6 @@ async def test_an_edited_lesson_keeps_its_id_and_what_was_not_said(client: Clien
     assert ids(await ask(client, "/v1/lessons/search", query="deploy after lunch", project=project)) == []
     on = await change(client, f"/v1/lessons/{name}", active=True)
     assert await matched(client, project=project, tool_name="Deploy", after=on["position"]) == [name]
-
-
-async def test_lessons_are_searched_by_relevance_and_confidence(client: Client, project: str):
-    sure = await lesson(client, project, "Pin the numpy version in the lock file", confidence=0.9)
-    unsure = await lesson(client, project, "Pin the scipy version in the lock file", confidence=0.3)
-    await lesson(client, project, "Water the plants on Monday", confidence=1.0)
-    found = await ask(client, "/v1/lessons/search", query="pin version lock", project=project, min_confidence=0.2)
-    assert ids(found)[:2] == [sure, unsure]
-    scores = [one["score"] for one in found["items"]]
-    assert scores == sorted(scores, reverse=True)
-    found = await ask(client, "/v1/lessons/search", query="pin version lock", project=project, min_confidence=0.8)
-    assert unsure not in ids(found)
-    found = await ask(client, "/v1/lessons/search", query="pin version lock", project=project, limit=1)
-    assert ids(found) == [sure]
 
 
 async def test_the_surest_lessons_come_first(client: Client, project: str):

@@ -8,16 +8,19 @@ against every kind of server, and leaves the rest of the matrix to `make nightly
 
 import os
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from desk import Desk, opened_desk
+from hash_embedder import HashEmbedder
 from llm_stub import LlmStub
 from search_engines import missing, search_engine
 from servers import SERVERS, Server, serving
-from workshop import Workshop
+from workshop import Workshop, embedding_queue
 
 from ingest.platform.connections import Client
+from projections.embedding.embed_job import EmbeddingQueue
 
 ON_EVERY_SERVER = (
     "index_replica", "test_backup", "test_changes", "test_event_log", "test_presence", "test_queries_audit",
@@ -73,3 +76,10 @@ def stub() -> Iterator[LlmStub]:
     """A language model that answers by rules, or as a test says."""
     with LlmStub() as server:
         yield server
+
+
+@pytest.fixture
+async def queue(redis: Client) -> AsyncIterator[EmbeddingQueue]:
+    """What embeds what is queued."""
+    with ThreadPoolExecutor(2) as executor:
+        yield embedding_queue(redis, HashEmbedder(), executor)

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from replica_pen import PARTITIONS, TENANT, Pen
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-from workshop import embedding_queue
 
 from ingest.commands.decide import Caller, Observe
 from ingest.ids import DocumentId
@@ -556,12 +555,6 @@ async def pen(redis: Client) -> Pen:
     made = Pen(redis)
     await made.log.create_or_check()
     return made
-
-
-@pytest.fixture
-async def queue(redis: Client) -> AsyncIterator[EmbeddingQueue]:
-    with ThreadPoolExecutor(2) as executor:
-        yield embedding_queue(redis, HashEmbedder(), executor)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ Left open: in what order stores are cleaned; when the server rewrites its append
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -411,12 +411,6 @@ async def test_a_memory_that_is_forgotten_already_is_not_forgotten_again(shop: W
 
 
 SECRET, KEPT = f"the key is {MARK}", "the kettle is green"
-
-
-@pytest.fixture
-async def queue(redis: Client) -> AsyncIterator[EmbeddingQueue]:
-    with ThreadPoolExecutor(1) as executor:
-        yield embedding_queue(redis, HashEmbedder(), executor)
 
 
 async def settled(shop: Workshop, queue: EmbeddingQueue) -> None:

@@ -6,10 +6,10 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal
 
 import httpx
-import mcp.types as types
 import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
+from tool_text import text_of
 
 from tests.acceptance.running import PATIENT, Doors
 
@@ -100,13 +100,6 @@ class Mcp:
         """The ids that are found, the best first."""
         answer = await self.call("search_memories", **memory(agent, query=query, **more))
         return [hit[3] for hit in HIT.findall(answer)]
-
-
-def text_of(result: types.CallToolResult) -> str:
-    """The one text of an answer."""
-    (content,) = result.content
-    assert isinstance(content, types.TextContent)
-    return content.text
 
 
 def connected(

@@ -1,7 +1,6 @@
 """What the tests of the index on a search engine have in common: an empty engine, and documents to write into it."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,11 +10,9 @@ from engine_index import Keeping
 from hash_embedder import HashEmbedder
 from replica_pen import PARTITIONS, Pen
 from servers import Server
-from workshop import embedding_queue
 
 from ingest.platform.connections import Client, connect
 from projections.documents.index_entry import IndexEntry
-from projections.embedding.embed_job import EmbeddingQueue
 from projections.search.terms import terms
 from projections.search_engine import comparing, filling, keeping, schema
 from projections.search_engine.filling import Servers
@@ -24,9 +21,9 @@ from projections.search_engine.layout import INDEX_PREFIX, Identity
 from projections.search_engine.schema import Named
 from projections.store.feed import Vectors
 from projections.vectors.embedder import Embedders, FixedEmbedder
-from tests.conformance.conftest import engine_url, pytest_generate_tests, valkey
+from tests.conformance.conftest import engine_url, pytest_generate_tests, queue, valkey
 
-__all__ = ["engine_url", "pytest_generate_tests", "valkey"]
+__all__ = ["engine_url", "pytest_generate_tests", "queue", "valkey"]
 
 T0 = 1_769_860_800_000
 IDENTITY = Identity(model="test/model", dimensions=4, vector_dimensions=4)
@@ -96,12 +93,6 @@ async def servers(redis: Client, valkey: Server, engine: Client) -> AsyncIterato
     blocking = connect(valkey.url, connections=4 * PARTITIONS, repeat=False)
     yield Servers(redis, blocking, engine)
     await blocking.aclose()
-
-
-@pytest.fixture
-async def queue(redis: Client) -> AsyncIterator[EmbeddingQueue]:
-    with ThreadPoolExecutor(1) as executor:
-        yield embedding_queue(redis, HashEmbedder(), executor)
 
 
 @pytest.fixture

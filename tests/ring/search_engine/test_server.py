@@ -13,7 +13,7 @@ from valkey_servers import TcpValkey
 from waiting import wait_until
 
 from tests.acceptance.asking import read, recall, write
-from tests.acceptance.running import Server, running
+from tests.acceptance.running import Server, running, until_ready
 
 PATIENCE_S = 60.0
 
@@ -112,11 +112,7 @@ async def test_without_the_engine_writes_go_on_and_documents_are_read(stack: Sta
 
     await wait_until(told, PATIENCE_S)
     stack.engine.start()
-
-    async def ready() -> bool:
-        return (await client.get("/readyz")).status_code == 200
-
-    await wait_until(ready, PATIENCE_S)
+    await until_ready(client, PATIENCE_S)
     assert meanwhile["id"] in await found(client, "sencha", after=meanwhile["position"])
     assert before["id"] in await found(client, "matcha")
 

@@ -13,6 +13,7 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from starlette.applications import Starlette
+from tool_text import text_of as text
 
 from api.dialects.profiles import PROFILES
 from ingest.commands.handler import CommandHandler
@@ -42,12 +43,6 @@ GOOD: dict[str, dict[str, Any]] = {
     "slots": {"action": "write", "label": "notes", "content": "Drink more tea."},
 }
 every_tool = pytest.mark.parametrize("name", list(TOOLS))
-
-
-def text(result: types.CallToolResult) -> str:
-    (content,) = result.content
-    assert isinstance(content, types.TextContent)
-    return content.text
 
 
 async def refused(call: Call, name: str, arguments: dict[str, Any]) -> str:
