@@ -1,6 +1,7 @@
 """Clients of the agentmemory door: of the shared server, and of one with a secret that hardly anybody writes to."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -18,9 +19,9 @@ def api(doors: Doors) -> Iterator[Api]:
 
 
 @pytest.fixture(scope="session")
-def guarded(tmp_path_factory: pytest.TempPathFactory, together: Together) -> Server:
-    """A server with a secret and without an embedder; what is written there has a project."""
-    return together(running(tmp_path_factory.mktemp("cache"), embedder="none", partitions=2))
+def guarded(cache_dir: Path, together: Together) -> Server:
+    """A server with a secret, without an embedder, that lists every tool; what is written there has a project."""
+    return together(running(cache_dir, embedder="none", partitions=2, agentmemory_tools="all"))
 
 
 @pytest.fixture(scope="session")

@@ -4,15 +4,11 @@ The four tools that the plugin of 0.9.29 calls beside the 31: what their routes 
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
-from together import Together
 
-from tests.acceptance.running import running
 from tests.contracts.agentmemory.calling import Api, Json, ok, refused
 
 TOOLS: dict[str, tuple[set[str], set[str]]] = {
@@ -316,22 +312,13 @@ def test_memory_commits_and_memory_commit_lookup_answer_as_their_routes(api: Api
     refused(api.post("mcp/tools", name="memory_commit_lookup", arguments={"sha": "none"}), 404)
 
 
-@pytest.fixture(scope="module")
-def listing(tmp_path_factory: pytest.TempPathFactory, together: Together) -> Iterator[Api]:
-    """A client of a server that lists every tool."""
-    folder: Path = tmp_path_factory.mktemp("cache")
-    server = together(running(folder, embedder="none", partitions=1, secret=None, agentmemory_tools="all"))
-    with httpx.Client(base_url=server.url, timeout=60, trust_env=False) as http:
-        yield Api(http)
-
-
-def test_they_are_listed_where_the_server_is_set_up_to_and_by_mcp_everywhere(api: Api, listing: Api):
+def test_they_are_listed_where_the_server_is_set_up_to_and_by_mcp_everywhere(api: Api, trusted: Api):
     """Clients count on 31 in the list over REST; an agent can only call what MCP lists."""
-    every = [tool["name"] for tool in ok(listing.get("mcp/tools"))["tools"]]
+    every = [tool["name"] for tool in ok(trusted.get("mcp/tools"))["tools"]]
     usual = [tool["name"] for tool in ok(api.get("mcp/tools"))["tools"]]
     assert every == [*usual, *PLUGIN]
     query: Json = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     headers = {"Accept": "application/json, text/event-stream"}
-    for client in (api, listing):
+    for client in (api, trusted):
         answer = client.http.post("/mcp", params={"profile": "agentmemory"}, json=query, headers=headers).json()
         assert [tool["name"] for tool in answer["result"]["tools"]] == every
