@@ -26,10 +26,10 @@ from api.services import tool_context
 from api.spooling import Spooling
 from api.viewer.room import OPEN_PATHS
 from api.wiring import wire
-from ingest.commands.command import writer
 from ingest.commands.decide import Caller
 from ingest.commands.spool import Spool
 from ingest.errors import InvalidSetting
+from ingest.nouns.command import writer
 from ingest.platform.addresses import LOOPBACK
 from ingest.platform.processes import tune_interpreter
 from ingest.platform.settings import Settings

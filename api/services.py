@@ -10,10 +10,10 @@ from starlette.requests import Request
 
 from api.access.admission import admit
 from api.access.principal import Principal, principal_of
-from ingest.commands.command import writer
 from ingest.commands.decide import Caller, stated_agent
 from ingest.durability import parse_durability
 from ingest.names import sent_name
+from ingest.nouns.command import writer
 from ingest.platform.clock import system_clock
 from ingest.roles import ANYWHERE, READ
 from mcp_gateway.tools.tool import Call, Tool

@@ -34,22 +34,22 @@ from projections.index.protocol import IndexService
 from projections.index.service import ReplicaService
 from projections.index.waiting import work_folder
 from projections.operations.current import Current
-from projections.operations.memories import MemoryOperations
+from projections.operations.memory import MemoryOperations
 from projections.operations.session_cap import SessionCap
 from projections.operations.work import Confirming, SlotOperations, WorkOperations
 from projections.queries.context import Compile
 from projections.queries.documents import DocumentReader
 from projections.queries.embedding_priority import EmbeddingPriority
 from projections.queries.graph import Graph
-from projections.queries.lessons import Lessons
+from projections.queries.lesson import Lessons
 from projections.queries.listed import IntegerIds
 from projections.queries.log_events import Audit, LogEvents
 from projections.queries.lookup import Lookup
-from projections.queries.memories import Memories
-from projections.queries.observations import AroundQueries, Observations
+from projections.queries.memory import Memories
+from projections.queries.observation import AroundQueries, Observations
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import Recall
-from projections.queries.sessions import Commits, Sessions, Summaries
+from projections.queries.session import Commits, Sessions, Summaries
 from projections.queries.work import Actions, Relations, Slots
 from projections.search_engine.room import EngineService
 from projections.services import Operations, Queries

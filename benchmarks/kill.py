@@ -24,10 +24,10 @@ import uvloop
 from benchmarks.corpus import observation
 from benchmarks.driving import Pool, Refused, partitions, until
 from benchmarks.servers import Stack
-from ingest.events.envelope import decode
 from ingest.log.event_log import pages
 from ingest.log.position import Token
 from ingest.log.redis_log import RedisLog
+from ingest.nouns.registry import decode
 from ingest.platform.connections import connect
 
 RUN = "kill"

@@ -10,10 +10,10 @@ from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
-from ingest.commands.command import Name
 from ingest.commands.parse import parse_object
 from ingest.errors import CommandRejected, NotFound
 from ingest.names import marked
+from ingest.nouns.command import Name
 from mcp_gateway.attachments import Prompt, PromptArgument, Resource
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.reading import (

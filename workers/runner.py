@@ -18,11 +18,11 @@ from typing import Any, Protocol, TypeAlias
 from redis.exceptions import ConnectionError, RedisError, ResponseError, TimeoutError
 
 from ingest.errors import LeaseLost, UnreadableEvent
-from ingest.events.envelope import decode
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import CONSUMER, CONSUMER_GROUP, GenerationKeys, PartitionKeys
 from ingest.log.position import START, TRACE, Position
 from ingest.log.redis_log import read_entries
+from ingest.nouns.registry import decode
 from ingest.platform.connections import Client, Transaction, past_memory_limit
 from ingest.platform.tracing import batch
 from projections.nouns.fold import Changes

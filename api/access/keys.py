@@ -24,10 +24,10 @@ from msgspec.structs import replace
 from redis.exceptions import RedisError
 
 from api.access.principal import Principal, Rates, anybody, principal_of, root
-from ingest.commands.command import Name
 from ingest.errors import CommandRejected, LogUnavailable, NotFound
 from ingest.log.keys import ACCESS_KEYS, ACCESS_VERSION, access_row_pk, row_key
 from ingest.names import nfc
+from ingest.nouns.command import Name
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.roles import OF_THE_SERVER, ROLES, KeyScope, Role

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from ingest.commands.command import Command
 from ingest.commands.decide import AnyCommand, Caller, Relate, Remember, decide
 from ingest.commands.parse import rejected
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Event
-from ingest.events.session import ObservationCompressed
 from ingest.ids import EventId
+from ingest.nouns.command import Command
+from ingest.nouns.session import ObservationCompressed
 from ingest.platform.clock import to_ms
 from ingest.secrets.clean import cleaned
 from ingest.secrets.scrub import repair_text

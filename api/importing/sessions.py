@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from api.importing.mapping import TITLE_CHARS, Step, event_id
 from ingest.commands.decide import Observe, SummariseSession, TrackSession
-from ingest.events.lesson import fingerprint
-from ingest.events.session import Outcome
 from ingest.ids import LESSON, content_id
 from ingest.log.position import project_route
+from ingest.nouns.lesson import fingerprint
+from ingest.nouns.session import Outcome
 from ingest.secrets.scrub import beginning
 from projections.nouns.lesson import DECAY_RATE, decayed, strengthened, weeks_since
 from projections.text.compression import VALID_TYPES

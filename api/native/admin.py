@@ -13,10 +13,10 @@ from msgspec.structs import asdict
 from api.http.endpoint import Endpoint
 from api.native.common import Bounds, InProject, Queued, Repeatable, as_struct, router
 from api.services import NativeCall
-from ingest.commands.command import Name
 from ingest.commands.decide import Quarantine
 from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected
+from ingest.nouns.command import Name
 from ingest.platform.clock import system_clock
 from ingest.roles import ADMIN, OPERATOR
 from projections.dead_letters.room import Done, LogLocation, Reason, Selection

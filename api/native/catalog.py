@@ -18,7 +18,9 @@ from api.http.endpoint import Endpoint, RequestHeader, Shape, is_function
 from api.http.http import PROBLEM_JSON, Problem
 from api.http.openapi import ANYTHING, About, Details, Parameter, documented
 from api.monitoring import ops
-from api.native import admin, common, documents, forgetting, keys, log, memories, sessions, work, writes
+from api.native import admin, common, documents, forgetting, keys, log, work, writes
+from api.native import memory as memories
+from api.native import session as sessions
 from api.viewer import room as viewer
 from ingest.durability import LEVELS
 from ingest.roles import ANY, WRITE

@@ -21,9 +21,9 @@ from api.access.principal import Principal, principal_of
 from api.http.endpoint import Endpoint
 from api.http.http import query_of, read_body, send_json
 from api.services import native_call
-from ingest.commands.command import EventName, Name
 from ingest.commands.parse import parse_json
 from ingest.log.position import Token
+from ingest.nouns.command import EventName, Name
 from ingest.platform.tasks import INLINE_BYTES, in_thread
 from ingest.roles import Needs
 from projections.queries.times import Interval, Times

@@ -9,18 +9,18 @@ from starlette.requests import Request
 from api.http.endpoint import Endpoint
 from api.native.common import After, ListRequest, PageLimit, router
 from api.services import NativeCall
-from ingest.commands.command import Confidence, Name
 from ingest.commands.decide import Relate
 from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected, NotFound
 from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION
+from ingest.nouns.command import Confidence, Name
 from ingest.roles import READ, WRITE
 from projections.nouns.relation import Relation
 from projections.queries.graph import Drawing
-from projections.queries.lessons import LessonView
-from projections.queries.memories import MemoryView
-from projections.queries.observations import ObservationView
-from projections.queries.sessions import CommitView, SummaryView
+from projections.queries.lesson import LessonView
+from projections.queries.memory import MemoryView
+from projections.queries.observation import ObservationView
+from projections.queries.session import CommitView, SummaryView
 from projections.queries.views import Items, Page, view
 from projections.queries.work import ActionView, RelationView
 

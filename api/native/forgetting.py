@@ -10,11 +10,11 @@ from api.http.endpoint import Endpoint
 from api.native.common import Bounds, PageLimit, Queued, router
 from api.native.documents import COLLECTIONS, check_collection
 from api.services import NativeCall
-from ingest.commands.command import EventName, Name
 from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected, NotFound, OutsideKeyScope
 from ingest.ids import new_event_id
 from ingest.names import nfc
+from ingest.nouns.command import EventName, Name
 from ingest.platform.clock import system_clock, to_ms
 from ingest.roles import ADMIN, OPERATOR, WRITE
 from ingest.secrets.clean import clean_agent

@@ -21,10 +21,10 @@ from api.http.openapi import ANYTHING, TEXT
 from api.http.serving import release_body
 from api.native.common import AnyProjectRequest, Bounds, PageLimit, router
 from api.services import NativeCall
-from ingest.commands.command import Name
 from ingest.errors import Overloaded
 from ingest.log.event_log import EventLog
 from ingest.log.position import Token
+from ingest.nouns.command import Name
 from ingest.roles import ADMIN, READ
 from projections.health.diagnosis import Diagnosis
 from projections.nouns.access import Reader

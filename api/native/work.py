@@ -8,14 +8,14 @@ from msgspec.structs import replace
 from api.http.endpoint import Endpoint
 from api.native.common import After, BoundedRead, ListRequest, Repeatable, as_struct, router
 from api.services import NativeCall
-from ingest.commands.command import Confidence, Name
 from ingest.commands.decide import DeleteSlot, ReviseLesson, SetSlot, WriteAction
 from ingest.commands.handler import Accepted
-from ingest.events.slot import SlotScope
 from ingest.names import visible_data
+from ingest.nouns.command import Confidence, Name
+from ingest.nouns.slot import SlotScope
 from ingest.platform.clock import system_clock
 from ingest.roles import READ, WRITE
-from projections.queries.lessons import LessonView
+from projections.queries.lesson import LessonView
 from projections.queries.views import Items, Page, view, views
 from projections.queries.work import ActionView, SlotView
 

@@ -16,7 +16,7 @@ from ingest.commands.parse import parse_batch, parse_batch_at_once
 from ingest.durability import Durability
 from ingest.platform.tasks import in_thread
 from ingest.roles import READ, WRITE
-from projections.queries.memories import RememberAnswer
+from projections.queries.memory import RememberAnswer
 
 ENDPOINTS: list[Endpoint] = []
 route = router(ENDPOINTS)

@@ -6,16 +6,16 @@ Secrets and private spans are removed here from every field, before an event exi
 from datetime import datetime
 from typing import TypeAlias, get_args
 
-from ingest.commands.actions import WriteAction
-from ingest.commands.command import DECIDERS, KEEP_NAMES, MAX_NAME_CHARS, Caller, Command, Decision, Origin
-from ingest.commands.forgetting import ForgetSubject, Quarantine
-from ingest.commands.lessons import RecordLesson, ReinforceLesson, RetireLesson, ReviseLesson, TriggerLesson
-from ingest.commands.memories import ChangeVisibility, CondenseMemories, ConfirmMemory, Relate, Remember, ReviseMemory
-from ingest.commands.sessions import EndIdleSession, LinkCommit, Observe, RetireSession, SummariseSession, TrackSession
-from ingest.commands.slots import DeleteSlot, SetSlot
 from ingest.errors import CommandRejected, OutsideKeyScope
 from ingest.ids import EventId
 from ingest.names import nfc, with_nfc
+from ingest.nouns.action import WriteAction
+from ingest.nouns.command import DECIDERS, KEEP_NAMES, MAX_NAME_CHARS, Caller, Command, Decision, Origin
+from ingest.nouns.forgetting import ForgetSubject, Quarantine
+from ingest.nouns.lesson import RecordLesson, ReinforceLesson, RetireLesson, ReviseLesson, TriggerLesson
+from ingest.nouns.memory import ChangeVisibility, CondenseMemories, ConfirmMemory, Relate, Remember, ReviseMemory
+from ingest.nouns.session import EndIdleSession, LinkCommit, Observe, RetireSession, SummariseSession, TrackSession
+from ingest.nouns.slot import DeleteSlot, SetSlot
 from ingest.secrets.clean import Names, clean_agent, cleaned
 
 WriteCommand: TypeAlias = (

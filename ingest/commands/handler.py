@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Protocol, cast
 import msgspec
 from msgspec import Struct
 
-from ingest.commands.command import Command
 from ingest.commands.decide import (
     AnyCommand,
     Caller,
@@ -35,6 +34,7 @@ from ingest.ids import EventId, dedup_id, imported_dedup_id, new_event_id
 from ingest.log.event_log import MAX_ENTRY_BYTES, Appended, Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.position import Position, Token, partition_of
+from ingest.nouns.command import Command
 from ingest.platform import tracing
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.tasks import Slices, in_thread

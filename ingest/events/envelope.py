@@ -1,30 +1,37 @@
-"""The envelope: who reported the event, where and when; how it is written to and read from the log (msgpack); and which
-stream an event belongs to, the same for a command, a fold and an import.
+"""The envelope: who reported the event, where and when; how it is written to the log (msgpack); and which stream an
+event belongs to, the same for a command, a fold and an import. `ingest.nouns.registry` reads it.
 """
 
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
-from ingest.errors import AlteredEntry, NewerEventVersion, UnknownEventType, UnreadableEvent
-from ingest.events.registry import EVENT_TYPES, EventData, upcast
-from ingest.events.session import (
-    ObservationCompressed,
-    ObservationRecorded,
-    SessionEnded,
-    SessionRetired,
-    SessionStarted,
-    SessionSummarised,
-)
-from ingest.events.subject import EventErased, ObservationQuarantined, SubjectForgotten
 from ingest.log.position import ALTERED, Position, project_route, session_route
 from ingest.platform.clock import to_ms
 
 UNCLAIMED = datetime(1970, 1, 1, tzinfo=UTC)
 Trust = Literal["user_stated", "agent_concluded", "tool_output", "imported", "external"]
 """Trust class of a text; see `projections.nouns.trust`."""
+
+
+SESSION_TYPES = frozenset((
+    "observation.recorded", "observation.compressed", "observation.quarantined",
+    "session.started", "session.ended", "session.retired", "session.summarised",
+))  # fmt: skip
+"""Events in a session's stream; the others are in their project's stream."""
+
+
+class EventData(Struct, frozen=True, kw_only=True):
+    """Base of the data of an event, which names its type and version. `ingest.nouns.registry` lists all of them."""
+
+    TYPE: ClassVar[str]
+    VERSION: ClassVar[int]
+
+    def is_in_session(self, session_id: str) -> bool:
+        """Whether the event is in a session's stream; `session_id` is its envelope's, empty if that names none."""
+        return self.TYPE in SESSION_TYPES
 
 
 class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -48,10 +55,6 @@ class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
     recorded_at: datetime | None = None
     trust: Trust | Literal[""] = ""
     """The trust class that the caller claims."""
-
-
-class _ReadEnvelope(Envelope, frozen=True, kw_only=True):
-    data: Raw
 
 
 class _AnyRelease(Struct, frozen=True, kw_only=True):
@@ -92,15 +95,13 @@ class Recorded(NamedTuple):
         return self.position.ms if self.envelope.recorded_at is None else to_ms(self.envelope.recorded_at)
 
 
-_UNREADABLE = (
+UNREADABLE = (
     msgspec.MsgspecError, KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError,
 )  # fmt: skip
 """What decoding raises for foreign or damaged bytes."""
 _encoder = msgspec.msgpack.Encoder()
 _LARGEST_FIXMAP, _MAP_OF_16 = 0x8F, b"\xde\x00\x10"
 """The first byte of a map is 0x80 and its size up to 15; an envelope has 15 fields."""
-_decode_envelope = msgspec.msgpack.Decoder(_ReadEnvelope).decode
-_decode_data = {name: msgspec.msgpack.Decoder(cls).decode for name, cls in EVENT_TYPES.items()}
 
 
 def encode(event: Event) -> bytes:
@@ -113,29 +114,6 @@ def encode(event: Event) -> bytes:
     return b"".join((begin, fields[1:], b"\xa4data", _encoder.encode(event.data)))
 
 
-def decode(payload: bytes, position: Position) -> Recorded:
-    """The event in stored bytes, upcast to the newest version.
-
-    Raises UnknownEventType, NewerEventVersion, AlteredEntry, or UnreadableEvent for bytes that are no event at all.
-    """
-    try:
-        read = _decode_envelope(payload)
-        cls = EVENT_TYPES.get(read.type)
-        if cls is None:
-            raise UnknownEventType(read.type, sorted(EVENT_TYPES))
-        if read.version > cls.VERSION:
-            raise NewerEventVersion(read.type, read.version, cls.VERSION)
-        if read.version == cls.VERSION:
-            return Recorded(position, read, _decode_data[read.type](read.data))
-        old: dict[str, Any] = msgspec.msgpack.decode(read.data)
-        new = upcast(read.type, read.version, cls.VERSION, old, read.occurred_at)
-        return Recorded(position, read, msgspec.convert(new, cls))
-    except _UNREADABLE as error:
-        if payload.startswith(ALTERED):
-            raise AlteredEntry(str(position)) from None
-        raise UnreadableEvent(f"entry {position} is not a readable event: {error!r}") from error
-
-
 def as_json_object(payload: bytes, position: Position) -> dict[str, Any]:
     """A stored event for people and API readers, whatever its type and version, with its position and recorded_at.
 
@@ -145,7 +123,7 @@ def as_json_object(payload: bytes, position: Position) -> dict[str, Any]:
         raw: dict[str, Any] = msgspec.msgpack.decode(payload, type=dict[str, Any])
         msgspec.convert(raw, _AnyRelease)
         msgspec.json.encode(raw)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         why = "it was altered" if payload.startswith(ALTERED) else str(error)
         return {"position": str(position), "recorded_at": position.recorded_at, "unreadable": why}
     recorded_at = raw.pop("recorded_at", position.recorded_at)
@@ -156,33 +134,8 @@ _NAMED = {"project": "", "agent_id": "", "session_id": "", "user_id": ""}
 """Fields that readers get even if the stored event omits them."""
 
 
-SESSION_TYPES = frozenset(
-    item.TYPE
-    for item in (
-        ObservationRecorded,
-        ObservationCompressed,
-        SessionStarted,
-        SessionEnded,
-        SessionRetired,
-        SessionSummarised,
-        ObservationQuarantined,
-    )
-)
-"""Events in a session's stream; the others are in their project's stream."""
-
-
 def route_of(envelope: Envelope, data: EventData) -> str:
-    """The routing key of an event.
-
-    A tombstone goes where what it forgets is: to the session that its envelope names, else to the project.
-    """
-    match data:
-        case SubjectForgotten():
-            in_session = bool(envelope.session_id)
-        case EventErased(was=was):
-            in_session = was in SESSION_TYPES
-        case _:
-            in_session = data.TYPE in SESSION_TYPES
-    if in_session:
+    """The routing key of an event: its session's, or its project's."""
+    if data.is_in_session(envelope.session_id):
         return session_route(envelope.tenant, envelope.project, envelope.session_id)
     return project_route(envelope.tenant, envelope.project)

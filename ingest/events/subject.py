@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from msgspec import Struct
+from ingest.events.envelope import SESSION_TYPES, EventData
 
 SubjectKind = Literal[
     "observation", "memory", "lesson", "slot", "action", "relation", "commit", "session", "user", "project"
@@ -12,7 +12,7 @@ MAX_FORGOTTEN = 200
 """The most documents that one event deletes: a fold reads them all and writes them in one transaction."""
 
 
-class SubjectForgotten(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SubjectForgotten(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """A subject is forgotten: its documents go, its earlier payloads are erased from the log, their positions stay.
 
     `documents` are those of the event's own stream (a project, or one of its sessions); without any, the subject is the
@@ -32,8 +32,12 @@ class SubjectForgotten(Struct, frozen=True, kw_only=True, omit_defaults=True):
     kept: list[str] = []
     sources: list[str] = []
 
+    def is_in_session(self, session_id: str) -> bool:
+        """Whether what is forgotten is in a session's stream, which the envelope names then."""
+        return bool(session_id)
 
-class MemoryQuarantined(Struct, frozen=True, kw_only=True, omit_defaults=True):
+
+class MemoryQuarantined(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """An operator put a memory or a lesson into quarantine, hidden from everyone else, or (`released`) took it out."""
 
     TYPE: ClassVar[str] = "memory.quarantined"
@@ -50,7 +54,7 @@ class ObservationQuarantined(MemoryQuarantined, frozen=True, kw_only=True, omit_
     TYPE: ClassVar[str] = "observation.quarantined"
 
 
-class EventErased(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class EventErased(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """What stands at the position of an event whose payload was erased: nothing that was said, only what it led to.
 
     A replay folds it instead of the event, and so ends where the live fold did: `document` existed; for a memory, which
@@ -70,3 +74,7 @@ class EventErased(Struct, frozen=True, kw_only=True, omit_defaults=True):
     separate_parent: bool = False
     superseded_by: str = ""
     originals: list[str] = []
+
+    def is_in_session(self, session_id: str) -> bool:
+        """Whether the erased event was in a session's stream."""
+        return self.was in SESSION_TYPES

@@ -62,7 +62,7 @@ class Memories:
 
     async def revise(self, name: str, **changes: Any) -> None:
         """Make a new version of a memory."""
-        from projections.operations.memories import MemoryChanges  # loads the index, which the stdio bridge must not
+        from projections.operations.memory import MemoryChanges  # loads the index, which the stdio bridge must not
 
         reader, caller = self._call.reader(self._agent), self._call.caller(self._agent)
         self._wrote(

@@ -11,10 +11,10 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict, replace
 
-from ingest.commands.command import Name, Names
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Trust
 from ingest.names import DATA_NOT_INSTRUCTIONS, marked
+from ingest.nouns.command import Name, Names
 from ingest.roles import READ
 from mcp_gateway.tools.grouped import CLOSEST, NOT_RECORDED, grouped, lines_within
 from mcp_gateway.tools.recalled_document import Kind, RecalledDocument

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol,
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ingest.commands.command import Name, writer
 from ingest.commands.decide import Caller, WriteCommand
 from ingest.errors import (
     ArchiveUnavailable,
@@ -27,6 +26,7 @@ from ingest.errors import (
 )
 from ingest.log.position import SharedPositions, Token
 from ingest.names import visible_data
+from ingest.nouns.command import Name, writer
 from ingest.platform.clock import system_clock
 from ingest.platform.tasks import JobState
 from ingest.roles import ANYWHERE, KeyScope, Needs

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, convert
 
-from ingest.commands.command import Name
 from ingest.commands.decide import DeleteSlot, Observe, RecordLesson, Remember, SetSlot
 from ingest.errors import CommandRejected
-from ingest.events.memory import MemoryType, Visibility
-from ingest.events.slot import SlotScope
+from ingest.nouns.command import Name
+from ingest.nouns.memory import MemoryType, Visibility
+from ingest.nouns.slot import SlotScope
 from ingest.roles import READ_WRITE, WRITE
 from mcp_gateway.tools.tool import (
     Arguments,
@@ -162,7 +162,7 @@ class ReviseArguments(Arguments, frozen=True, kw_only=True):
 
 async def revise(call: Call, arguments: ReviseArguments) -> ToolAnswer:
     """Revise the memory; its earlier versions stay readable."""
-    from projections.operations.memories import MemoryChanges  # loads the index, which the stdio bridge must not
+    from projections.operations.memory import MemoryChanges  # loads the index, which the stdio bridge must not
 
     changes = without_unset(arguments)
     (name,) = await call.whole_ids([changes.pop("id")], arguments.agent_id)

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, convert
 
-from ingest.commands.command import Caller
+from ingest.nouns.command import Caller
 from ingest.platform.clock import Clock, system_clock
 from projections.condensing.consolidation import Consolidated, condense_pair, consolidate
 from projections.condensing.crystals import crystallize

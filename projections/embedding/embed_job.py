@@ -17,12 +17,12 @@ from redis.exceptions import ResponseError, WatchError
 
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Recorded
-from ingest.events.envelope import decode as decode_event
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import EMBEDDING_CACHE_TTL, GenerationKeys, PartitionKeys, embedding
 from ingest.log.position import Position
 from ingest.log.scripts import bound_embed_queues, finish_embedding
+from ingest.nouns.registry import decode as decode_event
 from ingest.platform.connections import Client
 from ingest.platform.partial import UNREACHABLE
 from ingest.platform.processes import give_back

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from ingest.commands.decide import Caller, RetireSession
 from ingest.errors import MnemologError
-from ingest.events.session import MAX_RETIRED
 from ingest.ids import DocumentId, new_event_id
 from ingest.log.archive.archive import count_erased
 from ingest.log.keys import FORGET_LEASE, JOB_LEASE_TTL, embedding
 from ingest.log.lease import lease
 from ingest.log.position import Token
+from ingest.nouns.session import MAX_RETIRED
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.condensing.summaries import fingerprint
@@ -28,7 +28,7 @@ from projections.nouns.observation import Observation, session_observations
 from projections.nouns.session import RETIRABLE, Session
 from projections.nouns.tombstone import Ledger, count_of, entries, ledger_id
 from projections.operations.current import Current
-from projections.queries.sessions import find_session
+from projections.queries.session import find_session
 from projections.store.receipts import Receipt, all_receipts, load_receipt, save_receipt
 from projections.vectors.embedder import Embedders, cache_key, chunk
 

@@ -17,10 +17,10 @@ from typing import NamedTuple
 from msgspec import Struct, msgpack
 
 from ingest.errors import MnemologError
-from ingest.events.envelope import decode as decode_event
 from ingest.log.event_log import EventLog, Stored, pages
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
+from ingest.nouns.registry import decode as decode_event
 from ingest.platform.connections import Client
 from projections.index.comparing import differences
 from projections.nouns.document import Document, encode

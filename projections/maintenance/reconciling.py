@@ -27,9 +27,7 @@ from msgspec.structs import replace
 from redis.exceptions import WatchError
 
 from ingest.errors import AlteredEntry, UnreadableEvent
-from ingest.events.envelope import Recorded, decode, route_of
-from ingest.events.memory import MemoryRecorded
-from ingest.events.session import ObservationRecorded
+from ingest.events.envelope import Recorded, route_of
 from ingest.events.subject import SubjectForgotten
 from ingest.ids import MEMORY, OBSERVATION, DocumentId, document_id, new_event_id
 from ingest.log.event_log import EventLog, Stored, pages
@@ -37,6 +35,9 @@ from ingest.log.keys import CONSUMER_GROUP, JOB_LEASE_TTL, MANIFEST, RECONCILE_L
 from ingest.log.lease import lease
 from ingest.log.position import ALTERED, START, Position
 from ingest.log.redis_log import RedisLog
+from ingest.nouns.memory import MemoryRecorded
+from ingest.nouns.registry import decode
+from ingest.nouns.session import ObservationRecorded
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.connections import Client, Transaction
 from projections.index.comparing import differences

@@ -23,7 +23,7 @@ from msgspec import Struct
 from redis.exceptions import ResponseError
 
 from ingest.errors import CommandRejected, MnemologError, PartitionCountMismatch, UnreadableEvent
-from ingest.events.envelope import as_json_object, decode, route_of
+from ingest.events.envelope import as_json_object, route_of
 from ingest.events.subject import SubjectForgotten
 from ingest.ids import dedup_id, imported_dedup_id
 from ingest.log.archive.archive import forget_archive
@@ -44,6 +44,7 @@ from ingest.log.keys import (
 from ingest.log.position import START, Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import begin_window, heard_of, restore_entries
+from ingest.nouns.registry import decode
 from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.platform.settings import Settings

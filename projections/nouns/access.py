@@ -9,8 +9,8 @@ documents in quarantine. No reader sees a memory that has expired, even before u
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from ingest.commands.command import EVERYBODY as EVERYBODY
 from ingest.errors import OutsideKeyScope, ReaderUnknown
+from ingest.nouns.command import EVERYBODY as EVERYBODY
 from ingest.roles import ANYWHERE, KeyScope
 from projections.nouns.memory import Memory
 

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from ingest.events.envelope import SESSION_TYPES, Envelope, Event, Recorded, route_of
-from ingest.events.registry import EventData
+from ingest.events.envelope import SESSION_TYPES, Envelope, Event, EventData, Recorded, route_of
 from ingest.events.subject import EventErased
 from ingest.ids import DocumentId, document_id
 from ingest.log.position import Position

@@ -15,11 +15,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from ingest.events.envelope import SESSION_TYPES, Envelope, Recorded
-from ingest.events.memory import MemoryRecorded
-from ingest.events.session import ObservationRecorded, SessionSummarised
 from ingest.events.subject import EventErased, MemoryQuarantined, ObservationQuarantined, SubjectForgotten
 from ingest.ids import MEMORY, OBSERVATION, DocumentId
 from ingest.log.position import Position
+from ingest.nouns.memory import MemoryRecorded
+from ingest.nouns.session import ObservationRecorded, SessionSummarised
 from projections.nouns import memory as memories
 from projections.nouns import session as sessions
 from projections.nouns.action import Action

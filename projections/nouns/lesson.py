@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
 from ingest.events.envelope import Recorded, Trust, route_of
-from ingest.events.lesson import (
+from ingest.ids import LESSON, DocumentId, content_id
+from ingest.nouns.lesson import (
     LessonRecorded,
     LessonReinforced,
     LessonRetired,
@@ -12,7 +13,6 @@ from ingest.events.lesson import (
     LessonTriggered,
     fingerprint,
 )
-from ingest.ids import LESSON, DocumentId, content_id
 from ingest.patterns import found_in
 from ingest.platform.clock import from_ms, to_ms
 from projections.nouns import rows

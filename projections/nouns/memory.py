@@ -10,7 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded, Trust
-from ingest.events.memory import (
+from ingest.events.subject import EventErased
+from ingest.ids import MEMORY, DocumentId
+from ingest.log.position import Position
+from ingest.nouns.memory import (
     MemoryCondensed,
     MemoryConfirmed,
     MemoryRecorded,
@@ -20,9 +23,6 @@ from ingest.events.memory import (
     Purpose,
     Visibility,
 )
-from ingest.events.subject import EventErased
-from ingest.ids import MEMORY, DocumentId
-from ingest.log.position import Position
 from ingest.platform.clock import to_ms
 from ingest.secrets.scrub import is_only_marks
 from projections.nouns import rows

@@ -10,13 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded, Trust
-from ingest.events.session import (
+from ingest.ids import OBSERVATION, DocumentId
+from ingest.log.position import Position
+from ingest.nouns.session import (
     ObservationCompressed,
     ObservationRecorded,
     SessionRetired,
 )
-from ingest.ids import OBSERVATION, DocumentId
-from ingest.log.position import Position
 from ingest.platform.clock import to_ms
 from projections.nouns import rows
 from projections.nouns import session as sessions

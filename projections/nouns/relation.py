@@ -14,11 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded, route_of
-from ingest.events.memory import (
+from ingest.ids import RELATION, DocumentId, relation_id
+from ingest.nouns.memory import (
     RelationLinked,
     RelationUnlinked,
 )
-from ingest.ids import RELATION, DocumentId, relation_id
 from projections.nouns import rows
 from projections.nouns.batch import fold_one
 

@@ -10,15 +10,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded, Trust, route_of
-from ingest.events.session import (
+from ingest.ids import COMMIT, DocumentId, content_id
+from ingest.log.position import Position, session_route
+from ingest.nouns.session import (
     ObservationRecorded,
     SessionCommitted,
     SessionEnded,
     SessionStarted,
     SessionSummarised,
 )
-from ingest.ids import COMMIT, DocumentId, content_id
-from ingest.log.position import Position, session_route
 from ingest.platform.clock import from_ms, to_ms
 from projections.nouns import rows
 from projections.nouns.batch import (

@@ -3,9 +3,9 @@
 from typing import ClassVar
 
 from ingest.events.envelope import Recorded, Trust
-from ingest.events.slot import SlotAppended, SlotDeleted, SlotScope, SlotSet
 from ingest.ids import SLOT, DocumentId, content_id
 from ingest.log.position import project_route
+from ingest.nouns.slot import SlotAppended, SlotDeleted, SlotScope, SlotSet
 from ingest.platform.clock import to_ms
 from projections.nouns import rows
 from projections.nouns.batch import fold_one

@@ -13,15 +13,15 @@ from typing import ClassVar, NamedTuple
 
 from msgspec import Struct, field
 
-from ingest.events.session import (
+from ingest.ids import OBSERVATION, DocumentId
+from ingest.log.position import Position
+from ingest.nouns.session import (
     ObservationCompressed,
     ObservationRecorded,
     SessionEnded,
     SessionStarted,
     SessionSummarised,
 )
-from ingest.ids import OBSERVATION, DocumentId
-from ingest.log.position import Position
 from projections.nouns import rows
 
 

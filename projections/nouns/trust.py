@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ingest.events.envelope import Recorded, Trust
-from ingest.events.memory import MemoryCondensed
-from ingest.events.session import SessionSummarised
+from ingest.nouns.memory import MemoryCondensed
+from ingest.nouns.session import SessionSummarised
 from ingest.patterns import which_occur
 
 LOWEST_FIRST: tuple[Trust, ...] = ("external", "tool_output", "imported", "agent_concluded", "user_stated")

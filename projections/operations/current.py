@@ -19,8 +19,8 @@ from projections.nouns.memory import Memory
 from projections.nouns.session import Session
 from projections.nouns.tombstone import Tombstone
 from projections.queries.documents import DocumentReader, Located
-from projections.queries.memories import MAX_VERSIONS
-from projections.queries.sessions import locate_session
+from projections.queries.memory import MAX_VERSIONS
+from projections.queries.session import locate_session
 
 D = TypeVar("D")
 

@@ -30,14 +30,14 @@ from ingest.errors import (
     UnknownEventType,
     UnreadableEvent,
 )
-from ingest.events.envelope import UNCLAIMED, Envelope, Event, Recorded, Trust, decode, encode, route_of
-from ingest.events.memory import MemoryRecorded
-from ingest.events.registry import EVENT_TYPES, EventData, upcast
+from ingest.events.envelope import UNCLAIMED, Envelope, Event, EventData, Recorded, Trust, encode, route_of
 from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import DocumentId, EventId, imported_dedup_id
 from ingest.log.event_log import EventLog, Stored, pages
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position, Token, partition_of
+from ingest.nouns.memory import MemoryRecorded
+from ingest.nouns.registry import EVENT_TYPES, decode, upcast
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
 from ingest.platform.tasks import INLINE_BYTES, Slices, in_thread

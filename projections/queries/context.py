@@ -12,12 +12,12 @@ from xml.sax.saxutils import quoteattr
 from msgspec import Meta, Struct
 from msgspec.structs import astuple, replace
 
-from ingest.commands.command import Name
 from ingest.events.envelope import Trust
-from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
 from ingest.log.position import Token
 from ingest.names import DATA_NOT_INSTRUCTIONS, fenced, inert, visible
+from ingest.nouns.command import Name
+from ingest.nouns.lesson import EVERY_PROJECT
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.partial import made_of_parts
 from projections.index.protocol import IndexService
@@ -40,7 +40,7 @@ from projections.queries.recall import (
     RecallResult,
     TimeZone,
 )
-from projections.queries.sessions import summaries_of
+from projections.queries.session import summaries_of
 from projections.queries.work import Slots
 from projections.text.accounts import headline, prose
 from projections.text.compression import spoken

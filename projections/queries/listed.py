@@ -24,7 +24,7 @@ from projections.nouns.observation import Observation
 from projections.nouns.session import Session, sessions
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import key_scope
-from projections.queries.sessions import summaries_of
+from projections.queries.session import summaries_of
 from projections.search.question import Filter
 
 D = TypeVar("D", bound=Document)

@@ -8,10 +8,14 @@ from typing import Any, NamedTuple, cast
 from msgspec import Struct
 
 from ingest.errors import CommandRejected, LogUnavailable, MnemologError, UnreadableEvent
-from ingest.events.action import ActionCreated, ActionUpdated
-from ingest.events.envelope import Recorded, as_json_object, decode
-from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
-from ingest.events.memory import (
+from ingest.events.envelope import Recorded, as_json_object
+from ingest.events.subject import EventErased, MemoryQuarantined, ObservationQuarantined, SubjectForgotten
+from ingest.ids import MEMORY, DocumentId, document_id
+from ingest.log.event_log import EventLog, Stored
+from ingest.log.position import START, Position, Token, project_route
+from ingest.nouns.action import ActionCreated, ActionUpdated
+from ingest.nouns.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
+from ingest.nouns.memory import (
     MemoryCondensed,
     MemoryConfirmed,
     MemoryRecorded,
@@ -20,7 +24,8 @@ from ingest.events.memory import (
     RelationLinked,
     RelationUnlinked,
 )
-from ingest.events.session import (
+from ingest.nouns.registry import decode
+from ingest.nouns.session import (
     ObservationCompressed,
     ObservationRecorded,
     SessionCommitted,
@@ -29,11 +34,7 @@ from ingest.events.session import (
     SessionStarted,
     SessionSummarised,
 )
-from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
-from ingest.events.subject import EventErased, MemoryQuarantined, ObservationQuarantined, SubjectForgotten
-from ingest.ids import MEMORY, DocumentId, document_id
-from ingest.log.event_log import EventLog, Stored
-from ingest.log.position import START, Position, Token, project_route
+from ingest.nouns.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.platform.partial import leaving_out, left_out, left_out_message, readable
 from projections.index.protocol import IndexService
 from projections.nouns import action as actions

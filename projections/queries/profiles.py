@@ -5,8 +5,8 @@ from asyncio import to_thread
 from collections import OrderedDict
 from typing import NamedTuple, TypeAlias
 
-from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
+from ingest.nouns.lesson import EVERY_PROJECT
 from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.partial import left_out
 from projections.index.protocol import DocumentLocation, IndexService
@@ -18,7 +18,7 @@ from projections.nouns.trust import is_stated
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.lookup import key_scope
 from projections.queries.profile import PREFERENCE_TAGS, Profile, profile
-from projections.queries.sessions import summaries_of
+from projections.queries.session import summaries_of
 
 SESSIONS = 20
 SESSIONS_LOOKED_AT = 200

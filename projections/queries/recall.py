@@ -19,12 +19,12 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from ingest.commands.command import Name, Names
 from ingest.errors import CommandRejected, MnemologError
 from ingest.events.envelope import Trust
 from ingest.ids import DocumentId
 from ingest.log.position import Token
 from ingest.names import visible
+from ingest.nouns.command import Name, Names
 from ingest.platform.clock import Clock, system_clock, time_zone, to_ms
 from ingest.platform.partial import left_out, left_out_message
 from ingest.platform.tracing import Attributes, span

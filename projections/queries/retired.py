@@ -5,12 +5,13 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import suppress
 
 from ingest.errors import UnreadableEvent
-from ingest.events.envelope import Recorded, decode
-from ingest.events.session import ObservationCompressed, ObservationRecorded
+from ingest.events.envelope import Recorded
 from ingest.events.subject import EventErased
 from ingest.ids import OBSERVATION
 from ingest.log.event_log import EventLog
 from ingest.log.position import Position, partition_of, session_route
+from ingest.nouns.registry import decode
+from ingest.nouns.session import ObservationCompressed, ObservationRecorded
 from ingest.platform.clock import from_ms
 from projections.nouns import observation as observations
 from projections.nouns.observation import Observation

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from ingest.events.action import ActionEdge
-from ingest.events.slot import SlotScope
 from ingest.ids import DocumentId
+from ingest.nouns.action import ActionEdge
+from ingest.nouns.slot import SlotScope
 from ingest.platform.clock import system_clock
 from ingest.platform.partial import left_out
 from projections.nouns.access import Reader, may_read

@@ -15,11 +15,11 @@ import msgspec
 from msgspec import Struct
 
 from ingest.errors import UnreadableEvent
-from ingest.events.envelope import decode
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
+from ingest.nouns.registry import decode
 from ingest.platform.connections import Client, Transaction
 from projections.index.comparing import differences
 from projections.nouns.document import Document, key_of, listings, row_type

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from redis.exceptions import RedisError, ResponseError, WatchError
 
 from ingest.errors import LeaseLost, UnreadableEvent, WrongRebuildState
-from ingest.events.envelope import decode
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
+from ingest.nouns.registry import decode
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, Transaction
 from projections.index.replica import end_of_feed, live_generation

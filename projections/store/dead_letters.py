@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from redis.exceptions import RedisError
 
 from ingest.errors import LeaseLost, MnemologError, UnreadableEvent
-from ingest.events.envelope import as_json_object, decode
+from ingest.events.envelope import as_json_object
 from ingest.log.event_log import EventLog, Stored, entry_at
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
+from ingest.nouns.registry import decode
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client, Transaction
 from ingest.platform.processes import release

@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 from folding import folded
 
-from ingest.events.envelope import decode
 from ingest.log.position import Position
+from ingest.nouns.registry import decode
 from projections.maintenance.differences import manifest_of_store
 from projections.nouns.document import index_entry
 from projections.nouns.fold import VERSION, rebuild_due

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from ingest.events.envelope import Recorded, decode
-from ingest.events.memory import MemoryRecorded
-from ingest.events.registry import EVENT_TYPES, EventData
-from ingest.events.slot import SlotSet
+from ingest.events.envelope import EventData, Recorded
 from ingest.log.position import Position
+from ingest.nouns.memory import MemoryRecorded
+from ingest.nouns.registry import EVENT_TYPES, decode
+from ingest.nouns.slot import SlotSet
 
 SAMPLES = sorted((Path(__file__).parent / "data").glob("*/v*.json"))
 TIMES = ("occurred_at", "forget_after", "subject_occurred_at", "valid_until")

@@ -17,8 +17,8 @@ from workshop import PARTITIONS, TENANT, Workshop
 import projections.maintenance.differences
 from ingest.commands.decide import Caller, ForgetSubject, SetSlot, WriteAction
 from ingest.errors import CommandRejected, Forbidden, NotFound, SlotFull
-from ingest.events.memory import MemoryVisibilityChanged
 from ingest.log.keys import PartitionKeys
+from ingest.nouns.memory import MemoryVisibilityChanged
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
 from projections.condensing.operations import Condensing
@@ -29,7 +29,7 @@ from projections.nouns.action import Action
 from projections.nouns.document import encode
 from projections.nouns.memory import Memory
 from projections.nouns.tombstone import SupersededEvent, Tombstone
-from projections.operations.memories import MemoryChanges, MemoryOperations
+from projections.operations.memory import MemoryChanges, MemoryOperations
 from projections.operations.work import SlotOperations
 
 ADA, EVE = Reader(TENANT, "ada"), Reader(TENANT, "eve")

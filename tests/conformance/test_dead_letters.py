@@ -24,14 +24,15 @@ import projections.store.dead_letters
 import workers.runner
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import AlteredEntry, BeingRebuilt, CommandRejected, NotFound
-from ingest.events.envelope import decode, encode
-from ingest.events.session import ObservationRecorded
+from ingest.events.envelope import encode
 from ingest.events.subject import EventErased
 from ingest.ids import EventId
 from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import Entry
 from ingest.log.position import START, Position, Token
 from ingest.log.redis_log import RedisLog
+from ingest.nouns.registry import decode
+from ingest.nouns.session import ObservationRecorded
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
 from ingest.platform.tasks import end

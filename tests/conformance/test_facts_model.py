@@ -25,22 +25,23 @@ from workshop import PARTITIONS, TENANT, Workshop
 from ingest.commands.decide import Caller, Remember
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import Forbidden, NotFound, UnreadableEvent
-from ingest.events.envelope import decode, encode
-from ingest.events.memory import Visibility
-from ingest.events.session import ObservationRecorded
+from ingest.events.envelope import encode
 from ingest.ids import DocumentId, EventId, document_id
 from ingest.log.event_log import Entry
 from ingest.log.keys import LEASE_TTL, PartitionKeys
 from ingest.log.position import START, Position, partition_of, project_route, session_route
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
+from ingest.nouns.memory import Visibility
+from ingest.nouns.registry import decode
+from ingest.nouns.session import ObservationRecorded
 from ingest.platform.connections import Client, connect
 from projections.forgetting.forget import Forgetting
 from projections.nouns.access import Reader
 from projections.nouns.memory import BY_WORDS, Memory
 from projections.nouns.observation import Observation
 from projections.nouns.tombstone import Tombstone
-from projections.operations.memories import MemoryChanges, MemoryOperations
+from projections.operations.memory import MemoryChanges, MemoryOperations
 from projections.store.dead_letters import PartitionDeadLetters, dead_letters
 from projections.store.redis_store import RedisStore
 from projections.text.similarity import states_the_same

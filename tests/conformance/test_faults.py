@@ -47,8 +47,8 @@ from projections.index.snapshots import SnapshotJob
 from projections.queries.embedding_priority import EmbeddingPriority
 from projections.queries.listed import Listed
 from projections.queries.log_events import EventFilter, LogEvents
-from projections.queries.memories import Memories
-from projections.queries.observations import AroundQueries, EnrichRequest
+from projections.queries.memory import Memories
+from projections.queries.observation import AroundQueries, EnrichRequest
 from projections.queries.recall import Recall
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.canaries import ask
@@ -553,7 +553,7 @@ async def desk(redis: Client, server: FaultyServer, tmp_path: Path) -> AsyncIter
 
 
 async def test_a_write_is_answered_while_its_outcome_is_not_projected(desk: Desk, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("projections.queries.memories.OUTCOME_WAIT_S", 0.1)
+    monkeypatch.setattr("projections.queries.memory.OUTCOME_WAIT_S", 0.1)
     name = await desk.remember("tea")
     partition = partition_of(project_route(TENANT, PROJECT), desk.documents.partitions)
     accepted = Accepted(name, "event-1", f"{partition}:{await desk.log.head(partition)}", False, "fsync")

@@ -5,16 +5,16 @@ from workshop import TENANT, Workshop
 
 from ingest.commands.decide import Caller, Quarantine, TrackSession
 from ingest.errors import NotFound
-from ingest.events.envelope import decode
 from ingest.ids import DocumentId
 from ingest.log.position import START
+from ingest.nouns.registry import decode
 from projections.forgetting.forget import Forgetting
 from projections.nouns.access import Reader, may_read
 from projections.nouns.document import Document
 from projections.nouns.lesson import Lesson
 from projections.nouns.memory import Memory
 from projections.nouns.observation import Observation
-from projections.operations.memories import MemoryOperations
+from projections.operations.memory import MemoryOperations
 from projections.store.protocol import MemoryStore, project
 
 READER, OPERATOR = Reader(TENANT), Reader(TENANT, operator=True)

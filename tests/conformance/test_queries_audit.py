@@ -20,10 +20,10 @@ from ingest.commands.decide import (
     WriteAction,
 )
 from ingest.errors import CommandRejected
-from ingest.events.action import ActionEdge
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position, partition_of, project_route
 from ingest.log.redis_log import RedisLog
+from ingest.nouns.action import ActionEdge
 from ingest.platform.connections import Client
 from ingest.roles import KeyScope
 from projections.nouns.access import Reader
@@ -31,13 +31,13 @@ from projections.queries import documents as documents_module
 from projections.queries import log_events as audit_module
 from projections.queries.context import Compile, ContextRequest
 from projections.queries.documents import DocumentReader
-from projections.queries.lessons import Lessons
+from projections.queries.lesson import Lessons
 from projections.queries.listed import AT_ONCE, IntegerIds, Noun
 from projections.queries.log_events import Audit, AuditEntry, EventFilter, LogEvents
-from projections.queries.memories import Memories
-from projections.queries.observations import Observations
+from projections.queries.memory import Memories
+from projections.queries.observation import Observations
 from projections.queries.profiles import ProjectProfiles
-from projections.queries.sessions import Commits, Sessions, Summaries
+from projections.queries.session import Commits, Sessions, Summaries
 from projections.queries.work import Actions, Relations
 
 

@@ -15,11 +15,11 @@ from redis.exceptions import ConnectionError
 
 from ingest.commands.decide import ChangeVisibility, Relate, ReviseMemory, SetSlot, SummariseSession, WriteAction
 from ingest.errors import LogUnavailable, NotFound
-from ingest.events.action import ActionEdge
 from ingest.log.event_log import Stored
 from ingest.log.keys import WORKERS, PartitionKeys
 from ingest.log.position import Position, partition_of, project_route, session_route
 from ingest.log.redis_log import RedisLog
+from ingest.nouns.action import ActionEdge
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, ask
 from ingest.platform.partial import partial_reads
@@ -39,9 +39,9 @@ from projections.queries.context import Compile, ContextRequest
 from projections.queries.documents import DocumentReader
 from projections.queries.graph import Drawing, Graph
 from projections.queries.log_events import Audit, EventFilter, LogEvents
-from projections.queries.observations import AroundQueries, EnrichRequest, Timeline
+from projections.queries.observation import AroundQueries, EnrichRequest, Timeline
 from projections.queries.profiles import ProjectProfiles
-from projections.queries.sessions import Sessions
+from projections.queries.session import Sessions
 from projections.queries.work import Relations
 from projections.store.dead_letters import DeadLetter, queue_letter
 

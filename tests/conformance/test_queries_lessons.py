@@ -11,22 +11,22 @@ from workshop import TENANT, Workshop
 
 from ingest.commands.decide import Caller, ChangeVisibility, RecordLesson, RetireLesson, ReviseLesson, TrackSession
 from ingest.commands.handler import Accepted
-from ingest.events.lesson import Severity
 from ingest.ids import DocumentId
 from ingest.log.position import Token
+from ingest.nouns.lesson import Severity
 from ingest.platform.clock import system_clock
 from projections.nouns.access import Reader
 from projections.nouns.lesson import Lesson
 from projections.nouns.memory import Memory
-from projections.operations.memories import MemoryChanges, MemoryOperations
+from projections.operations.memory import MemoryChanges, MemoryOperations
 from projections.operations.work import Confirmed, Confirming
-from projections.queries import lessons as lessons_module
+from projections.queries import lesson as lessons_module
 from projections.queries import listed
 from projections.queries import profiles as profiles_module
 from projections.queries.context import Compile, ContextRequest
-from projections.queries.lessons import Lessons
+from projections.queries.lesson import Lessons
 from projections.queries.listed import Listed
-from projections.queries.memories import Memories
+from projections.queries.memory import Memories
 from projections.queries.profiles import ProjectProfiles
 
 

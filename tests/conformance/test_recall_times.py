@@ -22,7 +22,10 @@ from projections.index.embedded import EmbeddedIndex
 from projections.index.protocol import DocumentLocation
 from projections.nouns.access import Reader
 from projections.queries import embedding_priority as module
-from projections.queries import lessons, memories, observations, sessions
+from projections.queries import lesson as lessons
+from projections.queries import memory as memories
+from projections.queries import observation as observations
+from projections.queries import session as sessions
 from projections.queries.context import Compile, ContextRequest
 from projections.queries.embedding_priority import EmbeddingPriority
 from projections.queries.profiles import ProjectProfiles

@@ -21,12 +21,12 @@ from workshop import PARTITIONS, TENANT, Workshop
 from api.importing.mapping import Mapped, Step, events_of
 from ingest.commands.decide import Caller, LinkCommit, Observe
 from ingest.commands.handler import CommandHandler
-from ingest.events.session import ObservationCompressed
 from ingest.ids import DocumentId
 from ingest.log.event_log import Stored
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import CONSUMER, CONSUMER_GROUP, GenerationKeys, PartitionKeys
 from ingest.log.position import Position, Token
+from ingest.nouns.session import ObservationCompressed
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client
 from projections.forgetting.forget import KEPT, Forgetting, Sweep, Swept

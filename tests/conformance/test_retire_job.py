@@ -25,12 +25,12 @@ from workshop import PARTITIONS, RETAIN, TENANT, Workshop, embedding_queue
 from ingest.commands.decide import AnyCommand, Caller, Observe, Relate, RetireSession, TrackSession
 from ingest.commands.handler import Accepted, CommandHandler
 from ingest.errors import LogUnavailable, NotFound, ProjectionBehind
-from ingest.events.memory import RelationLinked
-from ingest.events.session import MAX_RETIRED, ObservationRecorded, SessionRetired, SessionSummarised
 from ingest.ids import relation_id
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys, embedding
 from ingest.log.position import partition_of, project_route
+from ingest.nouns.memory import RelationLinked
+from ingest.nouns.session import MAX_RETIRED, ObservationRecorded, SessionRetired, SessionSummarised
 from ingest.platform.connections import Client
 from projections.condensing.llm.assistant import PAUSE, Assistant, DailyBudget
 from projections.condensing.llm.client import LlmClient

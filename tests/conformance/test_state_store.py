@@ -18,12 +18,7 @@ from msgspec.structs import replace
 from waiting import wait_until
 
 from ingest.errors import LeaseLost
-from ingest.events.action import ActionCreated, ActionEdge
-from ingest.events.envelope import Event, Recorded, decode
-from ingest.events.lesson import LessonRecorded
-from ingest.events.memory import RelationLinked
-from ingest.events.session import SessionCommitted, SessionRetired, SessionSummarised
-from ingest.events.slot import SlotSet
+from ingest.events.envelope import Event, Recorded
 from ingest.events.subject import EventErased
 from ingest.ids import DocumentId
 from ingest.log.keys import PURGE_LEASE, PartitionKeys
@@ -31,6 +26,12 @@ from ingest.log.lease import lease
 from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
+from ingest.nouns.action import ActionCreated, ActionEdge
+from ingest.nouns.lesson import LessonRecorded
+from ingest.nouns.memory import RelationLinked
+from ingest.nouns.registry import decode
+from ingest.nouns.session import SessionCommitted, SessionRetired, SessionSummarised
+from ingest.nouns.slot import SlotSet
 from ingest.platform.connections import Client
 from projections.nouns.action import Action
 from projections.nouns.document import Document, listings

@@ -37,14 +37,15 @@ from ingest.commands.decide import (
 )
 from ingest.commands.handler import CommandHandler
 from ingest.errors import CommandRejected, Overloaded, ProjectionBehind
-from ingest.events.envelope import Event, decode, encode, route_of
-from ingest.events.session import ObservationRecorded
+from ingest.events.envelope import Event, encode, route_of
 from ingest.ids import EventId
 from ingest.log.event_log import MAX_ENTRY_BYTES, Entry, EventLog, Stored
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog, stub_member
+from ingest.nouns.registry import decode
+from ingest.nouns.session import ObservationRecorded
 from ingest.platform.connections import Client
 from projections.nouns.access import Reader
 from projections.nouns.document import Document

@@ -17,12 +17,12 @@ from workshop import IDLE_AFTER, PARTITIONS, TENANT, Workshop
 
 from ingest.commands.decide import AnyCommand, Caller, EndIdleSession, ForgetSubject, ReinforceLesson, TrackSession
 from ingest.commands.handler import Accepted
-from ingest.events.lesson import LessonRetired
-from ingest.events.memory import MemoryCondensed
-from ingest.events.session import SessionEnded, SessionSummarised
 from ingest.events.subject import EventErased
 from ingest.ids import DocumentId
 from ingest.log.position import partition_of, project_route
+from ingest.nouns.lesson import LessonRetired
+from ingest.nouns.memory import MemoryCondensed
+from ingest.nouns.session import SessionEnded, SessionSummarised
 from ingest.platform.clock import from_ms, to_ms
 from projections.condensing import consolidation
 from projections.condensing import operations as condensing_operations

@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 PATHS = sorted(set(re.findall(r"`([\w./]+(?:/|\.py|\.md|\.toml))`", TEXT)))
 NAMES = {
-    "EventData": "ingest/events/registry.py",
-    "decides": "ingest/commands/command.py",
+    "EVENT_TYPES": "ingest/nouns/registry.py",
+    "decides": "ingest/nouns/command.py",
     "folds": "projections/nouns/batch.py",
     "VERSION": "projections/nouns/fold.py",
     "WriteCommand": "ingest/commands/decide.py",

@@ -24,8 +24,8 @@ from api.monitoring.ops import Metrics, VitalMetrics
 from api.native.catalog import MODULES
 from api.native.common import Bounds
 from ingest import errors
-from ingest.commands.command import Command
-from ingest.events.registry import EVENT_TYPES
+from ingest.nouns.command import Command
+from ingest.nouns.registry import EVENT_TYPES
 from ingest.platform.settings import CLIENT_VARIABLES, VARIABLES, Settings
 from mcp_gateway.tools.tool import Tool
 from projections.health.watch import unavailable

@@ -6,8 +6,8 @@ import pytest
 
 from ingest.commands.decide import Caller, Observe, RecordLesson, Remember, decide
 from ingest.errors import CommandRejected
-from ingest.events.memory import MemoryRecorded
 from ingest.ids import EventId
+from ingest.nouns.memory import MemoryRecorded
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 ADA = Caller(tenant="default", agent_id="ada")

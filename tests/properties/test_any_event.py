@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.errors import UnreadableEvent
-from ingest.events.envelope import Recorded, as_json_object, decode
+from ingest.events.envelope import Recorded, as_json_object
 from ingest.log.event_log import Entry, Stored
 from ingest.log.position import Position
+from ingest.nouns.registry import decode
 from projections.nouns.access import Reader
 from projections.queries.log_events import Audit, EventView
 from tests.compat.test_stored_samples import SAMPLES, stored

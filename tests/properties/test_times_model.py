@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ingest.events.envelope import Recorded
-from ingest.events.memory import MemoryRecorded
-from ingest.events.session import ObservationRecorded
 from ingest.log.keys import PartitionKeys
 from ingest.log.scripts import acquire_lease
+from ingest.nouns.memory import MemoryRecorded
+from ingest.nouns.session import ObservationRecorded
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
 from projections.nouns.access import Reader

@@ -9,11 +9,11 @@ import msgspec
 from factories import PROJECT, SESSION_NAME, TENANT
 from hypothesis import strategies as st
 
-from ingest.events.action import ActionEdge, EdgeType
-from ingest.events.envelope import Envelope, Event, Recorded, encode
-from ingest.events.registry import EVENT_TYPES, EventData
+from ingest.events.envelope import Envelope, Event, EventData, Recorded, encode
 from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, EventId, document_id
 from ingest.log.position import Position, project_route, session_route
+from ingest.nouns.action import ActionEdge, EdgeType
+from ingest.nouns.registry import EVENT_TYPES
 
 zones = st.sampled_from([UTC, timezone(timedelta(hours=14)), timezone(timedelta(hours=-9, minutes=-30))])
 times = st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29), timezones=zones)

@@ -15,7 +15,6 @@ from fixed_embedder import FixedEmbedder
 
 from ingest.commands.decide import AnyCommand, Caller, ForgetSubject, Observe, RecordLesson, Remember
 from ingest.commands.handler import CommandHandler
-from ingest.events.envelope import decode
 from ingest.events.subject import SubjectKind
 from ingest.ids import new_event_id
 from ingest.log.group_commit import GroupCommit
@@ -23,6 +22,7 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
+from ingest.nouns.registry import decode
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
 from projections.index.service import ReplicaService

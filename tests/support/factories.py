@@ -5,14 +5,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ingest.commands.decide import AnyCommand, Caller, decide
-from ingest.events.envelope import Envelope, Event, Recorded
-from ingest.events.lesson import LessonRecorded
-from ingest.events.memory import MemoryRecorded
-from ingest.events.registry import EventData
-from ingest.events.session import ObservationRecorded, SessionEnded, SessionStarted
+from ingest.events.envelope import Envelope, Event, EventData, Recorded
 from ingest.events.subject import SubjectForgotten, SubjectKind
 from ingest.ids import EventId
 from ingest.log.position import Position
+from ingest.nouns.lesson import LessonRecorded
+from ingest.nouns.memory import MemoryRecorded
+from ingest.nouns.session import ObservationRecorded, SessionEnded, SessionStarted
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 NOW_MS = 1_769_860_800_000

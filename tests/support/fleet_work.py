@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ingest.commands.command import Decision
 from ingest.commands.decide import Caller, WriteCommand, decide
 from ingest.events.envelope import Recorded
 from ingest.ids import EventId
 from ingest.log.position import Position
+from ingest.nouns.command import Decision
 from ingest.platform.clock import to_ms
 from projections.operations.transfer import FORMAT, FORMAT_VERSION, End, ExportHeader, line_of
 

@@ -12,7 +12,6 @@ from factories import AGENT, NOW_MS, PROJECT, TENANT, minute
 from folding import apply
 from hypothesis import strategies as st
 
-from ingest.commands.command import Command
 from ingest.commands.decide import (
     Caller,
     ChangeVisibility,
@@ -38,12 +37,13 @@ from ingest.commands.decide import (
     WriteAction,
     decide,
 )
-from ingest.events.action import ActionEdge
 from ingest.events.envelope import SESSION_TYPES, Envelope, Event, Recorded
-from ingest.events.session import ObservationCompressed
 from ingest.events.subject import SubjectKind
 from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, SLOT, DocumentId, EventId
 from ingest.log.position import Position
+from ingest.nouns.action import ActionEdge
+from ingest.nouns.command import Command
+from ingest.nouns.session import ObservationCompressed
 from projections.nouns.document import Document
 from projections.nouns.memory import BY_WORDS, Memory
 from projections.nouns.observation import Observation

@@ -8,16 +8,15 @@ import os
 from typing import Any, ClassVar, cast
 
 import msgspec
-from msgspec import Struct
 
-import ingest.events.envelope as envelope
-from ingest.events.envelope import Recorded
-from ingest.events.session import ObservationRecorded
+import ingest.nouns.registry as registry
+from ingest.events.envelope import EventData, Recorded
+from ingest.nouns.session import ObservationRecorded
 from ingest.platform.settings import from_environment
 from projections.nouns.batch import RULES, FoldBatch, folds
 
 
-class DreamDreamt(Struct, frozen=True, kw_only=True):
+class DreamDreamt(EventData, frozen=True, kw_only=True):
     """Somebody dreamt of something."""
 
     TYPE: ClassVar[str] = "dream.dreamt"
@@ -38,8 +37,8 @@ def _reads(event: Recorded, data: DreamDreamt) -> set[str]:
 
 def learn() -> None:
     """Let this process know the type."""
-    cast(Any, envelope).EVENT_TYPES[DreamDreamt.TYPE] = DreamDreamt
-    cast(Any, envelope)._decode_data[DreamDreamt.TYPE] = msgspec.msgpack.Decoder(DreamDreamt).decode
+    cast(Any, registry).EVENT_TYPES[DreamDreamt.TYPE] = DreamDreamt
+    cast(Any, registry)._decode_data[DreamDreamt.TYPE] = msgspec.msgpack.Decoder(DreamDreamt).decode
     folds(cast(Any, DreamDreamt), reads=_reads)(_apply)
 
 

@@ -10,13 +10,13 @@ from msgspec import Struct
 
 from ingest.errors import LeaseLost
 from ingest.events.envelope import Recorded, encode
-from ingest.events.session import ObservationRecorded
 from ingest.ids import EventId
 from ingest.log.event_log import Entry
 from ingest.log.keys import CONSUMER_GROUP, LEASE_TTL, PartitionKeys
 from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
+from ingest.nouns.session import ObservationRecorded
 from ingest.platform.connections import Client
 from projections.nouns.fold import Changes
 from projections.nouns.observation import Observation, session_observations

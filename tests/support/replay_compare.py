@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ingest.events.envelope import Recorded, decode
+from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
+from ingest.nouns.registry import decode
 from ingest.platform.connections import Client
 from projections.index.replica import IndexReplica
 from projections.nouns.document import Document, index_entry

@@ -18,12 +18,12 @@ from waiting import wait_until
 
 from ingest.commands.decide import AnyCommand, Caller, ForgetSubject, Observe, RecordLesson, Remember
 from ingest.commands.handler import Accepted, CommandHandler
-from ingest.events.envelope import decode
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
+from ingest.nouns.registry import decode
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import EmbeddingQueue
 from projections.index.service import ReplicaService

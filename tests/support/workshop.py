@@ -17,7 +17,7 @@ from hash_embedder import HashEmbedder
 
 from ingest.commands.decide import AnyCommand, Caller, Observe, RecordLesson, Remember
 from ingest.commands.handler import Accepted, CommandHandler
-from ingest.events.envelope import Recorded, decode
+from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId
 from ingest.log.archive.archive import Archive
 from ingest.log.archive.archived_log import ArchivedLog
@@ -29,6 +29,7 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Token, partition_of, project_route
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
+from ingest.nouns.registry import decode
 from ingest.platform.connections import Client
 from projections.condensing.operations import Condensing
 from projections.dead_letters.room import DeadLetters

@@ -27,9 +27,9 @@ from api.access.keys import AgentNames, ProjectNames
 from api.access.oauth.rules import TokenRefused, TokenRules
 from api.access.oauth.tokens import LEEWAY_S, SigningKey, is_token, key_id_of, signing_keys, verified_claims
 from api.access.principal import Principal
-from ingest.commands.command import Name
 from ingest.errors import IssuerUnavailable
 from ingest.names import nfc
+from ingest.nouns.command import Name
 from ingest.platform.addresses import fault_of_url, proxy_options
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.roles import ADMIN, OF_THE_SERVER, KeyScope, Role

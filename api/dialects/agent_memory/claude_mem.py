@@ -29,7 +29,7 @@ from api.importing.mapping import (
 from api.importing.source import ImportRequest, Source, Unusable, is_sqlite, newer
 from api.importing.sql import Database, Section, Sqlite, named_or_null, tables_source
 from ingest.errors import CommandRejected
-from ingest.events.session import ObservationCompressed
+from ingest.nouns.session import ObservationCompressed
 from projections.text.compression import VALID_TYPES, compress
 
 SYSTEM = "claude-mem"

@@ -42,7 +42,7 @@ from api.http.http import Json
 from api.http.openapi import TEXT, About, documented
 from api.services import services
 from ingest.errors import AccessDenied, CommandRejected, Forbidden, LogFull, NotFound, Overloaded
-from ingest.events.memory import Purpose, Visibility
+from ingest.nouns.memory import Purpose, Visibility
 from ingest.platform.clock import system_clock
 from ingest.platform.settings import Settings
 from ingest.roles import ANY, METRICS, READ, READ_WRITE
@@ -50,7 +50,7 @@ from mcp_gateway.gateway import Gateway
 from mcp_gateway.tools.tool import Call
 from projections.nouns.access import Reader, may_change, reader_of
 from projections.nouns.memory import Memory
-from projections.queries.memories import MemoryPages
+from projections.queries.memory import MemoryPages
 from projections.queries.recall import RecalledDocuments, RecallRequest
 
 VERSION = "0.2.0"

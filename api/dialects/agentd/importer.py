@@ -19,9 +19,9 @@ from api.importing.source import (
 )
 from ingest.commands.decide import ChangeVisibility, Remember
 from ingest.errors import CommandRejected
-from ingest.events.memory import Purpose, Visibility
 from ingest.ids import MEMORY, DocumentId, document_id
 from ingest.log.position import project_route
+from ingest.nouns.memory import Purpose, Visibility
 
 SYSTEM = "agentd"
 PROJECT = "agentd"

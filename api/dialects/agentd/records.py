@@ -16,14 +16,14 @@ from starlette.requests import Request
 
 from api.dialects.agentd import importer as imports
 from api.http.http import read_json
-from ingest.commands.command import EVERYBODY
 from ingest.commands.decide import Caller, Remember, decide
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Recorded
-from ingest.events.memory import MemoryRecorded, Purpose, Visibility
 from ingest.ids import DocumentId, EventId
 from ingest.log.position import Token
 from ingest.names import with_nfc
+from ingest.nouns.command import EVERYBODY
+from ingest.nouns.memory import MemoryRecorded, Purpose, Visibility
 from ingest.platform.clock import from_ms, to_ms
 from projections.nouns.memory import Memory, memory
 

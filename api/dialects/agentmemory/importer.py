@@ -59,11 +59,11 @@ from ingest.commands.decide import (
     WriteAction,
 )
 from ingest.errors import CommandRejected
-from ingest.events.action import ActionEdge, EdgeType
-from ingest.events.lesson import EVERY_PROJECT
-from ingest.events.session import ObservationCompressed
 from ingest.ids import ACTION, MEMORY, OBSERVATION, document_id
 from ingest.log.position import project_route, session_route
+from ingest.nouns.action import ActionEdge, EdgeType
+from ingest.nouns.lesson import EVERY_PROJECT
+from ingest.nouns.session import ObservationCompressed
 from projections.nouns.action import BLOCKED
 from projections.nouns.document import Document
 from projections.nouns.memory import CONSOLIDATED, FACT, PROCEDURE

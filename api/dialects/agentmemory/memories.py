@@ -30,7 +30,7 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call
 from projections.nouns.access import Reader
 from projections.nouns.memory import Memory
-from projections.operations.memories import MemoryChanges
+from projections.operations.memory import MemoryChanges
 from projections.queries.views import view
 
 MAX_LIMIT = 5_000

@@ -20,7 +20,7 @@ from api.access.keys import still_holds
 from api.dialects.agentmemory import records as dialect
 from api.services import NativeCall, services_of
 from ingest.errors import CommandRejected, MnemologError
-from ingest.events.session import ObservationRecorded
+from ingest.nouns.session import ObservationRecorded
 from ingest.platform.tasks import end
 from ingest.roles import READ
 from projections.nouns.access import Reader

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from api.importing.sessions import HOOK_FIELD, IMAGE_FIELD, MODALITY_FIELD
-from ingest.events.memory import MemoryType
+from ingest.nouns.memory import MemoryType
 from projections.nouns.relation import Relation
 from projections.text.compression import spoken
 

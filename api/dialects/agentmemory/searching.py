@@ -20,7 +20,7 @@ from mcp_gateway.tools.tool import Call
 from projections.nouns.access import Reader
 from projections.nouns.memory import Memory
 from projections.queries.context import ContextRequest
-from projections.queries.observations import EnrichRequest
+from projections.queries.observation import EnrichRequest
 from projections.queries.recall import RecallRequest
 from projections.queries.views import view
 from projections.text.similarity import SIMILAR_ABOVE, similarity

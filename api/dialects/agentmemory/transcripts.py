@@ -26,9 +26,9 @@ from ingest.commands.decide import TrackSession
 from ingest.commands.parse import check_values
 from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound, RequestTooLarge
 from ingest.events.envelope import Event, route_of
-from ingest.events.session import ObservationRecorded
 from ingest.ids import OBSERVATION, DocumentId, EventId, document_id
 from ingest.log.position import partition_of
+from ingest.nouns.session import ObservationRecorded
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call
 from projections.nouns.access import EVERYBODY

@@ -45,7 +45,7 @@ from projections.nouns.document import Document, Tombstone
 from projections.nouns.memory import Memory
 from projections.nouns.session import session_document_id, summary_id
 from projections.nouns.slot import Slot
-from projections.operations.memories import MemoryChanges
+from projections.operations.memory import MemoryChanges
 from projections.queries.views import Page, view
 from projections.services import Queries
 

@@ -19,9 +19,9 @@ from api.dialects.memex.records import (
     record_at_once,
     remember,
 )
-from ingest.commands.command import EVERYBODY
 from ingest.errors import CommandRejected, NotFound
-from ingest.events.memory import MemoryType
+from ingest.nouns.command import EVERYBODY
+from ingest.nouns.memory import MemoryType
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call, ToolAnswer

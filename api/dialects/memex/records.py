@@ -11,8 +11,8 @@ from uuid import UUID
 from msgspec import Struct
 
 from ingest.commands.decide import Remember
-from ingest.events.memory import MemoryType
 from ingest.ids import MEMORY, DocumentId
+from ingest.nouns.memory import MemoryType
 from ingest.secrets.scrub import scrub_text
 from projections.nouns.memory import Memory
 

@@ -12,12 +12,13 @@ from typing import NamedTuple
 from msgspec.structs import asdict
 
 from ingest.errors import UnreadableEvent
-from ingest.events.envelope import Envelope, Event, Recorded, decode
-from ingest.events.session import ObservationCompressed, ObservationRecorded
+from ingest.events.envelope import Envelope, Event, Recorded
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
+from ingest.nouns.registry import decode
+from ingest.nouns.session import ObservationCompressed, ObservationRecorded
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client
 from ingest.secrets.clean import cleaned

@@ -18,13 +18,13 @@ from factories import NOW, TENANT, ManualClock, event, observed
 from key_leaks import KeyLeaks
 from llm_stub import MODEL, LlmStub
 
-from ingest.events.envelope import Event, Recorded, decode, encode
-from ingest.events.registry import EventData
-from ingest.events.session import ObservationCompressed, ObservationRecorded, SessionStarted
+from ingest.events.envelope import Event, EventData, Recorded, encode
 from ingest.ids import DocumentId, dedup_id
 from ingest.log.event_log import Entry, Stored
 from ingest.log.keys import PartitionKeys, llm_budget
 from ingest.log.position import START, Position, session_route
+from ingest.nouns.registry import decode
+from ingest.nouns.session import ObservationCompressed, ObservationRecorded, SessionStarted
 from ingest.platform.connections import Client
 from projections.condensing.llm.answers import (
     Compression,

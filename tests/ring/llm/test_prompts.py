@@ -4,8 +4,8 @@ from typing import Any, cast
 import pytest
 from factories import observed
 
-from ingest.events.session import ObservationRecorded
 from ingest.ids import DocumentId
+from ingest.nouns.session import ObservationRecorded
 from projections.condensing.llm.answers import (
     BUNDLE_CHARS,
     BUNDLE_TEXTS,

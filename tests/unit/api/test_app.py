@@ -18,11 +18,11 @@ from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
 from ingest.commands.spool import Spool
 from ingest.errors import InvalidSetting, LogUnavailable
-from ingest.events.envelope import decode
-from ingest.events.session import ObservationRecorded
 from ingest.log.event_log import Appended, Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.position import START
+from ingest.nouns.registry import decode
+from ingest.nouns.session import ObservationRecorded
 from ingest.platform.settings import Settings, from_environment
 from tests.support.memory_log import MemoryLog
 from tests.unit.api.agents.payloads import payload

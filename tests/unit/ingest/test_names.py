@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from ingest.commands.command import Command
 from ingest.commands.decide import Caller, Observe, Remember, WriteAction, decide
-from ingest.commands.forgetting import ForgetSubject
 from ingest.commands.parse import parse_batch, parse_json, parse_object
 from ingest.errors import CommandRejected
 from ingest.ids import EventId
 from ingest.names import DATA_NOT_INSTRUCTIONS, header_name, inert, marked, nfc, visible, visible_data, with_nfc
+from ingest.nouns.command import Command
+from ingest.nouns.forgetting import ForgetSubject
 from ingest.patterns import AT_ONCE, MAX_PATTERN_CHARS, compiled, found_in, which_match, which_occur
 from mcp_gateway import lenient
 from projections.queries.recall import RecallRequest

@@ -21,7 +21,7 @@ from projections.nouns.slot import Slot, default_slots
 from projections.operations.work import Confirmed
 from projections.queries.context import Block, Context, ContextRequest
 from projections.queries.documents import Located
-from projections.queries.memories import RememberAnswer
+from projections.queries.memory import RememberAnswer
 from projections.queries.recall import RecallAnswer, RecallRequest, RecallResult
 from projections.search.question import certainty
 from projections.services import Operations, Queries

@@ -9,7 +9,7 @@ from api.dialects.profiles import PROFILES
 from ingest.commands.decide import Observe, RecordLesson, Remember
 from mcp_gateway.declaring import declared
 from mcp_gateway.tools.tool import Tool
-from projections.operations.memories import MemoryChanges
+from projections.operations.memory import MemoryChanges
 from projections.queries.context import ContextRequest
 from projections.queries.recall import RecallRequest
 

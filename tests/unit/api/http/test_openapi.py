@@ -32,8 +32,8 @@ from projections.nouns.lesson import Lesson
 from projections.nouns.relation import Relation
 from projections.nouns.session import Session
 from projections.nouns.slot import Slot
-from projections.queries.lessons import LessonView
-from projections.queries.sessions import SessionView
+from projections.queries.lesson import LessonView
+from projections.queries.session import SessionView
 from projections.queries.views import view
 from projections.queries.work import ActionView, RelationView, SlotView
 

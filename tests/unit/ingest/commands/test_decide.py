@@ -10,7 +10,6 @@ from factories import NOW, minute
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.commands.command import EVERYBODY, storable, writer
 from ingest.commands.decide import (
     MAX_METADATA_BYTES,
     AnyCommand,
@@ -41,10 +40,14 @@ from ingest.commands.decide import (
     decide,
 )
 from ingest.errors import CommandRejected
-from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
-from ingest.events.envelope import decode, encode
-from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
-from ingest.events.memory import (
+from ingest.events.envelope import EventData, encode
+from ingest.events.subject import MemoryQuarantined, ObservationQuarantined, SubjectForgotten
+from ingest.ids import EventId
+from ingest.log.position import Position, project_route, session_route
+from ingest.nouns.action import ActionCreated, ActionEdge, ActionUpdated
+from ingest.nouns.command import EVERYBODY, storable, writer
+from ingest.nouns.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
+from ingest.nouns.memory import (
     MemoryCondensed,
     MemoryRecorded,
     MemoryRevised,
@@ -52,8 +55,8 @@ from ingest.events.memory import (
     RelationLinked,
     RelationUnlinked,
 )
-from ingest.events.registry import EventData
-from ingest.events.session import (
+from ingest.nouns.registry import decode
+from ingest.nouns.session import (
     ObservationRecorded,
     SessionCommitted,
     SessionEnded,
@@ -61,10 +64,7 @@ from ingest.events.session import (
     SessionStarted,
     SessionSummarised,
 )
-from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
-from ingest.events.subject import MemoryQuarantined, ObservationQuarantined, SubjectForgotten
-from ingest.ids import EventId
-from ingest.log.position import Position, project_route, session_route
+from ingest.nouns.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.secrets.scrub import PRIVATE, SECRET
 
 ADA = Caller("acme", "mcp", "ada")

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from factories import NOW, ManualClock, event
 
-from ingest.commands.command import Command
 from ingest.commands.decide import (
     AnyCommand,
     Caller,
@@ -25,12 +24,14 @@ from ingest.commands.decide import (
 )
 from ingest.commands.handler import RECORDED_AT_BYTES, Accepted, CommandHandler, charge, write_span
 from ingest.errors import CommandRejected, LogFull, LogUnavailable, Overloaded, ProjectionBehind, SessionFull
-from ingest.events.envelope import Event, Recorded, decode, encode
-from ingest.events.memory import MemoryRecorded
-from ingest.events.session import ObservationRecorded, SessionEnded
+from ingest.events.envelope import Event, Recorded, encode
 from ingest.log.event_log import MAX_ENTRY_BYTES, Appended, Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.position import START, Token
+from ingest.nouns.command import Command
+from ingest.nouns.memory import MemoryRecorded
+from ingest.nouns.registry import decode
+from ingest.nouns.session import ObservationRecorded, SessionEnded
 from ingest.platform import tracing
 from tests.support.memory_log import MemoryLog
 from tests.support.otlp_receiver import Span, traced

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.commands import parse as sizing
-from ingest.commands.command import Command
 from ingest.commands.decide import (
     WRITE_TYPES,
     DeleteSlot,
@@ -36,7 +35,8 @@ from ingest.commands.parse import (
     parse_object,
 )
 from ingest.errors import CommandRejected, MalformedRequest, RequestTooLarge
-from ingest.events.action import ActionEdge
+from ingest.nouns.action import ActionEdge
+from ingest.nouns.command import Command
 
 WRITE: Any = WriteCommand
 GOOD = {"type": "remember", "content": "likes tea"}

@@ -11,11 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.errors import NewerEventVersion, UnknownEventType, UnreadableEvent
-from ingest.events.envelope import SESSION_TYPES, UNCLAIMED, Envelope, Event, as_json_object, decode, encode, route_of
-from ingest.events.lesson import LessonRecorded, fingerprint
-from ingest.events.memory import MemoryRecorded
-from ingest.events.registry import EVENT_TYPES, UPCASTERS, EventData
-from ingest.events.session import (
+from ingest.events.envelope import (
+    SESSION_TYPES,
+    UNCLAIMED,
+    Envelope,
+    Event,
+    EventData,
+    as_json_object,
+    encode,
+    route_of,
+)
+from ingest.events.subject import EventErased, ObservationQuarantined, SubjectForgotten
+from ingest.log.position import Position, project_route, session_route
+from ingest.nouns.lesson import LessonRecorded, fingerprint
+from ingest.nouns.memory import MemoryRecorded
+from ingest.nouns.registry import EVENT_TYPES, UPCASTERS, decode
+from ingest.nouns.session import (
     ObservationCompressed,
     ObservationRecorded,
     SessionCommitted,
@@ -24,9 +35,7 @@ from ingest.events.session import (
     SessionStarted,
     SessionSummarised,
 )
-from ingest.events.slot import SlotSet
-from ingest.events.subject import EventErased, ObservationQuarantined, SubjectForgotten
-from ingest.log.position import Position, project_route, session_route
+from ingest.nouns.slot import SlotSet
 
 HERE = Position(1_769_860_800_000, 7)
 

@@ -31,9 +31,9 @@ from ingest.commands.decide import (
     decide,
 )
 from ingest.errors import CommandRejected
-from ingest.events.action import ActionEdge
 from ingest.events.envelope import encode
 from ingest.ids import EventId
+from ingest.nouns.action import ActionEdge
 from ingest.platform import tracing
 from ingest.platform.settings import Settings
 from ingest.secrets.clean import clean_name

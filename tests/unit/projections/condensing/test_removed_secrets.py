@@ -7,7 +7,7 @@ from factories import NOW, remembered
 from api.dialects.agent_memory.answers import default_title
 from api.importing.sessions import summarised
 from ingest.commands.decide import SummariseSession
-from ingest.events.memory import MemoryRecorded
+from ingest.nouns.memory import MemoryRecorded
 from ingest.secrets.scrub import PRIVATE, SECRET
 from projections.condensing.summaries import digest
 from projections.nouns.index_entry import index_terms

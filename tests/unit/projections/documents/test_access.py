@@ -13,10 +13,10 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from ingest.errors import OutsideKeyScope, ReaderUnknown
-from ingest.events.memory import MemoryRecorded
-from ingest.events.slot import SlotSet
 from ingest.ids import DocumentId, document_id
 from ingest.log.position import Position
+from ingest.nouns.memory import MemoryRecorded
+from ingest.nouns.slot import SlotSet
 from ingest.roles import KeyScope
 from projections.nouns.access import (
     Reader,

@@ -4,10 +4,10 @@ import pytest
 from factories import place, recorded
 
 from ingest.events.envelope import Trust
-from ingest.events.lesson import LessonRecorded
-from ingest.events.memory import MemoryRecorded
-from ingest.events.session import ObservationRecorded, SessionSummarised
-from ingest.events.slot import SlotAppended, SlotSet
+from ingest.nouns.lesson import LessonRecorded
+from ingest.nouns.memory import MemoryRecorded
+from ingest.nouns.session import ObservationRecorded, SessionSummarised
+from ingest.nouns.slot import SlotAppended, SlotSet
 from projections.nouns import lesson as lessons
 from projections.nouns import memory as memories
 from projections.nouns import observation as observations

@@ -22,13 +22,13 @@ from folding import contents, folded, one_by_one
 from given import Given, given, id_of, later
 from msgspec.structs import fields, replace
 
-from ingest.events.envelope import Envelope, Recorded
-from ingest.events.memory import MemoryRecorded
-from ingest.events.registry import EVENT_TYPES, EventData
-from ingest.events.session import ObservationRecorded
+from ingest.events.envelope import Envelope, EventData, Recorded
 from ingest.events.subject import SubjectForgotten, SubjectKind
 from ingest.ids import DocumentId
 from ingest.log.position import Position
+from ingest.nouns.memory import MemoryRecorded
+from ingest.nouns.registry import EVENT_TYPES
+from ingest.nouns.session import ObservationRecorded
 from ingest.platform.clock import to_ms
 from projections.nouns.fold import candidate_listings, documents_of
 from projections.nouns.lesson import Lesson

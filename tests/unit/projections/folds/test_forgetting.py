@@ -9,10 +9,10 @@ from folding import members
 from given import Given, given, id_of, later
 
 from ingest.events.envelope import Recorded
-from ingest.events.memory import MemoryVisibilityChanged
-from ingest.events.session import ObservationCompressed, SessionRetired, SessionSummarised
-from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.events.subject import EventErased, SubjectForgotten
+from ingest.nouns.memory import MemoryVisibilityChanged
+from ingest.nouns.session import ObservationCompressed, SessionRetired, SessionSummarised
+from ingest.nouns.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.platform.clock import to_ms
 from projections.nouns.batch import mark_of
 from projections.nouns.memory import memory_id

@@ -9,14 +9,14 @@ from folding import contents
 from given import given, later
 
 from ingest.events.envelope import Recorded
-from ingest.events.memory import (
+from ingest.events.subject import EventErased
+from ingest.nouns.memory import (
     MemoryCondensed,
     MemoryConfirmed,
     MemoryRecorded,
     MemoryRevised,
     MemoryVisibilityChanged,
 )
-from ingest.events.subject import EventErased
 from ingest.platform.clock import to_ms
 from projections.nouns.memory import EXPIRING, Memory, confirmed_importance, memory_id
 from projections.nouns.tombstone import Tombstone, entries, inheritance

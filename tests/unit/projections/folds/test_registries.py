@@ -8,12 +8,12 @@ import pytest
 from factories import NOW_MS, forgotten, learned, place, said
 from given import Given, given, id_of, later
 
-from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
 from ingest.events.envelope import Recorded
-from ingest.events.lesson import LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
-from ingest.events.memory import RelationLinked, RelationUnlinked
-from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.log.position import Position
+from ingest.nouns.action import ActionCreated, ActionEdge, ActionUpdated
+from ingest.nouns.lesson import LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
+from ingest.nouns.memory import RelationLinked, RelationUnlinked
+from ingest.nouns.slot import SlotAppended, SlotDeleted, SlotSet
 from projections.nouns import relation as relations
 from projections.nouns.action import Action, action_id, actions, open_actions
 from projections.nouns.lesson import FADING, RETIRE_AT, Lesson, rules

@@ -8,7 +8,7 @@ from factories import ended, forgotten, minute, observed, place, recorded, said,
 from given import Given, given, later
 
 from ingest.events.envelope import Recorded
-from ingest.events.session import (
+from ingest.nouns.session import (
     ObservationCompressed,
     ObservationRecorded,
     SessionCommitted,

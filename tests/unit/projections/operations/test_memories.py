@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from ingest.commands.memories import Remember, ReviseMemory
 from ingest.ids import DocumentId
+from ingest.nouns.memory import Remember, ReviseMemory
 from projections.nouns.access import Reader
 from projections.nouns.document import carried
 from projections.nouns.memory import Memory
-from projections.operations.memories import MemoryChanges, revision_of
+from projections.operations.memory import MemoryChanges, revision_of
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 MEMORY = Memory(

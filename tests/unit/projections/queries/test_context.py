@@ -34,7 +34,7 @@ from projections.queries.context import (
     summary_block,
 )
 from projections.queries.lookup import FileChange
-from projections.queries.observations import Enriched, enrich
+from projections.queries.observation import Enriched, enrich
 from projections.queries.profile import Profile
 from projections.queries.recall import (
     RecallAnswer,

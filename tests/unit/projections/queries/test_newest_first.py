@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ingest.ids import DocumentId
 from projections.nouns.memory import Memory
-from projections.queries import memories
+from projections.queries import memory as memories
 from projections.queries.recall import Recalled, newest_first
 from projections.search.question import Hit
 

@@ -7,11 +7,11 @@ import pytest
 from factories import NOW, NOW_MS, minute, observed, place, said
 from given import given
 
-from ingest.events.action import ActionCreated
-from ingest.events.memory import RelationLinked
-from ingest.events.session import ObservationRecorded, SessionCommitted, SessionStarted
-from ingest.events.slot import SlotSet
 from ingest.log.position import START, Position
+from ingest.nouns.action import ActionCreated
+from ingest.nouns.memory import RelationLinked
+from ingest.nouns.session import ObservationRecorded, SessionCommitted, SessionStarted
+from ingest.nouns.slot import SlotSet
 from ingest.roles import ANYWHERE, KeyScope
 from projections.nouns.access import Reader
 from projections.nouns.document import Document

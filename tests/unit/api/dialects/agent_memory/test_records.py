@@ -21,9 +21,9 @@ from api.dialects.agent_memory.records import (
 )
 from ingest.commands.decide import Caller, Observe, RecordLesson, ReinforceLesson, ReviseLesson, decide
 from ingest.events.envelope import Recorded
-from ingest.events.lesson import LessonRecorded
-from ingest.events.session import ObservationRecorded
 from ingest.ids import DocumentId, EventId
+from ingest.nouns.lesson import LessonRecorded
+from ingest.nouns.session import ObservationRecorded
 from projections.nouns.document import searchable_text
 from projections.nouns.lesson import Lesson, evolve
 from projections.nouns.observation import Observation, observation

@@ -9,9 +9,9 @@ from jsonschema import Draft202012Validator
 from api.dialects.agent_memory import answers, tools
 from api.dialects.agent_memory.records import ObservationFields, observe
 from ingest.errors import CommandRejected, NotFound
-from ingest.events.lesson import LessonRecorded
-from ingest.events.session import ObservationRecorded
 from ingest.ids import DocumentId
+from ingest.nouns.lesson import LessonRecorded
+from ingest.nouns.session import ObservationRecorded
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Tool, json_answer

@@ -1,5 +1,5 @@
 from api.dialects.agentmemory.maintenance import WORDS
-from ingest.events.registry import EVENT_TYPES
+from ingest.nouns.registry import EVENT_TYPES
 
 
 def test_every_event_has_a_word_of_its_own_but_the_stub_of_an_erased_one():

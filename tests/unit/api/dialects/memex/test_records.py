@@ -21,8 +21,8 @@ from api.dialects.memex.records import (
 )
 from ingest.commands.decide import Caller, decide
 from ingest.events.envelope import Recorded
-from ingest.events.memory import MemoryRecorded
 from ingest.ids import EventId
+from ingest.nouns.memory import MemoryRecorded
 from projections.nouns.memory import Memory, memory
 
 IDS = st.integers(0, 2**80 - 1).map(lambda number: f"mem_{number:020x}")

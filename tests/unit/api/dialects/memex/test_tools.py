@@ -8,7 +8,7 @@ from api.dialects.memex.memories import answer, clamped, length_checked, listed,
 from api.dialects.memex.records import Shown
 from api.dialects.memex.tools import MEMEX, refused
 from ingest.errors import CommandRejected, LogUnavailable, Overloaded
-from ingest.events.memory import MemoryType
+from ingest.nouns.memory import MemoryType
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call, Tool

@@ -9,18 +9,18 @@ from msgspec.structs import replace
 from api.http.endpoint import Endpoint
 from api.native.common import AnyProjectRequest, InProject, ListRequest, router
 from api.services import NativeCall
-from ingest.commands.command import Name
 from ingest.commands.decide import LinkCommit
 from ingest.commands.handler import Accepted
 from ingest.errors import NotFound
+from ingest.nouns.command import Name
 from ingest.platform.partial import check_missing
 from ingest.platform.tasks import JobState
 from ingest.roles import READ, READ_WRITE, WRITE
 from projections.condensing.crystals import Crystallized
 from projections.condensing.operations import ProjectOrder
 from projections.condensing.summaries import Digest
-from projections.queries.observations import ObservationView
-from projections.queries.sessions import CommitView, SessionView, SummaryView
+from projections.queries.observation import ObservationView
+from projections.queries.session import CommitView, SessionView, SummaryView
 from projections.queries.views import Page, SomeRetired, view
 
 ENDPOINTS: list[Endpoint] = []

@@ -24,7 +24,7 @@ from projections.nouns.tombstone import ledgers
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup, key_scope, touching
 from projections.queries.recall import Recall, RecallRequest
-from projections.queries.sessions import RETIRED, Sessions
+from projections.queries.session import RETIRED, Sessions
 from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import SomeRetired, page_view, public_view
 from projections.search.question import Filter

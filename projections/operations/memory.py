@@ -6,12 +6,12 @@ from hashlib import blake2b
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from ingest.commands.command import EventName, Importance, Name, Names, Title
 from ingest.commands.decide import Caller, ChangeVisibility, Quarantine, ReviseMemory
 from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected, Forbidden, NotFound
-from ingest.events.memory import MemoryType, Purpose, Visibility
 from ingest.log.position import Position, Token
+from ingest.nouns.command import EventName, Importance, Name, Names, Title
+from ingest.nouns.memory import MemoryType, Purpose, Visibility
 from projections.nouns.access import Reader, may_change, may_read
 from projections.nouns.document import carried
 from projections.nouns.lesson import Lesson

@@ -5,7 +5,6 @@ from typing import Annotated
 from msgspec import Meta
 from msgspec.structs import replace
 
-from ingest.commands.command import Command, Decision, Name, Origin, about, data_of, decides, need_session
 from ingest.events.subject import (
     MAX_FORGOTTEN,
     MemoryQuarantined,
@@ -14,6 +13,7 @@ from ingest.events.subject import (
     SubjectKind,
 )
 from ingest.ids import OBSERVATION
+from ingest.nouns.command import Command, Decision, Name, Origin, about, data_of, decides, need_session
 
 _OF_A_PROJECT = ("memory", "lesson", "slot", "action", "relation", "commit")
 

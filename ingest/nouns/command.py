@@ -12,8 +12,7 @@ from msgspec import Meta, Struct, msgpack
 
 from ingest.durability import Durability
 from ingest.errors import CommandRejected
-from ingest.events.envelope import Envelope, Event, Trust, route_of
-from ingest.events.registry import EventData
+from ingest.events.envelope import Envelope, Event, EventData, Trust, route_of
 from ingest.ids import EventId, document_id
 from ingest.roles import ANYWHERE, KeyScope
 

@@ -11,8 +11,8 @@ from typing import Any
 from msgspec import Struct
 
 from ingest.events.envelope import Trust
-from ingest.events.lesson import EVERY_PROJECT
 from ingest.ids import DocumentId
+from ingest.nouns.lesson import EVERY_PROJECT
 from ingest.platform.clock import from_ms, to_ms
 from projections.index.protocol import DocumentLocation, IndexService
 from projections.nouns.access import Reader

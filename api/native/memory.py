@@ -7,13 +7,13 @@ from msgspec import Meta, Struct
 from api.http.endpoint import Endpoint
 from api.native.common import After, ListRequest, router
 from api.services import NativeCall
-from ingest.commands.command import EventName, Name
 from ingest.commands.handler import Accepted
+from ingest.nouns.command import EventName, Name
 from ingest.roles import READ, WRITE
-from projections.operations.memories import MemoryChanges
+from projections.operations.memory import MemoryChanges
 from projections.operations.work import Confirmed
 from projections.queries.context import Context, ContextRequest
-from projections.queries.memories import MemoryView
+from projections.queries.memory import MemoryView
 from projections.queries.profile import Profile
 from projections.queries.recall import RecallAnswer, RecallRequest
 from projections.queries.views import Items, Page, views

@@ -1,0 +1,1 @@
+"""The nouns: the events, commands and decisions of each. Pure."""
