@@ -18,16 +18,30 @@ from api.http.endpoint import Endpoint, RequestHeader, Shape, is_function
 from api.http.http import PROBLEM_JSON, Problem
 from api.http.openapi import ANYTHING, About, Details, Parameter, documented
 from api.monitoring import ops
-from api.native import admin, common, documents, forgetting, keys, log, work, writes
-from api.native import memory as memories
-from api.native import session as sessions
+from api.native import (
+    action,
+    admin,
+    common,
+    documents,
+    forgetting,
+    keys,
+    lesson,
+    log,
+    memory,
+    relation,
+    session,
+    slot,
+    writes,
+)
 from api.viewer import room as viewer
 from ingest.durability import LEVELS
 from ingest.roles import ANY, WRITE
 from mcp_gateway.profiles import server_version
 from projections.queries.views import Items
 
-MODULES = (writes, memories, work, sessions, documents, log, forgetting, admin, keys, ops, viewer)
+MODULES = (
+    writes, memory, lesson, slot, action, session, relation, documents, log, forgetting, admin, keys, ops, viewer
+)  # fmt: skip
 _EXAMPLES: dict[str, Any] = json.loads(Path(__file__).with_name("examples.json").read_text("utf-8"))
 SENT: dict[str, Any] = _EXAMPLES["sent"]
 ANSWERED: dict[str, Any] = _EXAMPLES["answered"]

@@ -7,21 +7,19 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 
 from api.http.endpoint import Endpoint
-from api.native.common import After, ListRequest, PageLimit, router
+from api.native.common import After, PageLimit, router
 from api.services import NativeCall
-from ingest.commands.decide import Relate
-from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected, NotFound
 from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION
-from ingest.nouns.command import Confidence, Name
-from ingest.roles import READ, WRITE
+from ingest.nouns.command import Name
+from ingest.roles import READ
 from projections.nouns.relation import Relation
 from projections.queries.graph import Drawing
 from projections.queries.lesson import LessonView
 from projections.queries.memory import MemoryView
 from projections.queries.observation import ObservationView
 from projections.queries.session import CommitView, SummaryView
-from projections.queries.views import Items, Page, view
+from projections.queries.views import Page, view
 from projections.queries.work import ActionView, RelationView
 
 ENDPOINTS: list[Endpoint] = []
@@ -46,15 +44,6 @@ def check_collection(request: Request, document_id: str) -> str:
     return collection
 
 
-class Related(Struct, frozen=True, kw_only=True):
-    """A related document with all its fields, and its relation: `path` lists the relations that lead to it."""
-
-    id: str
-    hops: int
-    confidence: float
-    path: Sequence[Any]
-
-
 class GraphRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Within `depth` steps of `start`, or the newest nodes of a project or of all."""
 
@@ -62,40 +51,6 @@ class GraphRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True)
     start: Annotated[str, Meta(max_length=1024)] | None = None
     depth: Annotated[int, Meta(ge=1, le=3)] = 1
     limit: Annotated[int, Meta(ge=1, le=500)] = 100
-
-
-class RelatedRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How far to follow relations."""
-
-    max_hops: Annotated[int, Meta(ge=1, le=5)] = 2
-    min_confidence: Confidence = 0.0
-
-
-@route("GET /v1/relations", READ)
-async def list_relations(call: NativeCall, query: ListRequest) -> Page[RelationView]:
-    """A project's relations, newest first.
-
-    Without those of documents that the reader can't see.
-    """
-    return await call.queries.relations.page(call.reader(), *query.page)
-
-
-@route("POST /v1/relations", WRITE, 202, faults={404: "One of the two documents was not found."})
-async def post_relation(call: NativeCall, body: Relate) -> Accepted:
-    """Relate two documents, or remove a relation."""
-    return await call.operations.work.relate(body, call.reader(), call.caller())
-
-
-@route("GET /v1/related/{id}", READ)
-async def get_related(call: NativeCall, id: str, query: RelatedRequest) -> Items[Related]:
-    """Documents related to a document, directly or through others, highest confidence first."""
-    documents = await call.queries.graph.related(call.reader(), id, query.max_hops, query.min_confidence)
-    return Items(
-        [
-            view(document) | {"hops": related.hops, "confidence": related.confidence, "path": related.path}
-            for related, document in documents
-        ]
-    )
 
 
 @route("GET /v1/graph", READ)

@@ -1,19 +1,22 @@
 """Recall, context and profile; a project's memories, their versions, and editing."""
 
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from api.access.principal import Principal
 from api.http.endpoint import Endpoint
 from api.native.common import After, ListRequest, router
 from api.services import NativeCall
+from ingest.commands.decide import Remember
 from ingest.commands.handler import Accepted
 from ingest.nouns.command import EventName, Name
 from ingest.roles import READ, WRITE
 from projections.operations.memory import MemoryChanges
 from projections.operations.work import Confirmed
 from projections.queries.context import Context, ContextRequest
-from projections.queries.memory import MemoryView
+from projections.queries.memory import MemoryView, RememberAnswer
 from projections.queries.profile import Profile
 from projections.queries.recall import RecallAnswer, RecallRequest
 from projections.queries.views import Items, Page, views
@@ -99,3 +102,12 @@ async def get_history(call: NativeCall, id: str, query: After) -> Items[Any]:
 async def patch_memory(call: NativeCall, id: str, body: MemoryChanges) -> Accepted:
     """Change a memory: record a new version, or change its readers."""
     return await call.operations.memories.change(id, body, call.reader(body.agent_id), call.caller())
+
+
+@route("POST /v1/memories", WRITE, 202)
+async def post_memory(call: NativeCall, body: Remember, principal: Principal) -> RememberAnswer:
+    """Save a long-term memory."""
+    accepted = await call.commands.handle(body, call.caller())
+    if not principal.may(READ):
+        return accepted  # pyright: ignore[reportReturnType]  # without the fields for readers
+    return await call.queries.memories.answer_to(accepted, partial(call.reader_named, body.agent_id or call.agent))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from api.http.endpoint import Endpoint
 from api.native.common import AnyProjectRequest, InProject, ListRequest, router
 from api.services import NativeCall
-from ingest.commands.decide import LinkCommit
+from ingest.commands.decide import LinkCommit, Observe, TrackSession
 from ingest.commands.handler import Accepted
 from ingest.errors import NotFound
 from ingest.nouns.command import Name
@@ -224,3 +224,16 @@ async def list_commits(call: NativeCall, query: AnyProjectRequest) -> Page[Commi
 async def post_commit(call: NativeCall, body: LinkCommit) -> Accepted:
     """Link a version-control commit."""
     return await call.operations.work.link_commit(body, call.caller())
+
+
+@route("POST /v1/observations", WRITE, 202,
+    faults={409: "The session has reached its limit of observations; nothing was stored."})  # fmt: skip
+async def post_observation(call: NativeCall, body: Observe) -> Accepted:
+    """Record what an agent saw or did."""
+    return await call.commands.handle(body, call.caller())
+
+
+@route("POST /v1/sessions", WRITE, 202)
+async def post_session(call: NativeCall, body: TrackSession) -> Accepted:
+    """Start or end a session."""
+    return await call.commands.handle(body, call.caller())

@@ -1,22 +1,17 @@
-"""Single writes and batches: decode a command, execute it, acknowledge with 202."""
-
-from functools import partial
+"""Batches of writes: decode the commands, execute them, acknowledge with 202."""
 
 from msgspec import Struct
 from starlette.requests import Request
 
-from api.access.principal import Principal
 from api.http.endpoint import JSON, Endpoint
 from api.http.http import body
 from api.native.common import router
 from api.services import NativeCall
-from ingest.commands.decide import Observe, RecordLesson, Remember, TrackSession, WriteCommand
-from ingest.commands.handler import Accepted
+from ingest.commands.decide import WriteCommand
 from ingest.commands.parse import parse_batch, parse_batch_at_once
 from ingest.durability import Durability
 from ingest.platform.tasks import in_thread
-from ingest.roles import READ, WRITE
-from projections.queries.memory import RememberAnswer
+from ingest.roles import WRITE
 
 ENDPOINTS: list[Endpoint] = []
 route = router(ENDPOINTS)
@@ -55,31 +50,3 @@ async def post_events(call: NativeCall, request: Request) -> BatchAnswer:
     outcome = await call.commands.handle_batch(commands, call.caller())
     rejected = [Rejection(index, error.code, error.message, error.field) for index, error in outcome.rejected]
     return BatchAnswer(outcome.accepted, outcome.duplicates, rejected, str(outcome.token), outcome.durability)
-
-
-@route("POST /v1/observations", WRITE, 202,
-    faults={409: "The session has reached its limit of observations; nothing was stored."})  # fmt: skip
-async def post_observation(call: NativeCall, body: Observe) -> Accepted:
-    """Record what an agent saw or did."""
-    return await call.commands.handle(body, call.caller())
-
-
-@route("POST /v1/memories", WRITE, 202)
-async def post_memory(call: NativeCall, body: Remember, principal: Principal) -> RememberAnswer:
-    """Save a long-term memory."""
-    accepted = await call.commands.handle(body, call.caller())
-    if not principal.may(READ):
-        return accepted  # pyright: ignore[reportReturnType]  # without the fields for readers
-    return await call.queries.memories.answer_to(accepted, partial(call.reader_named, body.agent_id or call.agent))
-
-
-@route("POST /v1/lessons", WRITE, 202)
-async def post_lesson(call: NativeCall, body: RecordLesson) -> Accepted:
-    """Record a lesson."""
-    return await call.commands.handle(body, call.caller())
-
-
-@route("POST /v1/sessions", WRITE, 202)
-async def post_session(call: NativeCall, body: TrackSession) -> Accepted:
-    """Start or end a session."""
-    return await call.commands.handle(body, call.caller())
