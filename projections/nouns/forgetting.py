@@ -172,16 +172,15 @@ def _forget(
             _forget_session(batch, event, document, before)
         case Summary():
             _forget_summary(batch, event, document)
-        case SupersededEvent():
-            if not _is_needed(batch, document, also):
-                _forget_past(batch, event, document)
+        case SupersededEvent() if not _is_needed(batch, document, also):
+            _forget_past(batch, event, document)
         case Tombstone(position=""):  # a replay, which has met the stub of what is forgotten here
             _bury(batch, event, document)
             if prefix == OBSERVATION:
                 _leave_session(batch, event)
             else:
                 _restore(batch, event, document, also)
-        case Tombstone() | Ledger():
+        case Tombstone() | Ledger() | SupersededEvent():
             pass
         case None:
             if prefix in (OBSERVATION, MEMORY):

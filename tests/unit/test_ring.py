@@ -1,6 +1,6 @@
 """Which tests of the ring run for a change."""
 
-from tools.ring import ROOT, TABLE, touched
+from tests.ring.rooms import ROOT, TABLE, touched
 
 ROOMS: dict[str, list[str]] = TABLE["rooms"]
 FOLDERS = [f"tests/ring/{room}/" for room in ROOMS]

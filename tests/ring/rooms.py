@@ -1,4 +1,4 @@
-"""Prints the folders of tests/ring that a change touches: `python tools/ring.py [BASE]`.
+"""Prints the folders of tests/ring that a change touches: `python tests/ring/rooms.py [BASE]`.
 
 `tests/ring/rooms.toml` says which files each room is made of. Without BASE, a commit, prints all folders.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TABLE: dict[str, Any] = tomllib.loads((ROOT / "tests/ring/rooms.toml").read_text())
 
 
