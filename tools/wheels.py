@@ -93,8 +93,8 @@ def e5(folder: Path) -> None:
 
 @contextmanager
 def _environment_of_models(folder: Path) -> Generator[Path]:
-    """The Python of an environment of its own: users, and developers, need no `onnx`. The embedders load the kernel: its
-    wheel in `folder`, or one that is built."""
+    """The Python of an environment of its own: users, and developers, need no `onnx`. The embedders load the kernel:
+    its wheel in `folder`, or one that is built."""
     with tempfile.TemporaryDirectory() as environment:
         venv.create(environment, with_pip=True)
         python = Path(environment) / ("Scripts" if os.name == "nt" else "bin") / "python"
