@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ingest.errors import ProjectionBehind
-from ingest.log.position import SharedPositions, file_size
+from ingest.log.shared_positions import SharedPositions, file_size
 from ingest.platform.settings import Settings
 from projections.index.protocol import IndexService
 

@@ -12,7 +12,8 @@ from starlette.requests import Request
 
 from api.importing.sessions import UNKNOWN_PROJECT
 from api.services import services
-from ingest.log.position import SharedPositions, Token
+from ingest.log.position import Token
+from ingest.log.shared_positions import SharedPositions
 from projections.nouns.session import Session
 
 MAX_HOMES = 10_000

@@ -2,31 +2,22 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from functools import cache
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol
 
-import msgspec
 from msgspec import Struct
 
 from ingest.commands.decide import (
     AnyCommand,
     Caller,
-    ChangeVisibility,
-    ConfirmMemory,
-    DeleteSlot,
     ForgetSubject,
-    LinkCommit,
     Observe,
-    ReinforceLesson,
-    RetireLesson,
-    ReviseLesson,
-    ReviseMemory,
-    TriggerLesson,
     decide,
 )
+from ingest.commands.size import is_big
+from ingest.commands.spans import append_span, write_span
 from ingest.durability import Durability, reaches
 from ingest.errors import CommandRejected, DurabilityNotReached, LogFull, Overloaded, without_traceback
 from ingest.events.envelope import Event, encode, route_of
@@ -34,16 +25,11 @@ from ingest.ids import EventId, dedup_id, imported_dedup_id, new_event_id
 from ingest.log.event_log import MAX_ENTRY_BYTES, Appended, Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.position import Position, Token, partition_of
-from ingest.nouns.command import Command
 from ingest.platform import tracing
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.tasks import Slices, in_thread
-from ingest.platform.tracing import Span
 from ingest.secrets.clean import are_clean
 
-BIG_CHARS = 64 << 10
-BIG_VALUES = 2_000
-"""A larger command is decided in a thread, because scanning it for secrets takes longer than a slice."""
 CHECKED_TOGETHER = 16
 """Commands of a batch that are scanned for secrets together; none is large, so it takes less than a slice."""
 RECORDED_AT_BYTES = 64
@@ -134,7 +120,7 @@ class CommandHandler:
         also a LogUnavailable: then the event is in the log, but less durable than requested."""
         with write_span([command]) as span:
             with tracing.span("decide"):
-                small = not _is_big(command)
+                small = not is_big(command)
                 is_clean = small and await self._is_clean(command)
                 ready = await self._decide(command, caller, small=small, is_clean=is_clean)
             self._check([command], caller.tenant)
@@ -193,7 +179,7 @@ class CommandHandler:
                     if index % CHECKED_TOGETHER == 0:
                         together = commands[index : index + CHECKED_TOGETHER]
                         valid = [item for item in together if not isinstance(item, CommandRejected)]
-                        small = not any(map(_is_big, valid))
+                        small = not any(map(is_big, valid))
                         all_clean = small and are_clean(valid)  # one pass of RE2 over all of them
                     if isinstance(command, CommandRejected):
                         rejected.append((index, command))
@@ -302,7 +288,7 @@ class CommandHandler:
     async def _decide(
         self, command: AnyCommand, caller: Caller, *, small: bool = False, is_clean: bool = False
     ) -> _Ready:
-        if small or not _is_big(command):
+        if small or not is_big(command):
             return self._ready(command, caller, is_clean=is_clean)
         return await in_thread(self._ready, command, caller)
 
@@ -319,85 +305,3 @@ class CommandHandler:
         event_id = EventId(decision.event.envelope.event_id)  # scrubbed, if the caller's event id held a secret
         entry = Entry(dedup_id(decision.route, event_id), payload)
         return _Ready(partition_of(decision.route, self._partitions), entry, decision.subject, event_id)
-
-
-@cache
-def _unbounded(cls: type[AnyCommand]) -> tuple[str, ...]:
-    """The fields of a command whose length the type does not limit."""
-    fields = msgspec.inspect.type_info(cls)
-    assert isinstance(fields, msgspec.inspect.StructType)
-    return tuple(field.name for field in fields.fields if _is_unbounded(field.type))
-
-
-def _is_unbounded(kind: msgspec.inspect.Type) -> bool:
-    match kind:
-        case msgspec.inspect.StrType(max_length=None, pattern=None) | msgspec.inspect.DictType():
-            return True
-        case msgspec.inspect.UnionType(types=types):
-            return any(map(_is_unbounded, types))
-        case _:
-            return False
-
-
-def _is_big(command: AnyCommand) -> bool:
-    """Whether deciding takes long enough to be done elsewhere; looks no further than it must."""
-    chars = values = 0
-    pending: list[Any] = []
-    for field in _unbounded(type(command)):
-        value: Any = getattr(command, field)
-        if isinstance(value, str):
-            chars += len(value)
-        elif value:
-            pending.append(value)
-    while pending and values <= BIG_VALUES and chars <= BIG_CHARS:
-        value = pending.pop()
-        if isinstance(value, dict):
-            value = cast("dict[Any, Any]", value).values()
-        values += len(value)
-        if values <= BIG_VALUES:
-            chars += sum(len(part) for part in value if isinstance(part, str))
-            pending += [part for part in value if isinstance(part, dict | list)]
-    return values > BIG_VALUES or chars > BIG_CHARS
-
-
-UPSERT = "upsert_memory"
-"""`gen_ai.operation.name` of commands that can create or change a document."""
-_UPDATES = (
-    ReviseMemory, ChangeVisibility, ConfirmMemory, ReinforceLesson, ReviseLesson, TriggerLesson, RetireLesson,
-)  # fmt: skip
-OPERATIONS: dict[type[Command], str] = {
-    Observe: "create_memory",
-    LinkCommit: "create_memory",
-    **dict.fromkeys(_UPDATES, "update_memory"),
-    ForgetSubject: "delete_memory",
-    DeleteSlot: "delete_memory",
-}
-"""`gen_ai.operation.name` of each command that is not an UPSERT."""
-
-
-def write_span(commands: Sequence[Command]) -> AbstractContextManager[Span]:
-    """The span of a write, by OpenTelemetry's conventions for operations of memories. No content, no names of people or
-    agents: collectors have other readers than the log."""
-    if not commands or not tracing.is_recording():
-        return tracing.NO_SPAN
-    operation = _only(OPERATIONS.get(type(command), UPSERT) for command in commands) or UPSERT
-    attributes: dict[str, str | int] = {"gen_ai.operation.name": operation, "gen_ai.memory.record.count": len(commands)}
-    if project := _only(command.project for command in commands):
-        attributes["gen_ai.memory.store.id"] = project
-    if tag := _only(str(command.__struct_config__.tag) for command in commands):
-        attributes["mnemolog.command"] = tag
-    return tracing.span(operation, attributes)
-
-
-def append_span(count: int) -> AbstractContextManager[Span]:
-    """The span of an append: waiting for the group, and the script that Redis runs."""
-    if not tracing.is_recording():
-        return tracing.NO_SPAN
-    batch = {"db.operation.batch.size": count} if count > 1 else {}
-    attributes = {"db.system.name": "redis", "db.operation.name": "EVALSHA", "db.stored_procedure.name": "append"}
-    return tracing.span("EVALSHA append", {**attributes, **batch}, "client")
-
-
-def _only(values: Iterable[str]) -> str:
-    distinct = set(values)
-    return distinct.pop() if len(distinct) == 1 else ""

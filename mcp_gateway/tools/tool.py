@@ -24,7 +24,8 @@ from ingest.errors import (
     Overloaded,
     ProjectionBehind,
 )
-from ingest.log.position import SharedPositions, Token
+from ingest.log.position import Token
+from ingest.log.shared_positions import SharedPositions
 from ingest.names import visible_data
 from ingest.nouns.command import Name, writer
 from ingest.platform.clock import system_clock

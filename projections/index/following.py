@@ -8,10 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from redis.exceptions import RedisError
@@ -20,12 +17,11 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from ingest.platform.tracing import batch
-from projections.index import snapshots
-from projections.index.comparing import Comparison, begin, catch_up, compare
+from projections.index.comparing import Comparison, begin, compare
+from projections.index.loading import Loaded
 from projections.index.replica import (
     FeedGap,
     FeedPosition,
-    IndexReplica,
     InThread,
     Read,
     apply_entries,
@@ -36,68 +32,7 @@ from projections.index.replica import (
 )
 from projections.search.question import facet
 from projections.store.feed import Switched, Vectors, contexts_of
-from projections.vectors.embedder import Embedder
-from projections.vectors.static import table_of
 from projections.vectors.vectors import MOST_UNLINKED, UNLINKED
-
-
-@dataclass
-class Loaded:
-    """An index, the embedder of its vectors, its snapshot ("" for none), its positions in the feeds.
-
-    `comparisons` are the outstanding ones, by partition.
-    """
-
-    index: IndexReplica
-    embedder: Embedder
-    snapshot: str
-    at: dict[int, FeedPosition]
-    comparisons: dict[int, Comparison] = field(default_factory=dict[int, Comparison])
-
-
-class Loader:
-    """Loads indexes, one at a time."""
-
-    def __init__(self, redis: Client, partitions: int, snapshot_folder: Path) -> None:
-        self._redis, self._partitions, self._snapshots = redis, partitions, snapshot_folder
-        self._thread = ThreadPoolExecutor(1, "index-loader")
-
-    async def newest(self, embedder: Embedder) -> Loaded:
-        """The index of the newest usable snapshot of an embedder's vectors, else an empty one."""
-        if (loaded := await self.at_least("", embedder)) is not None:
-            return loaded
-        index = IndexReplica(embedder.dimensions, embedder.model, table_of(embedder))
-        return Loaded(index, embedder, "", self._start)
-
-    async def at_least(self, snapshot: str, embedder: Embedder) -> Loaded | None:
-        """The newest snapshot's index if that is `snapshot` or a later one, of an embedder's vectors; else None."""
-        loaded = await self._in_thread(
-            snapshots.load_newest,
-            self._snapshots, embedder.model, embedder.dimensions, snapshot, table_of(embedder), self._partitions,
-        )  # fmt: skip
-        if loaded is None:
-            return None
-        index, manifest = loaded
-        return Loaded(index, embedder, manifest.name, self._start | manifest.partitions)
-
-    async def catch_up(self, loaded: Loaded, goal: Loaded) -> None:
-        """Apply what the feeds have, or else the documents, at least up to the positions of `goal`."""
-        for partition, at in loaded.at.items():
-            loaded.at[partition] = await catch_up(
-                self._redis, loaded.index, partition, at, self._in_thread, goal.at[partition]
-            )
-
-    def close(self) -> None:
-        """Wait for what is being loaded."""
-        self._thread.shutdown(wait=True, cancel_futures=True)
-
-    async def _in_thread(self, work: Any, *args: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
-
-    @property
-    def _start(self) -> dict[int, FeedPosition]:
-        return {partition: FeedPosition() for partition in range(self._partitions)}
-
 
 logger = logging.getLogger(__name__)
 

@@ -29,7 +29,8 @@ from ingest.platform.connections import Client
 from ingest.platform.tasks import end, nothing
 from projections.index import waiting
 from projections.index.embedded import EmbeddedIndex, search
-from projections.index.following import Followers, Loaded, Loader
+from projections.index.following import Followers
+from projections.index.loading import Loaded, Loader
 from projections.index.protocol import READ_WAIT_S, EmbedderMismatch, Index, IndexService, Result
 from projections.index.replica import FeedPosition, IndexReplica
 from projections.index.waiting import Searches

@@ -37,7 +37,7 @@ from projections.index import comparing as comparing_module
 from projections.index import following as following_module
 from projections.index import service as service_module
 from projections.index import snapshots as snapshots_module
-from projections.index.following import Loaded, Loader
+from projections.index.loading import Loaded, Loader
 from projections.index.replica import IndexReplica, end_of_feed
 from projections.index.service import ReplicaService
 from projections.index.snapshots import SnapshotJob

@@ -22,7 +22,8 @@ from ingest.commands.decide import (
     SetSlot,
     TrackSession,
 )
-from ingest.commands.handler import RECORDED_AT_BYTES, Accepted, CommandHandler, charge, write_span
+from ingest.commands.handler import RECORDED_AT_BYTES, Accepted, CommandHandler, charge
+from ingest.commands.spans import write_span
 from ingest.errors import CommandRejected, LogFull, LogUnavailable, Overloaded, ProjectionBehind, SessionFull
 from ingest.events.envelope import Event, Recorded, encode
 from ingest.log.event_log import MAX_ENTRY_BYTES, Appended, Entry

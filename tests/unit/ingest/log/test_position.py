@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 
 from ingest.errors import CommandRejected
 from ingest.log.event_log import FIRST_MS, LogHistory
-from ingest.log.position import (
-    START,
-    Position,
-    SharedPositions,
-    Token,
-    file_size,
-    partition_of,
-    project_route,
-    session_route,
-)
+from ingest.log.position import START, Position, Token, partition_of, project_route, session_route
+from ingest.log.shared_positions import SharedPositions, file_size
 
 positions = st.builds(Position, st.integers(0, 10**14 - 1), st.integers(0, 10**6 - 1))
 tokens = st.dictionaries(st.integers(0, 1023), positions, min_size=1).map(lambda found: Token.of(found.items()))
