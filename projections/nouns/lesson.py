@@ -24,7 +24,7 @@ WEEK = timedelta(weeks=1)
 REINFORCEMENT_GAIN = 0.1
 """Share of the remaining doubt that one repetition removes."""
 DECAY_RATE = 0.05
-"""Lost a week."""
+"""Lost a week without being said again, as in agentmemory."""
 DECAY_FLOOR = 0.05
 RETIRE_AT = 0.1
 DAILY_FADE = 0.01

@@ -5,11 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.nouns.lesson import DECAY_FLOOR, WEEK
+from projections.nouns.lesson import DECAY_FLOOR, DECAY_RATE, WEEK
 from projections.nouns.memory import MOST_IMPORTANT
 
-WEEKLY_DECAY = 0.05
-"""What a lesson loses a week without being said again, as in agentmemory."""
 SAME_PROJECT = 1.5
 """How much more a lesson of the asked project weighs than another."""
 _WEEK_MS = WEEK.total_seconds() * 1000
@@ -18,11 +16,11 @@ _WEEK_MS = WEEK.total_seconds() * 1000
 def decayed_confidence(
     confidence: NDArray[np.float64], renewed_ms: NDArray[np.int64], now_ms: int
 ) -> NDArray[np.float64]:
-    """`lesson_rules.decayed` of each, `WEEKLY_DECAY` a week since it was last said; 0 ms is never: nothing decays."""
+    """`decayed` of each, `DECAY_RATE` a week since it was last said; 0 ms is never: nothing decays."""
     if not renewed_ms.any():  # the usual case, of observations
         return confidence
     weeks = np.where(renewed_ms == 0, 0.0, np.maximum(0, now_ms - renewed_ms) / _WEEK_MS)
-    faded = np.maximum(DECAY_FLOOR, confidence - WEEKLY_DECAY * weeks)
+    faded = np.maximum(DECAY_FLOOR, confidence - DECAY_RATE * weeks)
     rounded = np.round(faded, 3)
     # Python rounds the exact binary value, NumPy a product that may have become a tie: those few again, one by one
     for place in np.flatnonzero(np.abs(np.abs(faded - rounded) - 0.0005) < 1e-9).tolist():

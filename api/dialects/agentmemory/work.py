@@ -20,7 +20,7 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call
 from projections.nouns.access import Reader
 from projections.nouns.action import Ready, WorkItem, effective_status, same_status
-from projections.nouns.lesson import Lesson
+from projections.nouns.lesson import DECAY_RATE, Lesson
 from projections.queries.views import view
 
 MAX_LESSONS = 1_000
@@ -123,7 +123,7 @@ def lesson_record(learned: View, confidence: float, score: float | None = None) 
         "reinforcements": learned["reinforcements"],
         "source": source if source in ("crystal", "consolidation") else "manual",
         **renamed(learned, "sourceIds=derived_from tags createdAt=recorded_at updated_at"),
-        "decayRate": 0.05,
+        "decayRate": DECAY_RATE,
     }
     optional = _project(learned) | (renamed(learned, "lastReinforcedAt=reinforced_at") if reinforced else {})
     return record | without_empty(optional) | ({} if score is None else {"score": score})

@@ -10,8 +10,8 @@ import pytest
 from projections.index import embedded
 from projections.index.embedded import search
 from projections.index.replica import IndexReplica
-from projections.nouns.lesson import decayed
-from projections.search.decay import WEEKLY_DECAY, decayed_confidence
+from projections.nouns.lesson import DECAY_RATE, decayed
+from projections.search.decay import decayed_confidence
 from projections.search.question import Filter, Hit, Question
 from projections.search.ranking import Mode
 
@@ -191,7 +191,7 @@ def test_all_at_once_fade_as_one_does():
     ages = [0, 1, WEEK - 1, WEEK, WEEK + 1, *(n * WEEK // 100 for n in range(90, 1200, 7)), 25 * WEEK, 400 * WEEK]
     for age in ages:
         found = decayed_confidence(confidences, np.full(len(confidences), NOW - age), NOW)
-        wanted = [decayed(float(confidence), WEEKLY_DECAY, age / WEEK) for confidence in confidences]
+        wanted = [decayed(float(confidence), DECAY_RATE, age / WEEK) for confidence in confidences]
         assert np.abs(found - wanted).max() < 1e-9
 
 
