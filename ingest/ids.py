@@ -21,6 +21,7 @@ SLOT = "slot"
 ACTION = "act"
 RELATION = "rel"
 COMMIT = "cmt"
+SUMMARY = "sum"
 
 
 def new_event_id() -> EventId:

@@ -23,6 +23,7 @@ from api.cli.client import ApiClient
 from api.cli.output import FAILED, Output, WrongCommand, answering, one_line
 from ingest.ids import new_event_id
 from ingest.names import visible
+from ingest.nouns.kinds import KIND_NAMES
 from ingest.platform.addresses import client_key
 from ingest.platform.settings import from_environment
 
@@ -41,12 +42,6 @@ _SERVER: dict[str, tuple[Any, Any]] = {"url": (Url, None), "as_json": (AsJson, F
 CONTEXT: dict[str, tuple[Any, Any]] = {"context": (typer.Context, inspect.Parameter.empty)}
 _NAMED = ("__name__", "__doc__", "__module__")
 """Of a decorated command: not its annotations, which typer would read instead of the signature."""
-
-KINDS = {
-    "obs": "observation", "mem": "memory", "lsn": "lesson", "act": "action", "rel": "relation", "cmt": "commit",
-    "sum": "summary",
-}  # fmt: skip
-"""The kind of document by its id's prefix."""
 
 Values: TypeAlias = dict[str, Any]
 Sent: TypeAlias = Callable[[Any], Any]
@@ -77,8 +72,8 @@ def argument(help: str, default: Any = ..., *, field: str = "", metavar: str | N
 
 def id_of(kind: str, name: str) -> str:
     """The id; raises WrongCommand for one of another kind of document."""
-    if (other := KINDS.get(name.partition("_")[0], kind)) != kind:
-        prefix = next(prefix for prefix, its in KINDS.items() if its == kind)
+    if (other := KIND_NAMES.get(name.partition("_")[0], kind)) != kind:
+        prefix = next(prefix for prefix, its in KIND_NAMES.items() if its == kind)
         raise WrongCommand(f"{name!r} is the id of a {other}; the id of a {kind} begins with {prefix}_")
     return name
 

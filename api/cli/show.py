@@ -20,7 +20,6 @@ from api.cli.rows import (
     AGENT_READS,
     ANY_PROJECT,
     EVENT_ID,
-    KINDS,
     PAGE,
     Do,
     Param,
@@ -39,11 +38,9 @@ from api.cli.rows import (
     table,
     when,
 )
+from ingest.ids import SUMMARY
+from ingest.nouns.kinds import COLLECTIONS, KIND_NAMES
 
-COLLECTIONS = {
-    prefix: {"mem": "memories", "sum": "summaries"}.get(prefix, f"{kind}s") for prefix, kind in KINDS.items()
-}
-"""The API's collection for each id prefix; a session has an id that an agent gave it."""
 _TIMES = ("_at", "forget_after", "valid_until")
 _FIRST = ("id", "project", "agent_id", "user_id", "session_id", "occurred_at")
 _BODY = (
@@ -247,7 +244,7 @@ def show_session(
 
 POLL_S = 0.3
 SUBJECTS = ("session", "user", "project")
-FORGOTTEN_ALONE = {prefix: name for prefix, name in COLLECTIONS.items() if prefix != "sum"}
+FORGOTTEN_ALONE = {prefix: name for prefix, name in COLLECTIONS.items() if prefix != SUMMARY}
 """A summary goes with its session."""
 
 Names = Annotated[
@@ -281,7 +278,7 @@ def forget(
     """
     kind, names = arguments[0], arguments[1:]
     if kind not in SUBJECTS:
-        is_kind = kind in KINDS.values()
+        is_kind = kind in KIND_NAMES.values()
         if is_kind and not names:
             raise WrongCommand(f"name a {kind}: mnemolog forget {kind} ID")
         _forget_documents(output, client, [id_of(kind, name) for name in names] if is_kind else arguments, reason, yes)

@@ -10,8 +10,9 @@ from api.http.endpoint import Endpoint
 from api.native.common import After, PageLimit, router
 from api.services import NativeCall
 from ingest.errors import CommandRejected, NotFound
-from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION
+from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, SUMMARY
 from ingest.nouns.command import Name
+from ingest.nouns.kinds import COLLECTIONS
 from ingest.roles import READ
 from projections.nouns.relation import Relation
 from projections.queries.graph import Drawing
@@ -24,22 +25,22 @@ from projections.queries.work import ActionView, RelationView
 
 ENDPOINTS: list[Endpoint] = []
 route = router(ENDPOINTS)
-COLLECTIONS: dict[str, tuple[str, Any]] = {
-    "observations": (OBSERVATION, ObservationView),
-    "memories": (MEMORY, MemoryView),
-    "lessons": (LESSON, LessonView),
-    "actions": (ACTION, ActionView),
-    "relations": (RELATION, RelationView),
-    "commits": (COMMIT, CommitView),
-    "summaries": ("sum", SummaryView),
+VIEWS: dict[str, Any] = {
+    OBSERVATION: ObservationView,
+    MEMORY: MemoryView,
+    LESSON: LessonView,
+    ACTION: ActionView,
+    RELATION: RelationView,
+    COMMIT: CommitView,
+    SUMMARY: SummaryView,
 }
-"""The id prefixes of each collection, and the response type of its documents."""
+"""The response type of the documents that have ids with these prefixes."""
 
 
 def check_collection(request: Request, document_id: str) -> str:
     """Check that an id belongs to the collection in the path; raises NotFound otherwise."""
     collection = request.url.path.split("/")[2]
-    if document_id.partition("_")[0] != COLLECTIONS[collection][0]:
+    if COLLECTIONS.get(document_id.partition("_")[0]) != collection:
         raise NotFound(f"{document_id!r} is not in {collection}")
     return collection
 
@@ -71,8 +72,8 @@ async def get_document(call: NativeCall, id: str, query: After, request: Request
     return view(document)
 
 
-for _name, (_, _view) in COLLECTIONS.items():
-    route(f"GET /v1/{_name}/{{id}}", READ, summary=f"Get one of the {_name}.", answer=_view)(get_document)
+for _prefix, _name in COLLECTIONS.items():
+    route(f"GET /v1/{_name}/{{id}}", READ, summary=f"Get one of the {_name}.", answer=VIEWS[_prefix])(get_document)
 
 
 class NamesRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):

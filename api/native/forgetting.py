@@ -8,13 +8,14 @@ from starlette.requests import Request
 
 from api.http.endpoint import Endpoint
 from api.native.common import Bounds, PageLimit, Queued, router
-from api.native.documents import COLLECTIONS, check_collection
+from api.native.documents import check_collection
 from api.services import NativeCall
 from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected, NotFound, OutsideKeyScope
-from ingest.ids import new_event_id
+from ingest.ids import SUMMARY, new_event_id
 from ingest.names import nfc
 from ingest.nouns.command import EventName, Name
+from ingest.nouns.kinds import COLLECTIONS
 from ingest.platform.clock import system_clock, to_ms
 from ingest.roles import ADMIN, OPERATOR, WRITE
 from ingest.secrets.clean import clean_agent
@@ -140,8 +141,8 @@ async def delete_document(call: NativeCall, id: str, query: Deletion, request: R
     return Accepted(id, forgotten.event_id, forgotten.position, False, forgotten.durability)
 
 
-for _name in COLLECTIONS:
-    if _name != "summaries":
+for _prefix, _name in COLLECTIONS.items():
+    if _prefix != SUMMARY:
         route(
             f"DELETE /v1/{_name}/{{id}}", WRITE, 202, summary=f"Permanently delete one of the {_name}.",
             faults={403: "Only the document's creator or owner can do this."},

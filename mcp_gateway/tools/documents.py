@@ -4,21 +4,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from ingest.errors import NotFound
-from mcp_gateway.tools.recalled_document import Kind, RecalledDocument
+from ingest.nouns.kinds import SEARCHED_BY_PREFIX, SearchedKind
+from mcp_gateway.tools.recalled_document import RecalledDocument
 from mcp_gateway.tools.tool import Call
 from projections.nouns.access import Reader
 from projections.nouns.document import Searched
 from projections.nouns.lesson import Lesson
-from projections.nouns.memory import Memory
 from projections.nouns.observation import Observation
-from projections.nouns.session import Summary
 from projections.queries.views import in_view, view
 from projections.text.accounts import headline, prose
 
-KINDS: dict[type[Searched], Kind] = {
-    Observation: "observation", Memory: "memory", Lesson: "lesson", Summary: "summary",
-}  # fmt: skip
-DETAILS: dict[Kind, Sequence[str]] = {
+DETAILS: dict[SearchedKind, Sequence[str]] = {
     "observation": ("files", "data"),
     "memory": ("tags", "files", "version", "superseded_by", "valid_until", "visibility", "shared_with"),
     "lesson": ("context", "tags", "retired_at"),
@@ -46,7 +42,7 @@ async def read_document(call: Call, name: str, reader: Reader) -> RecalledDocume
 
 def whole(document: Searched) -> RecalledDocument:
     """A document in full: its texts, and the input and output of a tool call."""
-    kind = KINDS[type(document)]
+    kind = SEARCHED_BY_PREFIX[document.id.partition("_")[0]]
     content, narrative, session_id, agent_id, project, occurred_at, metadata = in_view(document, _FIELDS)
     if isinstance(document, Observation):
         title, narrative = headline(document), prose(document)

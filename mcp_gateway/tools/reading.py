@@ -15,9 +15,10 @@ from ingest.errors import CommandRejected
 from ingest.events.envelope import Trust
 from ingest.names import DATA_NOT_INSTRUCTIONS, marked
 from ingest.nouns.command import Name, Names
+from ingest.nouns.kinds import SearchedKind
 from ingest.roles import READ
 from mcp_gateway.tools.grouped import CLOSEST, NOT_RECORDED, grouped, lines_within
-from mcp_gateway.tools.recalled_document import Kind, RecalledDocument
+from mcp_gateway.tools.recalled_document import RecalledDocument
 from mcp_gateway.tools.tool import Arguments, Call, Deferred, Tool, ToolAnswer, without_unset
 from projections.text.tokens import estimated_tokens, fitting
 
@@ -218,7 +219,7 @@ MAX_READ = 20
 """Documents that one call can read by id."""
 
 OneProject = Annotated[Name, Meta(description="Omit for all projects.")]
-Kinds = Annotated[list[Kind], Meta(max_length=4, description="Omit for all.")]
+Kinds = Annotated[list[SearchedKind], Meta(max_length=4, description="Omit for all.")]
 AllTags = Annotated[Names, Meta(description="Must have all.")]
 LeastSure = Annotated[float, Meta(ge=0, le=1, description="0 shows everything.")]
 LeastTrust = Annotated[Trust, Meta(description="Lowest class.")]

@@ -1,18 +1,18 @@
 """One result of the tools that read."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-Kind = Literal["observation", "memory", "lesson", "summary"]
+from ingest.nouns.kinds import SearchedKind
 
 
 class RecalledDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One result, without empty fields, and without the project if the call named it."""
 
     id: str
-    kind: Kind
+    kind: SearchedKind
     title: str
     snippet: Annotated[str, Meta(description="The part that matches the query; absent if `content` is present.")] = ""
     content: Annotated[str, Meta(description="The full text, if requested.")] = ""

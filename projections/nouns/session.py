@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded, Trust, route_of
-from ingest.ids import COMMIT, DocumentId, content_id
+from ingest.ids import COMMIT, SUMMARY, DocumentId, content_id
 from ingest.log.position import Position, session_route
 from ingest.nouns.session import (
     ObservationRecorded,
@@ -240,9 +240,6 @@ def _touch(session: Session, recorded: Recorded) -> dict[str, Any]:
         "updated_ms": max(session.updated_ms, when_ms),
         "seen_ms": max(session.seen_ms, recorded.recorded_ms),
     }
-
-
-SUMMARY = "sum"
 
 
 class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):

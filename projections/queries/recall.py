@@ -25,6 +25,7 @@ from ingest.ids import DocumentId
 from ingest.log.position import Token
 from ingest.names import visible
 from ingest.nouns.command import Name, Names
+from ingest.nouns.kinds import SearchedKind
 from ingest.platform.clock import Clock, system_clock, time_zone, to_ms
 from ingest.platform.partial import left_out, left_out_message
 from ingest.platform.tracing import Attributes, span
@@ -57,7 +58,6 @@ ASKED_INLINE = 1_000
 # asked of the index beyond the limit, to replace documents deleted between search and read
 SPARE_HITS = 4
 
-Kind = Literal["observation", "memory", "lesson", "summary"]
 LeastSure = Annotated[float, Meta(ge=0, le=1)] | None
 """The least confidence of a result; None for no limit."""
 
@@ -92,7 +92,7 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     agent_id: Name = ""
     session_id: Name = ""
     user_id: Name = ""
-    kinds: Annotated[list[Kind], Meta(max_length=4)] = []
+    kinds: Annotated[list[SearchedKind], Meta(max_length=4)] = []
     tags: Names = []
     any_tags: Names = []
     from_: datetime | None = None
@@ -129,7 +129,7 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     id: str
-    kind: Kind
+    kind: SearchedKind
     score: float
     title: str
     snippet: str

@@ -14,13 +14,13 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ingest.names import nfc
+from ingest.nouns.kinds import SearchedKind
 from projections.nouns.index_entry import HIDDEN_MS, IndexEntry
 from projections.search.ranking import Mode
 from projections.text.dates import NamedTime
 from projections.vectors.bitmaps import BitMap, bitmap, ordinals
 
 Ranking = Literal["fused", "similarity", "rrf"]
-Kind = Literal["observation", "memory", "lesson", "summary"]
 MAX_QUERY_TERMS, MOST_COUNTED = 64, 4_096
 """Distinct terms of a query that are searched: of more, the rarest of the first MOST_COUNTED. Their counts in
 a thousand documents take 32 MiB."""
@@ -185,7 +185,7 @@ class Hit(Struct, frozen=True):
 
     id: str
     partition: int
-    kind: Kind
+    kind: SearchedKind
     score: float
     explain: dict[str, float]
     confidence: float | None = None

@@ -11,6 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from ingest.nouns.kinds import SEARCHED_BY_PREFIX
 from ingest.platform.tracing import span
 from projections.search.candidates import (
     Candidates,
@@ -23,7 +24,7 @@ from projections.search.candidates import (
 )
 from projections.search.decay import decayed_confidence
 from projections.search.languages import is_english, language_of
-from projections.search.question import MAX_QUERY_TERMS, MOST_COUNTED, Hit, Kind, Question
+from projections.search.question import MAX_QUERY_TERMS, MOST_COUNTED, Hit, Question
 from projections.search.ranking import (
     ANSWERABLE,
     CORRECTED,
@@ -67,8 +68,6 @@ from projections.vectors.columns import TermRows, ascending, hashed
 
 Floats = NDArray[np.float64]
 DAY_MS = 86_400_000
-KINDS: dict[str, Kind] = {"obs": "observation", "mem": "memory", "lsn": "lesson"}
-"""By what an id begins with; any other id is that of a summary."""
 
 
 def hits(
@@ -100,7 +99,7 @@ def hits(
         Hit(
             id=rows.ids[ordinal],
             partition=int(rows.partition[ordinal]),
-            kind=KINDS.get(rows.ids[ordinal].partition("_")[0], "summary"),
+            kind=SEARCHED_BY_PREFIX[rows.ids[ordinal].partition("_")[0]],
             score=row[0],
             explain={name: value for name, value in zip(parts, row[1:], strict=True) if value == value},
             confidence=confidence,

@@ -32,7 +32,6 @@ from api.dialects.agent_memory.common import (
     numbers,
 )
 from api.dialects.agent_memory.records import (
-    FOUND,
     TYPES,
     Found,
     ObservationFields,
@@ -49,6 +48,7 @@ from api.http.http import Json
 from ingest.commands.decide import TrackSession
 from ingest.commands.parse import parse_object
 from ingest.errors import CommandRejected, NotFound
+from ingest.nouns.kinds import SEARCHED_KINDS
 from ingest.platform.clock import system_clock
 from ingest.platform.partial import check_missing
 from mcp_gateway.tools.tool import Call, ToolAnswer, json_answer
@@ -119,7 +119,7 @@ async def search(request: Request) -> Response:
         question = RecallRequest(
             query=body.query[:MAX_QUERY_CHARS],
             project=None if body.cross_project else wanted_project(body.project),
-            kinds=list(FOUND),
+            kinds=list(SEARCHED_KINDS),
             types=types,
             limit=limit,
             mode=mode,
@@ -151,7 +151,7 @@ async def search_tool(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     request = RecallRequest(
         query=arguments["query"],
         project=arguments["project"] or None,
-        kinds=list(FOUND),
+        kinds=list(SEARCHED_KINDS),
         types=types_of(kind) if kind else [],
         from_=start_of(arguments["dateStart"]),
         to=end_of(arguments["dateEnd"]),

@@ -44,7 +44,6 @@ from projections.text.payloads import named
 
 Found: TypeAlias = Observation | Memory | Lesson | Summary
 """What is shown as an observation."""
-FOUND: tuple[Literal["observation", "memory", "lesson", "summary"], ...] = "observation", "memory", "lesson", "summary"
 ObservationType = Literal["decision", "bugfix", "feature", "refactor", "discovery", "change", "pattern", "gotcha"]
 TYPES: tuple[ObservationType, ...] = get_args(ObservationType)
 FIELD = "agent_memory"

@@ -8,8 +8,7 @@ import typer
 from rich.console import Console
 
 from api.cli.rows import moment
-from api.cli.show import COLLECTIONS, headline_of, parts
-from api.native.documents import COLLECTIONS as NATIVE
+from api.cli.show import headline_of, parts
 
 
 def shown(document: dict[str, Any]) -> str:
@@ -18,10 +17,6 @@ def shown(document: dict[str, Any]) -> str:
         for part in parts(document):
             console.print(part)
     return capture.get()
-
-
-def test_every_collection_of_the_api_is_known_by_how_its_ids_begin():
-    assert {prefix: name for name, (prefix, _) in NATIVE.items()} == COLLECTIONS
 
 
 @pytest.mark.parametrize(
