@@ -34,7 +34,7 @@ def mcp(
     """Serve MCP on stdin and stdout, for clients that start a process; forwards to a server."""
     server = url or from_environment(os.environ).url
     if fault_of_url(server, secure=False):
-        from api.cli.client import InvalidUrl
+        from api.cli.errors import InvalidUrl
 
         raise InvalidUrl(server)
     logging.basicConfig(level=logging.WARNING, format="mnemolog: %(message)s")

@@ -4,7 +4,6 @@ A write has its event id before it is first sent, so a retry (after 429, 503 or 
 """
 
 import json
-import re
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
+from api.cli.errors import ClientError, InvalidUrl, NotMnemolog, ServerUnreachable
 from ingest.errors import MnemologError
 from ingest.platform.addresses import proxy_options
 from ingest.platform.processes import release
@@ -28,49 +28,6 @@ TIMEOUT_S = 30.0
 STREAM_TIMEOUT_S = 300.0
 """For exports and imports, which are silent while they skip others' events, or wait in a full queue."""
 _BUSY = frozenset({429, 503})
-
-
-class ClientError(Exception):
-    """A request failed: `code` and `message` are the server's `code` and `detail`."""
-
-    exit_code = 1
-
-    def __init__(
-        self, code: str, message: str, *, field: str | None = None, retry_after: float | None = None, status: int = 0
-    ) -> None:
-        super().__init__(message)
-        self.code, self.message, self.field, self.retry_after, self.status = code, message, field, retry_after, status
-        if code == "invalid" and status == 422:  # a value of the command line, which only the server could check
-            self.exit_code = 2
-
-
-class ServerUnreachable(ClientError):
-    """Nothing answers at the URL."""
-
-    exit_code = 3
-
-    def __init__(self, url: str, reason: str = "") -> None:
-        advice = "start one with `mnemolog up`, or name another one with --url or MNEMOLOG_URL"
-        super().__init__("unreachable", reason or f"no server at {url}; {advice}")
-
-
-class NotMnemolog(ClientError):
-    """Another program answers at the URL."""
-
-    def __init__(self, url: str, answer: str, **fields: Any) -> None:
-        message = f"{url} {answer}; is it a mnemolog server? Another program may use the port, or it needs "
-        message += "http:// instead of https://" if url.startswith("https:") else "https:// instead of http://"
-        super().__init__("not_mnemolog", message, **fields)
-
-
-class InvalidUrl(ClientError):
-    """Not an HTTP URL."""
-
-    exit_code = 2
-
-    def __init__(self, url: str) -> None:
-        suggestion = f"; did you mean http://{url}?" if re.fullmatch(r"[\w.-]+(:\d+)?(/.*)?", url) else ""
-        super().__init__("invalid_url", f"{url!r} is not an http:// or https:// address{suggestion}", field="url")
 
 
 class UnexpectedAnswer(MnemologError):

@@ -20,7 +20,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from api.cli.client import ApiClient, ClientError
+from api.cli.client import ApiClient
+from api.cli.errors import ClientError
 from api.cli.output import FAILED, OK, Output, one_line
 from api.cli.rows import on_server
 from api.cli.server import follow_log, head, lag_totals, projections_of

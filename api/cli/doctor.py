@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 import typer
 from rich.text import Text
 
-from api.cli.client import ApiClient, ClientError, ServerUnreachable, probe
+from api.cli.client import ApiClient, probe
+from api.cli.errors import ClientError, ServerUnreachable
 from api.cli.output import FAILED, Output
 from api.cli.rows import Url, on_machine
 from api.cli.server import BACKLOGS, status_of, troubles_in

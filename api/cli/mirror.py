@@ -8,7 +8,8 @@ import typer
 from msgspec import to_builtins
 from rich.text import Text
 
-from api.cli.client import ApiClient, ClientError
+from api.cli.client import ApiClient
+from api.cli.errors import ClientError
 from api.cli.output import FAILED, Output, WrongCommand
 from api.cli.rows import Reader, Yes, agreed, on_server
 from ingest.names import visible

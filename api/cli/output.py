@@ -19,7 +19,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
-from api.cli.client import ClientError
+from api.cli.errors import ClientError
 from ingest.errors import MnemologError
 from ingest.names import visible
 

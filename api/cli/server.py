@@ -11,7 +11,8 @@ import msgspec
 import typer
 from rich.text import Text
 
-from api.cli.client import ApiClient, ClientError
+from api.cli.client import ApiClient
+from api.cli.errors import ClientError
 from api.cli.output import FAILED, Output, one_line
 from api.cli.rows import fields_table, on_server, table, when
 from ingest.platform.settings import mib

@@ -14,7 +14,8 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from api.cli.client import ApiClient, ClientError
+from api.cli.client import ApiClient
+from api.cli.errors import ClientError
 from api.cli.output import FAILED, Output, WrongCommand, one_line
 from api.cli.rows import (
     AGENT_READS,

@@ -13,7 +13,8 @@ import msgspec
 import typer
 from rich.text import Text
 
-from api.cli.client import ApiClient, ClientError
+from api.cli.client import ApiClient
+from api.cli.errors import ClientError
 from api.cli.output import FAILED, USAGE, Output, WrongCommand, answering, one_line
 from api.cli.rows import AsJson, Url, connect, on_server, table
 from api.dialects.registry import IMPORTERS

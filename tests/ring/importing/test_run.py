@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from api.cli.client import ClientError
+from api.cli.errors import ClientError
 from api.importing.mapping import ImportRow, Mapped, Step
 from api.importing.run import (
     MAX_EXAMPLES,

@@ -7,7 +7,8 @@ import httpx
 import msgspec
 import pytest
 
-from api.cli.client import ApiClient, ClientError, InvalidUrl, ServerUnreachable, UnexpectedAnswer
+from api.cli.client import ApiClient, UnexpectedAnswer
+from api.cli.errors import ClientError, InvalidUrl, ServerUnreachable
 from ingest.platform.processes import release
 
 Handler = Callable[[httpx.Request], httpx.Response]
