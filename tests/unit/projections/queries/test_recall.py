@@ -1,13 +1,18 @@
 """Which of an index's hits a recall reads."""
 
+import threading
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
+from factories import observed
 
+from ingest.ids import DocumentId
 from projections.nouns.access import Reader
+from projections.nouns.observation import observation
+from projections.queries import recall as recall_module
 from projections.queries.recall import Recall, Recalled, RecallRequest, falling
 from projections.search.question import Hit
 
@@ -78,3 +83,28 @@ def test_no_result_has_a_higher_confidence_than_those_before_it():
     confidences = [0.4, 0.7, None, 0.2, 0.3]
     results = [Recalled(hit("obs_1", confidence=sure), cast(Any, None), []) for sure in confidences]
     assert [result.hit.confidence for result in falling(results)] == [0.4, 0.4, None, 0.2, 0.2]
+
+
+@pytest.mark.parametrize(("chars", "in_loop"), [(200, True), (30_000, False)])
+async def test_long_texts_are_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch, chars: int, in_loop: bool):
+    """While they are read there, the event loop answers other requests."""
+    event = observed(1, "port " * (chars // 5))
+    threads: list[threading.Thread] = []
+
+    def newest_first(recalled: list[Recalled], query: str) -> list[Recalled]:
+        threads.append(threading.current_thread())
+        return recalled
+
+    async def search(*_: Any) -> list[Hit]:
+        return [SURE]
+
+    async def get(locations: Sequence[tuple[int, str]]) -> list[Any]:
+        return [observation(event, cast(Any, event.data), DocumentId("ses_1"))]
+
+    monkeypatch.setattr(recall_module, "newest_first", newest_first)
+    index = SimpleNamespace(search=search, embedder=SimpleNamespace(dimensions=0, model=""), ready=True, lag={})
+    recall = Recall(cast(Any, index), cast(Any, SimpleNamespace(get=get)))
+    found = await recall.found(RecallRequest(query="which port?"), Reader("default"))
+    assert [result.hit.id for result in found.hits] == ["obs_sure"]
+    assert [thread is threading.main_thread() for thread in threads] == [in_loop]
+    recall.close()
