@@ -28,9 +28,9 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("ingest", "projections", "workers", "api", "mcp_gateway")
 CORE = (
-    "ingest/commands", "ingest/events", "ingest/log", "projections/dead_letters", "projections/documents",
-    "projections/folds", "projections/forgetting", "projections/operations", "projections/queries",
-    "projections/rebuilding", "projections/search", "projections/store", "workers",
+    "ingest/commands", "ingest/events", "ingest/log", "ingest/nouns", "projections/dead_letters",
+    "projections/forgetting", "projections/index", "projections/nouns", "projections/operations", "projections/queries",
+    "projections/rebuilding", "projections/search", "projections/store", "projections/text", "workers",
 )  # fmt: skip
 TESTS = ("tests/unit", "tests/fundamentals", "tests/conformance", "tests/ring/archive")
 SECONDS_A_TEST = 60
