@@ -7,7 +7,7 @@ one was forgotten.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -21,6 +21,7 @@ from projections.nouns.tombstone import (
     Ledger,
     LedgerEntry,
     SupersededEvent,
+    Tombstone,
     entries,
     holds,
     ledger_id,
@@ -43,15 +44,27 @@ class Document(Protocol):
 D = TypeVar("D", bound=Document)
 
 
-class Folded(NamedTuple):
-    """What a batch did: the documents that differ, before and after it, and the stubs that replace erased log entries.
+class DocumentChange(NamedTuple, Generic[D]):
+    """A document before and after a batch; None for absent."""
+
+    before: D | None
+    after: D | None
+
+
+class Changes(NamedTuple, Generic[D]):
+    """What a batch did: the documents that differ, and the stubs that replace erased log entries.
 
     `retired` documents left the store but not the log: unlike forgotten ones, they leave nothing to purge.
     """
 
-    documents: Mapping[DocumentId, tuple[Document | None, Document | None]]
+    documents: Mapping[DocumentId, DocumentChange[D]]
     erased: Mapping[Position, Event]
-    retired: frozenset[DocumentId]
+    retired: frozenset[DocumentId] = frozenset()
+
+
+LOOKED_FOR: set[type[Any]] = {SupersededEvent, Tombstone}
+"""Documents that later events of a batch look for in listings, which were loaded before the batch was folded. Nouns add
+theirs."""
 
 
 class FoldBatch:
@@ -80,7 +93,7 @@ class FoldBatch:
             return
         self._now[name] = document
         self._changed[name] = None
-        if getattr(document, "LOOKED_FOR", False):
+        if type(document) in LOOKED_FOR:
             for listing, member in document.listing_members():
                 beginning, _, rest = member.partition("|")
                 for name in (listing, part_of(listing, f"{beginning}|")) if rest else (listing,):
@@ -190,13 +203,13 @@ class FoldBatch:
         if str(event.position) != first:
             self.erase(str(event.position), EventErased(was=event.data.TYPE, document=document), event.envelope)
 
-    def changes(self) -> Folded:
+    def changes(self) -> Changes[Document]:
         """What differs from what was loaded."""
         self.ledgers.pack()
         del self.ledgers  # they refer to each other: without this the batch's documents wait for the garbage collector
-        changed = {name: (self._loaded.get(name), self._now.get(name)) for name in self._changed}
-        different = {name: (before, after) for name, (before, after) in changed.items() if before != after}
-        return Folded(different, self._erased, frozenset(self._retired & different.keys()))
+        changed = {name: DocumentChange(self._loaded.get(name), self._now.get(name)) for name in self._changed}
+        different = {name: change for name, change in changed.items() if change.before != change.after}
+        return Changes(different, self._erased, frozenset(self._retired & different.keys()))
 
 
 class Ledgers:

@@ -8,11 +8,11 @@ What a fold reads is known before it runs: documents by id, members of listings,
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import TypeAlias, cast
 
-from ingest.events.envelope import Event, Recorded
+from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId
-from ingest.log.position import Position
+from projections.nouns import batch
 from projections.nouns import forgetting as forgetting  # registers its folds; `document` imports those of the nouns
 from projections.nouns.batch import RULES, FoldBatch
 from projections.nouns.document import Document
@@ -23,22 +23,8 @@ rebuild the documents of older versions, and their index entries. `tests/compat/
 changed and the version did not."""
 
 
-class DocumentChange(NamedTuple):
-    """A document before and after a batch; None for absent."""
-
-    before: Document | None
-    after: Document | None
-
-
-class Changes(NamedTuple):
-    """What a batch did: the documents that differ, and the stubs that replace erased log entries.
-
-    `retired` documents left the store but not the log: unlike forgotten ones, they leave nothing to purge.
-    """
-
-    documents: Mapping[DocumentId, DocumentChange]
-    erased: Mapping[Position, Event]
-    retired: frozenset[DocumentId] = frozenset()
+DocumentChange: TypeAlias = batch.DocumentChange[Document]
+Changes: TypeAlias = batch.Changes[Document]
 
 
 def rebuild_due(folded_by: bytes | None) -> str:
@@ -93,11 +79,9 @@ def fold(
     `further_listings(events, loaded)`; `loaded` holds what exists of `documents_of(events)`, of what those members
     name, and of `further_documents(events, loaded)`.
     """
-    batch = FoldBatch(loaded, candidates)
+    folding = FoldBatch(loaded, candidates)
     for event in events:
-        batch.tenant = event.envelope.tenant
-        RULES[type(event.data)].apply(batch, event, event.data)
-    folded = batch.changes()
+        folding.tenant = event.envelope.tenant
+        RULES[type(event.data)].apply(folding, event, event.data)
     # a batch knows no noun: what it was given, and what the folds of all nouns put, is of the types in `Document`
-    changes = {name: DocumentChange(*cast("tuple[Any, Any]", change)) for name, change in folded.documents.items()}
-    return Changes(changes, folded.erased, folded.retired)
+    return cast(Changes, folding.changes())

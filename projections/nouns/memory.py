@@ -26,7 +26,7 @@ from ingest.nouns.memory import (
 from ingest.platform.clock import to_ms
 from ingest.secrets.scrub import is_only_marks
 from projections.nouns import rows
-from projections.nouns.batch import FoldBatch, Loaded, fold_one, folds
+from projections.nouns.batch import LOOKED_FOR, FoldBatch, Loaded, fold_one, folds
 from projections.nouns.index_entry import HIDDEN_MS, IndexEntry, entry_for, index_terms, searchable
 from projections.nouns.tombstone import Tombstone, inheritance
 from projections.nouns.trust import hidden_by_rule
@@ -67,8 +67,6 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     LETTER: ClassVar[bytes] = b"m"
-    LOOKED_FOR: ClassVar[bool] = True
-    """Later events of a batch look for it in listings, which were loaded before the batch was folded."""
 
     id: DocumentId
     event_id: str
@@ -178,6 +176,9 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
             concepts=[concept for concept in self.concepts if not is_only_marks(concept)],
             visibility=self.visibility,
         )
+
+
+LOOKED_FOR.add(Memory)
 
 
 def confirmed_importance(importance: float, confirmations: int) -> float:

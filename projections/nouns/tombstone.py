@@ -35,7 +35,6 @@ class Tombstone(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     LETTER: ClassVar[bytes] = b"t"
-    LOOKED_FOR: ClassVar[bool] = True
 
     id: DocumentId
     position: str = ""
@@ -59,7 +58,6 @@ class SupersededEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     LETTER: ClassVar[bytes] = b"k"
-    LOOKED_FOR: ClassVar[bool] = True
 
     id: DocumentId
     position: str
