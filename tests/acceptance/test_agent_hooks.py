@@ -719,9 +719,10 @@ async def test_a_checkout_keeps_the_project_that_it_had_before_and_its_context(
     old = checkout(agent.folder / project, f"git@host:acme/{project}.git")
     started = {"status": "started", "session_id": "s-old", "project": project, "cwd": str(old / "src")}
     async with server.client() as client:
-        await write(client, "/v1/sessions", **started)
+        began = await write(client, "/v1/sessions", **started)
         told = await write(client, "/v1/memories", content="The build needs Java 21.", project=project)
-        await read(client, f"/v1/memories/{told['id']}", after=told["position"])
+        # both: the folder's project is known by its session, which is in another partition
+        await read(client, f"/v1/memories/{told['id']}", after=f"{began['position']},{told['position']}")
         environ = {name: value for name, value in agent.environ.items() if name != "MNEMOLOG_HOOK_CONTEXT"}
         here = agent._replace(folder=old, environ=environ)
         done = await asyncio.to_thread(here.hook, "SessionStart", source="startup")
