@@ -1,6 +1,6 @@
 """The MCP endpoint of an application: its routes, and when the servers behind them start.
 
-Loading the MCP SDK takes 1.3 s of processor time and 26 MB. So it is loaded at the first request, in a thread.
+Loading the MCP SDK takes 0.45 s of processor time and 17 MB. So it is loaded at the first request, in a thread.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Who can use a server that starts: anyone on its network must not."""
+"""Refuses to start a server that anyone on its network could use."""
 
 from functools import partial
 

@@ -26,7 +26,7 @@ KINDS = (
     Kind("commit", COMMIT, "commits"),
     Kind("summary", SUMMARY, "summaries"),
 )
-"""A session has an id that an agent gave it."""
+"""Without sessions: their ids are given by agents, and have no prefix."""
 KIND_NAMES = {kind.prefix: kind.name for kind in KINDS}
 COLLECTIONS = {kind.prefix: kind.collection for kind in KINDS}
 SEARCHED_BY_PREFIX: dict[str, SearchedKind] = {
