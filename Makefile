@@ -120,8 +120,8 @@ SANITIZED_INDEX := $(patsubst %,$(NATIVE)/src/%.cpp,documents postings ranking v
 kernel-fuzz:
 	@folder=$$(mktemp -d) && trap 'rm -r '$$folder EXIT && set -e; \
 	for source in $(NATIVE)/snowball/*/*.c; do $(CC) $(SANITIZED) -c $$source -o $$folder/$$(basename $$source).o; done; \
-	$(CXX) -std=c++20 $(SANITIZED) $(NATIVE)/fuzz/texts.cpp $(SANITIZED_TEXTS) $$folder/*.o -o $$folder/texts; \
-	$(CXX) -std=c++20 $(SANITIZED) $(NATIVE)/fuzz/index.cpp $(SANITIZED_INDEX) -o $$folder/index; \
+	$(CXX) -std=c++20 $(SANITIZED) -I $(NATIVE)/src tests/fuzz/kernel/texts.cpp $(SANITIZED_TEXTS) $$folder/*.o -o $$folder/texts; \
+	$(CXX) -std=c++20 $(SANITIZED) -I $(NATIVE)/src tests/fuzz/kernel/index.cpp $(SANITIZED_INDEX) -o $$folder/index; \
 	export ASAN_OPTIONS=quarantine_size_mb=16; $$folder/texts $(INPUTS) $(SEED); $$folder/index $(INPUTS) $(SEED)
 
 # The ceilings of tokens: they are not part of the project, so that nobody raises one together with the code.

@@ -9,10 +9,10 @@
 #include <set>
 #include <string>
 
-#include "../src/documents.h"
-#include "../src/postings.h"
-#include "../src/ranking.h"
-#include "../src/vectors.h"
+#include "documents.h"
+#include "postings.h"
+#include "ranking.h"
+#include "vectors.h"
 #include "dice.h"
 
 namespace {

@@ -1,6 +1,6 @@
 // `texts [inputs] [seed]`: made-up texts through every function that reads texts, built with sanitizers. It says nothing
 // of what they find (tests/unit/kernel compares that), only that they stay within bounds, end, and give parts of a text.
-#include "../src/text.h"
+#include "text.h"
 #include "dice.h"
 
 namespace {
