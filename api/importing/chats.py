@@ -7,11 +7,23 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from api.importing import sessions
-from api.importing.claude_code import ANSWER, cut, objects, plain
-from api.importing.mapping import NAME_CHARS, ImportRow, Mapped, Record, Step, few, needed, text, when
+from api.importing.claude_code import ANSWER, cut, plain
+from api.importing.mapping import (
+    NAME_CHARS,
+    ImportRow,
+    Mapped,
+    Record,
+    Step,
+    as_object,
+    few,
+    needed,
+    objects,
+    text,
+    when,
+)
 from api.importing.markdown import parts
 from api.importing.source import ImportRequest, Source, Unusable, exported, listed, modified, of_rows
 from ingest.commands.decide import Remember
@@ -72,7 +84,7 @@ def open_claude(request: ImportRequest) -> Source:
 def _source(system: str, field: str, request: ImportRequest) -> Source:
     path = Path(request.required_location("the zip of the data export, or its folder"))
     documents, others = exported(path, _READ.fullmatch)
-    named = [(name, _object(each)) for name, value in sorted(documents.items()) for each in listed(value) or [value]]
+    named = [(name, as_object(each)) for name, value in sorted(documents.items()) for each in listed(value) or [value]]
     entries = [each for _, each in named]
     if not any(field in each for each in entries):
         raise Unusable(f"{path} is not a data export of {system}: no conversation has the field `{field}`")
@@ -118,18 +130,18 @@ def _message(name: str, record: Record, in_path: bool) -> ImportRow:
 
 def chatgpt_messages(conversation: Record) -> Iterator[ImportRow]:
     """The messages from the root to `current_node`, then those of other branches."""
-    nodes = {name: _object(node) for name, node in _object(conversation.get("mapping")).items()}
+    nodes = {name: as_object(node) for name, node in as_object(conversation.get("mapping")).items()}
     leaves = (name for name in reversed(nodes) if not nodes[name].get("children"))
     leaf = text(conversation, "current_node")
     path = _branch(nodes, leaf if leaf in nodes else next(leaves, ""), "parent")
     for name in dict.fromkeys([*path, *nodes]):
-        if message := _object(nodes[name].get("message")):
+        if message := as_object(nodes[name].get("message")):
             yield _message(name, chatgpt_message(message), name in path)
 
 
 def chatgpt_message(message: Record) -> Record:
     """The content of a ChatGPT message, or why it is skipped."""
-    content, metadata, author = (_object(message.get(field)) for field in ("content", "metadata", "author"))
+    content, metadata, author = (as_object(message.get(field)) for field in ("content", "metadata", "author"))
     role, kind, lost = text(author, "role"), text(content, "content_type"), list[str]()
     record: Record = {"at": message.get("create_time"), "role": role, "lost": lost}
     if kind == "user_editable_context":
@@ -141,10 +153,11 @@ def chatgpt_message(message: Record) -> Record:
         return {**record, "skipped": "hidden in the conversation"}
     lines = list[str]()
     for part in listed(content, "parts") or [text(content, "text", "result")]:
-        spoken = part if isinstance(part, str) else text(_object(part), "text")
+        block = as_object(part)
+        spoken = part if isinstance(part, str) else text(block, "text")
         if not spoken and isinstance(part, dict):
-            named = text(_object(part), "asset_pointer") or text(_object(part), "content_type")
-            spoken = f"[{text(_object(part), 'content_type').partition('_')[0]}: {named.rpartition('://')[2]}]"
+            named = text(block, "asset_pointer", "content_type")
+            spoken = f"[{text(block, 'content_type').partition('_')[0]}: {named.rpartition('://')[2]}]"
             lost.append(FILES)
         lines.append(spoken)
     lines += _named(objects(metadata.get("attachments")), "name", lost)
@@ -202,7 +215,7 @@ def memories_of(entries: list[Record], changed: datetime) -> Iterator[ImportRow]
     """Claude's memories about its user and projects, and the instructions and documents of projects."""
     projects = {text(each, "uuid"): each for each in entries if "prompt_template" in each or "docs" in each}
     for each in entries:
-        for name, content in {"": each.get("conversations_memory"), **_object(each.get("project_memories"))}.items():
+        for name, content in {"": each.get("conversations_memory"), **as_object(each.get("project_memories"))}.items():
             title = "What Claude remembers" + (f" of {text(projects.get(name, {}), 'name') or name}" if name else "")
             yield from _memory(title, content, ["claude-memory"], changed)
     for each in projects.values():
@@ -217,7 +230,3 @@ def memories_of(entries: list[Record], changed: datetime) -> Iterator[ImportRow]
 def _memory(title: str, content: Any, tags: list[str], at: Any) -> Iterator[ImportRow]:
     for part in parts(content) if isinstance(content, str) else ():
         yield ImportRow(MEMORY, title, {"title": title, "text": part, "tags": tags, "at": at})
-
-
-def _object(value: Any) -> Record:
-    return cast(Record, value) if isinstance(value, dict) else {}

@@ -6,10 +6,10 @@ result.
 
 from collections.abc import Iterable, Iterator
 from pathlib import PureWindowsPath
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from api.importing import sessions
-from api.importing.mapping import NAME_CHARS, ImportRow, Mapped, Record, Step, needed, text, when
+from api.importing.mapping import NAME_CHARS, ImportRow, Mapped, Record, Step, as_object, needed, objects, text, when
 from ingest.errors import CommandRejected
 
 SYSTEM = "claude-code"
@@ -80,10 +80,9 @@ def mapped(row: ImportRow) -> Mapped:
 
 def _observed(entry: Record, waiting: dict[str, tuple[Record, Record]]) -> Iterator[ImportRow]:
     """The observations that a line completes; tool calls wait for their results."""
-    message: Any = entry.get("message")
-    if entry.get("type") not in ("user", "assistant") or entry.get("isMeta") or not isinstance(message, dict):
+    if entry.get("type") not in ("user", "assistant") or entry.get("isMeta"):
         return
-    content: Any = cast(Record, message).get("content")
+    content = as_object(entry.get("message")).get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)
     spoken = "\n".join(text(block, "text") for block in blocks if block.get("type") == "text").strip()
     if spoken:
@@ -137,10 +136,3 @@ def cut(value: object, lost: list[str]) -> object:
     if isinstance(value, dict):
         return {name: cut(part, lost) for name, part in cast("dict[str, object]", value).items()}
     return value
-
-
-def objects(value: object) -> list[Record]:
-    """The objects in a list; empty for anything but a list."""
-    if not isinstance(value, list):
-        return []
-    return [cast(Record, item) for item in cast("list[object]", value) if isinstance(item, dict)]

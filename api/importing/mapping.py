@@ -46,6 +46,11 @@ class ImportRow(NamedTuple):
     name: str
     value: Record
 
+    @property
+    def key(self) -> str:
+        """What the row's event is made of, where the id tells the row from others of its kind."""
+        return f"{self.kind}\0{self.name}"
+
 
 class Step(NamedTuple):
     """One command, what it is made of (`key`, its event id follows from it), and when it happened.
@@ -120,6 +125,21 @@ def checked(command: C) -> C:
         return msgspec.convert(msgspec.to_builtins(command), type(command))
     except msgspec.ValidationError as error:
         raise rejected(error) from None
+
+
+def as_object(value: object) -> Record:
+    """The value if it is an object, otherwise an empty one."""
+    return cast(Record, value) if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """The value if it is a list, otherwise an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def objects(value: object) -> list[Record]:
+    """The objects in a list; none in anything but a list."""
+    return [cast(Record, item) for item in as_list(value) if isinstance(item, dict)]
 
 
 def text(row: Record, *fields: str) -> str:

@@ -16,6 +16,7 @@ from api.importing.mapping import (
     Mapped,
     Record,
     Step,
+    as_object,
     few,
     metadata_of,
     names,
@@ -80,8 +81,7 @@ def mapped(row: ImportRow, tenant: str, project: str) -> Mapped:
         ends = needed(record, "source"), needed(record, "relationship"), text(record, "target", "destination")
         return Mapped(related(project, *ends, created, lost), lost)
     expires = when_given(record, "expiration_date")
-    noted: Any = record.get("metadata")
-    own: Record = cast(Record, noted) if isinstance(noted, dict) else {}
+    own = as_object(record.get("metadata"))
     others = {name: value for name, value in record.items() if name not in _FIELDS and name not in _DERIVED}
     if taken := [name for name in own if name == ID or name in others]:
         lost.append(f"metadata: {few(taken)}, because mem0 has fields of that name")
@@ -134,8 +134,7 @@ def open_source(request: ImportRequest) -> Source:
 def _answer(file: Path) -> tuple[list[Record], list[Record]]:
     """The memories and relations of a `get_all` answer; what has no time is of when the file was changed."""
     answer, changed, memories = document(file), modified(file), list_in(file, "results", "memories")
-    has_graph = isinstance(answer, dict) and listed(cast(Record, answer).get("relations"))
-    relations = list_in(file, "relations") if has_graph else []
+    relations = list_in(file, "relations") if listed(as_object(answer).get("relations")) else []
     for record in (*memories, *relations):
         record[_CHANGED] = changed
         if not text(record, "id") and (memory := text(record, "memory")):  # numbers are the same in another file

@@ -20,7 +20,7 @@ import httpx
 import msgspec
 
 from api.importing.claude_code import TranscriptLine
-from api.importing.mapping import ImportRow, Mapped, Record, text
+from api.importing.mapping import ImportRow, Mapped, Record, as_object, objects, text
 from ingest.platform.addresses import proxy_options
 from ingest.secrets.scrub import repair_text
 
@@ -216,10 +216,8 @@ def listed(value: Any, *fields: str) -> list[Any] | None:
     """The document if it is a list, or the list in one of the fields, if any."""
     if isinstance(value, list):
         return cast("list[Any]", value)
-    if isinstance(value, dict):
-        lists = (cast(Record, value).get(field) for field in fields)
-        return next((cast("list[Any]", items) for items in lists if isinstance(items, list)), None)
-    return None
+    lists = (as_object(value).get(field) for field in fields)
+    return next((cast("list[Any]", items) for items in lists if isinstance(items, list)), None)
 
 
 class Readable(Protocol):
@@ -281,7 +279,7 @@ def list_in(path: Path, *fields: str) -> list[Record]:
     items = listed(document(path), *fields)
     if items is None:
         raise Unusable(f"{path} is neither a list nor an object with a list in {' or '.join(map(repr, fields))}")
-    return [cast(Record, item) if isinstance(item, dict) else {} for item in items]
+    return list(map(as_object, items))
 
 
 def rows_by_time(records: list[Record], kind: str, time: str) -> list[ImportRow]:
@@ -347,7 +345,7 @@ class RestServer:
     def items(self, path: str, field: str, **query: str | int) -> list[Record]:
         """The objects in one answer's list."""
         answer = self.get(path, **query)
-        listed: Any = cast(Record, answer).get(field) if field and isinstance(answer, dict) else answer
-        if not isinstance(listed, list):
+        items: Any = cast(Record, answer).get(field) if field and isinstance(answer, dict) else answer
+        if not isinstance(items, list):
             raise Unusable(f"{self.url}{path} did not return a list; is this the right server?")
-        return [cast(Record, item) for item in cast("list[Any]", listed) if isinstance(item, dict)]
+        return objects(cast(object, items))

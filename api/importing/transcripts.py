@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from api.importing import claude_code, sessions
-from api.importing.mapping import ImportRow, Mapped, Step, needed, text
+from api.importing.mapping import ImportRow, Mapped, Step, as_object, needed, text
 from api.importing.source import Cursor, Placed, Source, Unusable, lines
 from ingest.commands.decide import Observe
 from ingest.commands.parse import parse_batch
@@ -251,10 +251,9 @@ def folder_of(line: str) -> str:
 
 def _entry(line: str) -> dict[str, Any]:
     try:
-        entry: Any = json.loads(line)
+        return as_object(json.loads(line))
     except ValueError:
         return {}
-    return cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
 
 
 def _text(entry: dict[str, Any]) -> str:

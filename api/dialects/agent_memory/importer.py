@@ -16,6 +16,7 @@ from api.importing.mapping import (
     Mapped,
     Record,
     Step,
+    as_object,
     needed,
     text,
     texts,
@@ -172,11 +173,10 @@ class AgentMemory:
     def __init__(self, server: RestServer) -> None:
         self.cut: list[str] = []
         self.observations = server.pages("/api/observations", "", AGENT_MEMORY_PAGE)
-        stats: Any = server.get("/api/admin/stats")
-        named: Any = cast(Record, stats).get("by_project") if isinstance(stats, dict) else None
+        stats = as_object(server.get("/api/admin/stats"))
         projects = sorted(
             {str(observation.get("project_name") or "") for observation in self.observations}
-            | set(cast("dict[str, Any]", named if isinstance(named, dict) else {}))
+            | set(as_object(stats.get("by_project")))
         )
         self.sessions = self._listed(
             server,
