@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.records import SOURCES_BYTES, STRENGTH, classified, kind_of, without_empty
 from api.importing import sessions
 from api.importing.mapping import (
     NAME_CHARS,
@@ -238,12 +238,12 @@ class Export:
         parent = parent_of(record)
         if record.get("isLatest") is False and row.name not in self._superseded and not self._succeeded(record):
             raise CommandRejected("it is not current there, and nothing in the export follows it", "isLatest")
-        kind = dialect.kind_of(text(record, "type"))
-        classified = dialect.classified(kind)
+        kind = kind_of(text(record, "type"))
+        kept = classified(kind)
         session_ids = names(record, "sessionIds", lost)
         if len(session_ids) > 1:
             lost.append("sessionIds: all but the first")
-        strength = number(record, "strength", dialect.STRENGTH)
+        strength = number(record, "strength", STRENGTH)
         project = text(record, "project")
         fields: dict[str, Any] = {
             "project": project,
@@ -254,9 +254,9 @@ class Export:
             "concepts": [concept for concept in names(record, "concepts", lost) if concept != kind],
             "files": names(record, "files", lost),
             "importance": min(10.0, max(0.0, strength)),
-            "memory_type": classified["memory_type"],
-            "tags": classified["tags"],
-            "metadata": {**classified["metadata"], _MEMORY_ID: row.name},
+            "memory_type": kept["memory_type"],
+            "tags": kept["tags"],
+            "metadata": {**kept["metadata"], _MEMORY_ID: row.name},
         }
         sources = names(record, "sourceObservationIds", lost)
         fields["derived_from"] = [self._id_of(name) for name in sources if name in self._places]
@@ -470,7 +470,7 @@ def derived(row: ImportRow) -> Mapped:
         tags=[tag, CONSOLIDATED, *names(record, "tags", lost)],
         concepts=names(record, "concepts", lost),
         importance=10 * min(1.0, max(0.0, share)),
-        metadata=dialect.without_empty(
+        metadata=without_empty(
             {_MEMORY_ID: row.name, **_sources(record), **{name: text(record, name) for name in _COUNTS}}
         ),
         keep_duplicates=True,
@@ -481,7 +481,7 @@ def derived(row: ImportRow) -> Mapped:
 def _sources(record: Record) -> dict[str, str]:
     """Metadata that names what a record was drawn from, as it was called there."""
     lists = {name: listed(record, name) for name in record if name.startswith("source")}
-    return {name: ",".join(map(str, items))[: dialect.SOURCES_BYTES // 4] for name, items in lists.items() if items}
+    return {name: ",".join(map(str, items))[: SOURCES_BYTES // 4] for name, items in lists.items() if items}
 
 
 def slot(row: ImportRow) -> Mapped:

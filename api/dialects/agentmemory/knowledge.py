@@ -8,10 +8,9 @@ from typing import Any
 from msgspec.structs import asdict
 from starlette.requests import Request
 
-from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.endpoints import Arguments, call_of, one_session, reading, session_of
 from api.dialects.agentmemory.operations import failure, success
-from api.dialects.agentmemory.records import Record, View, renamed, without_empty
+from api.dialects.agentmemory.records import Record, View, renamed, summary_record, without_empty
 from api.dialects.session_projects import home_of
 from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
@@ -327,4 +326,4 @@ async def summarised(call: Call, session: Session) -> dict[str, Any]:
     result = await call.operations.condensing.summarise(session, caller, call.reader())
     call.wrote(caller.agent_id, result.position)
     of_session = {"session_id": session.session_id, "project": session.project, "recorded_at": system_clock()}
-    return dialect.summary(asdict(result.digest) | of_session)
+    return summary_record(asdict(result.digest) | of_session)

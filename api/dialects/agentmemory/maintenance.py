@@ -15,7 +15,6 @@ from redis.exceptions import RedisError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.endpoints import (
     Arguments,
     call_of,
@@ -26,7 +25,7 @@ from api.dialects.agentmemory.endpoints import (
     settings,
 )
 from api.dialects.agentmemory.operations import DRY_RUN, failure, fields, success
-from api.dialects.agentmemory.records import Record
+from api.dialects.agentmemory.records import Record, renamed, without_empty
 from api.dialects.session_projects import home_of, homes
 from api.http.http import Json
 from api.services import services
@@ -165,13 +164,13 @@ async def entries(call: Call, operation: str, limit: int, agent: str = "") -> li
 def audit_record(entry: AuditEntry) -> dict[str, Any]:
     """An entry as agentmemory has it."""
     fields = asdict(entry)
-    details = dialect.renamed(fields, "agent_id project session_id reason source erased")
+    details = renamed(fields, "agent_id project session_id reason source erased")
     return {
-        **dialect.renamed(fields, "id timestamp=at"),
+        **renamed(fields, "id timestamp=at"),
         "operation": WORDS.get(entry.operation, entry.operation),
-        **dialect.renamed(fields, "functionId=operation targetIds=targets"),
+        **renamed(fields, "functionId=operation targetIds=targets"),
         "details": {name: value for name, value in details.items() if value},
-        **dialect.without_empty(dialect.renamed(fields, "user_id")),
+        **without_empty(renamed(fields, "user_id")),
     }
 
 

@@ -6,7 +6,6 @@ from typing import Any
 from msgspec.structs import asdict
 from starlette.requests import Request
 
-from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.endpoints import (
     SOURCE,
     Arguments,
@@ -19,7 +18,17 @@ from api.dialects.agentmemory.endpoints import (
     written_document,
 )
 from api.dialects.agentmemory.operations import DELETE, MAX_LISTED_RELATIONS, failure, fields, success
-from api.dialects.agentmemory.records import Record, View, renamed
+from api.dialects.agentmemory.records import (
+    STRENGTH,
+    Record,
+    View,
+    classified,
+    kind_of,
+    memory_record,
+    related_to,
+    renamed,
+    versions,
+)
 from api.dialects.agentmemory.searching import alike
 from api.importing.sessions import hook_observation
 from ingest.commands.decide import Relate, Remember
@@ -67,9 +76,9 @@ async def list_memories(call: Call, arguments: Arguments) -> Record:
     selected = latest if arguments["latest"] else memories
     offset, limit = max(0, int(arguments["offset"])), arguments["limit"]
     most = MAX_LIMIT if limit is None else max(0, min(MAX_LIMIT, int(limit)))
-    related = dialect.related(await call.queries.relations.newest(reader, MAX_RELATIONS))
+    related = related_to(await call.queries.relations.newest(reader, MAX_RELATIONS))
     page = selected[offset : offset + most]
-    records = [dialect.memory(memory, related=related.get(memory["id"], ())) for memory in page]
+    records = [memory_record(memory, related=related.get(memory["id"], ())) for memory in page]
     applied = None if limit is None else most
     return {"memories": records, "total": len(selected), "offset": offset, "limit": applied}
 
@@ -121,7 +130,7 @@ async def save_memory(call: Call, arguments: Arguments) -> Record:
     """
     content = arguments.needed("content")
     agent, session = arguments["agentId"] or "", arguments.chosen("sessionId") or ""
-    kind = dialect.kind_of(arguments["type"])
+    kind = kind_of(arguments["type"])
     project = arguments.chosen("project") or (await project_of(call, session, agent) if session else "")
     remember = command(
         Remember,
@@ -131,9 +140,9 @@ async def save_memory(call: Call, arguments: Arguments) -> Record:
         session_id=session,
         concepts=arguments["concepts"],
         files=arguments["files"],
-        importance=dialect.STRENGTH,
+        importance=STRENGTH,
         ttl_days=arguments["ttlDays"],
-        **dialect.classified(kind, arguments.get("sourceObservationIds") or ()),
+        **classified(kind, arguments.get("sourceObservationIds") or ()),
     )
     # as its REST route does, also where the tool is called over MCP: memories of this source supersede by words
     accepted = await call._replace(source=SOURCE).write(remember)
@@ -151,7 +160,7 @@ async def _saved(call: Call, remember: Remember, name: str, agent: str, kind: st
     if stored is None:
         title = remember.content.strip().split("\n", 1)[0][:80]
         return {"memory": {"id": name, "type": kind, "title": title, "content": remember.content, "version": 1}}
-    record, reader = dialect.memory(stored), call.reader(agent)
+    record, reader = memory_record(stored), call.reader(agent)
     besides = frozenset([name, *record["supersedes"]])
     try:
         hint = None if record["version"] > 1 else await alike(call, reader, remember.content, remember.project, besides)
@@ -204,7 +213,7 @@ async def get_memory(call: Call, arguments: Arguments) -> Record:
     if not located or not isinstance(located[0].document, Memory):
         check_missing("such a memory")
         raise NotFound(MEMORY_NOT_FOUND)
-    related = dialect.related(await call.queries.relations.of_documents([name], reader)).get(name)
+    related = related_to(await call.queries.relations.of_documents([name], reader)).get(name)
     record = await _with_earlier(call, name, reader)
     return {"memory": record | ({"relatedIds": related} if related else {})}
 
@@ -235,8 +244,8 @@ async def evolve(call: Call, arguments: Arguments) -> Record:
 
 async def _with_earlier(call: Call, name: str, reader: Reader) -> dict[str, Any]:
     """A memory that names the versions before it; raises NotFound."""
-    versions = dialect.versions(list(map(view, await call.queries.memories.history(name, reader))))
-    return next(version for version in versions if version["id"] == name)
+    history = await call.queries.memories.history(name, reader)
+    return next(version for version in versions(list(map(view, history))) if version["id"] == name)
 
 
 async def _related(call: Call, relation: Relate) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from api.access.admission import POLICY_VIOLATION, TRY_LATER, guarded
 from api.access.keys import still_holds
-from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.records import observation_record
 from api.services import NativeCall, services_of
 from ingest.errors import CommandRejected, MnemologError
 from ingest.nouns.session import ObservationRecorded
@@ -197,7 +197,7 @@ def routes() -> list[WebSocketRoute]:
 
 def frames(observation: Observation) -> tuple[str, str]:
     """The two frames of an observation, as JSON texts."""
-    record = dialect.observation(view(observation))
+    record = observation_record(view(observation))
     both = _only(record, _BOTH)
     raw = _frame("raw", {**both, **_only(record, _RAW)})
     if len(raw) > MAX_RAW_BYTES:

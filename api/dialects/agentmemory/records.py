@@ -55,7 +55,7 @@ def classified(kind: MemoryKind, sources: Iterable[str] = ()) -> Record:
     return {"memory_type": _TYPE_OF.get(kind, "semantic"), "tags": [kind], "metadata": metadata}
 
 
-def observation(document: View) -> Record:
+def observation_record(document: View) -> Record:
     """An observation: as it came, and compressed."""
     data: Mapping[str, Any] = document["data"]
     hook: str = document["metadata"].get(HOOK_FIELD) or ("post_tool_use" if "tool_name" in data else document["kind"])
@@ -84,7 +84,7 @@ def observation(document: View) -> Record:
     return record | without_empty(optional)
 
 
-def memory(document: View, *, related: Sequence[str] = (), earlier: Sequence[str] = ()) -> Record:
+def memory_record(document: View, *, related: Sequence[str] = (), earlier: Sequence[str] = ()) -> Record:
     """A memory; `related` to others, and the version after `earlier` ones, the newest first, where they are known."""
     kind = memory_kind(document)
     sources: str = document["metadata"].get(SOURCES_FIELD, "")
@@ -110,10 +110,13 @@ def memory(document: View, *, related: Sequence[str] = (), earlier: Sequence[str
 def versions(history: Sequence[View]) -> list[Record]:
     """The versions of one memory, oldest first, each with those before it, at most SUPERSEDED."""
     names = [version["id"] for version in history]
-    return [memory(view, earlier=names[max(0, index - SUPERSEDED) : index][::-1]) for index, view in enumerate(history)]
+    return [
+        memory_record(view, earlier=names[max(0, index - SUPERSEDED) : index][::-1])
+        for index, view in enumerate(history)
+    ]
 
 
-def related(relations: Iterable[Relation]) -> dict[str, list[str]]:
+def related_to(relations: Iterable[Relation]) -> dict[str, list[str]]:
     """The documents that each end of these relations is related to, without duplicates."""
     neighbors: dict[str, dict[str, None]] = {}
     for relation in relations:
@@ -150,7 +153,7 @@ def memory_as_observation(document: View) -> Record:
 
 def search_result(view: View, score: float, form: Format) -> Record:
     """A search result: flat fields, and in full the observation they are from."""
-    record = memory_as_observation(view) if "memory_type" in view else observation(view)
+    record = memory_as_observation(view) if "memory_type" in view else observation_record(view)
     item: Record = {
         "obsId": record["id"],
         "sessionId": record["sessionId"],
@@ -191,7 +194,7 @@ def narrated(items: Iterable[Record]) -> str:
     return "\n\n".join(f"[{item['timestamp']}] {item['title']}\n{item['narrative']}" for item in items)
 
 
-def session(document: View, its_summary: View | None = None, commits: Sequence[str] = ()) -> Record:
+def session_record(document: View, its_summary: View | None = None, commits: Sequence[str] = ()) -> Record:
     """A session, with its summary once it has one."""
     record: Record = {
         **renamed(document, "id project cwd started_at updated_at"),
@@ -204,14 +207,14 @@ def session(document: View, its_summary: View | None = None, commits: Sequence[s
         {
             "endedAt": ended and iso(ended),
             "firstPrompt": document["first_prompt"] or title,
-            "summary": summary(its_summary) if its_summary is not None else title,
+            "summary": summary_record(its_summary) if its_summary is not None else title,
             "agentId": document["agent_id"],
             "commitShas": list(commits),
         }
     )
 
 
-def summary(document: View) -> Record:
+def summary_record(document: View) -> Record:
     """A session's summary."""
     return renamed(
         document,
@@ -220,7 +223,7 @@ def summary(document: View) -> Record:
     )
 
 
-def commit(document: View) -> Record:
+def commit_record(document: View) -> Record:
     """A commit."""
     return {
         "sha": document["commit"],
@@ -233,7 +236,7 @@ def renamed(document: View, fields: str) -> Record:
     """Fields of a document in agentmemory's form: `created_at` becomes createdAt, and of `sha=commit` the name comes
     first. Times are text, sequences lists."""
     record: Record = {}
-    for name, field in _pairs(fields):
+    for name, field in pairs(fields):
         value = document[field]
         if isinstance(value, datetime):
             value = iso(value)
@@ -244,7 +247,7 @@ def renamed(document: View, fields: str) -> Record:
 
 
 @cache
-def _pairs(fields: str) -> tuple[tuple[str, str], ...]:
+def pairs(fields: str) -> tuple[tuple[str, str], ...]:
     """The record's name and the document's name of each field."""
     pairs: list[tuple[str, str]] = []
     for field in fields.split():

@@ -7,10 +7,17 @@ from typing import Any, NamedTuple, cast
 
 from starlette.requests import Request
 
-from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, call_of, reading, settings, views
 from api.dialects.agentmemory.operations import success
-from api.dialects.agentmemory.records import Record
+from api.dialects.agentmemory.records import (
+    FORMATS,
+    Record,
+    memory_as_observation,
+    narrated,
+    observation_record,
+    packed,
+    search_result,
+)
 from api.dialects.agentmemory.work import lesson_hint
 from api.importing.sessions import UNKNOWN_PROJECT
 from ingest.errors import ProjectionBehind, ReaderUnknown
@@ -182,17 +189,17 @@ def _followups(request: Request) -> Followups:
 
 async def recall(call: Call, arguments: Arguments) -> Record:
     """memory_recall: search results, as many as fit the budget."""
-    form = dialect.FORMATS.get((arguments["format"] or "full").strip().lower())
+    form = FORMATS.get((arguments["format"] or "full").strip().lower())
     if form is None:
-        raise BadArgument(f"format must be one of {', '.join(dialect.FORMATS)}", "format")
+        raise BadArgument(f"format must be one of {', '.join(FORMATS)}", "format")
     results, missing = await _search(call, arguments)
-    items = [dialect.search_result(document, score, form) for document, score in results]
+    items = [search_result(document, score, form) for document, score in results]
     budget: Any = arguments["token_budget"]
-    selected, used, truncated = dialect.packed(items, None if budget is None else int(budget))
+    selected, used, truncated = packed(items, None if budget is None else int(budget))
     record: dict[str, Any] = {"format": form, "results": selected, "tokens_used": used, "truncated": truncated}
     record |= {} if budget is None else {"tokens_budget": int(budget)}
     record |= {"degraded": missing} if missing else {}
-    return record | ({"text": dialect.narrated(selected)} if form == "narrative" else {})
+    return record | ({"text": narrated(selected)} if form == "narrative" else {})
 
 
 async def smart_search(call: Call, arguments: Arguments) -> Record:
@@ -202,7 +209,7 @@ async def smart_search(call: Call, arguments: Arguments) -> Record:
     if names := [name.strip() for name in names if isinstance(name, str) and name.strip()]:
         return await _expanded(call, arguments, names)
     results, missing = await _search(call, arguments)
-    items = [dialect.search_result(document, score, "compact") for document, score in results]
+    items = [search_result(document, score, "compact") for document, score in results]
     lessons: list[dict[str, Any]] = []
     if arguments["includeLessons"]:
         now = system_clock()
@@ -224,7 +231,7 @@ async def timeline(call: Call, arguments: Arguments) -> Record:
         arguments.count("before", MAX_LIMIT, 0),
         arguments.count("after", MAX_LIMIT, 0),
     )
-    observations = [dialect.observation(view(entry.observation)) for entry in surroundings.entries]
+    observations = [observation_record(view(entry.observation)) for entry in surroundings.entries]
     return success(
         entries=[
             {"observation": observation, "sessionId": observation["sessionId"], "relativePosition": entry.position}
@@ -287,7 +294,7 @@ async def _expanded(call: Call, arguments: Arguments, names: list[str]) -> Recor
     reader = await reading(call, arguments["agentId"] or "")
     documents = views(await call.queries.lookup.documents(names[:MAX_EXPANDED], reader))
     records = [
-        dialect.memory_as_observation(document) if "memory_type" in document else dialect.observation(document)
+        memory_as_observation(document) if "memory_type" in document else observation_record(document)
         for document in documents.values()
         if "memory_type" in document or ("narrative" in document and "data" in document)
     ]

@@ -13,7 +13,6 @@ from msgspec.structs import asdict, replace
 from redis.exceptions import RedisError
 from starlette.requests import Request
 
-from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.endpoints import (
     CWD_CHARS,
     Arguments,
@@ -28,7 +27,7 @@ from api.dialects.agentmemory.endpoints import (
     written_document,
 )
 from api.dialects.agentmemory.operations import MAX_OBSERVATIONS, OF_SESSION, fields, success
-from api.dialects.agentmemory.records import Record
+from api.dialects.agentmemory.records import Record, commit_record, observation_record, session_record
 from api.dialects.agentmemory.searching import context_for
 from api.dialects.fitting import Fitted, fitted
 from api.dialects.session_projects import SessionProject, home_of, homes, settled, written_elsewhere
@@ -96,7 +95,7 @@ async def start(request: Request, arguments: Arguments) -> Record:
         current = existing.model_copy(
             update={"status": "active", "ended_ms": 0, **{name: text for name, text in stated.items() if text}}
         )
-    return {"session": dialect.session(view(current)), "context": context}
+    return {"session": session_record(view(current)), "context": context}
 
 
 async def end(request: Request, arguments: Arguments) -> Record:
@@ -181,7 +180,7 @@ async def session_records(
         return None if summary is None else view(summary)
 
     pairs = zip(sessions, await asyncio.gather(*map(summary_of, sessions)), strict=True)
-    records = [dialect.session(session, summary, commits.get(session["id"], [])) for session, summary in pairs]
+    records = [session_record(session, summary, commits.get(session["id"], [])) for session, summary in pairs]
     return sorted(records, key=lambda record: record["startedAt"], reverse=True)
 
 
@@ -212,7 +211,7 @@ async def link(request: Request, arguments: Arguments) -> Record:
     stored = await written_document(call, accepted.id, arguments.chosen("agentId") or "")
     if stored is None:  # not projected in time
         stored = asdict(linked) | {"session_ids": [session] if session else [], "linked_at": system_clock()}
-    return {"commit": dialect.commit(stored)}
+    return {"commit": commit_record(stored)}
 
 
 async def commit_lookup(call: Call, arguments: Arguments) -> Record:
@@ -223,7 +222,7 @@ async def commit_lookup(call: Call, arguments: Arguments) -> Record:
         raise NotFound(f"no session is known for commit {sha}")
     lists = [await call.queries.sessions.named(reader, name) for name in matches[0]["session_ids"]]
     sessions = [view(located.document) for named in lists for located in named]
-    return {"commit": dialect.commit(matches[0]), "sessions": await session_records(call, reader, sessions)}
+    return {"commit": commit_record(matches[0]), "sessions": await session_records(call, reader, sessions)}
 
 
 async def commits(call: Call, arguments: Arguments) -> Record:
@@ -233,7 +232,7 @@ async def commits(call: Call, arguments: Arguments) -> Record:
         raise BadArgument("limit must be at least 1", "limit")
     filters = {name: arguments[name] for name in ("branch", "repo") if arguments[name]}
     newest = await _commits(call, await reading(call, arguments["agentId"] or ""), filters, min(limit, MAX_LIMIT))
-    return {"commits": list(map(dialect.commit, newest))}
+    return {"commits": list(map(commit_record, newest))}
 
 
 async def _commits(call: Call, reader: Reader, filters: dict[str, str], limit: int) -> list[dict[str, Any]]:
@@ -394,7 +393,7 @@ async def load(request: Request) -> Record:
     observations = sorted(page.items, key=lambda observation: observation["occurred_at"])
     (session,) = await session_records(call, reader, [view(stored)])
     times_ms = [to_ms(observation["occurred_at"]) for observation in observations]
-    return success(session=session, timeline=film(session, times_ms, list(map(dialect.observation, observations))))
+    return success(session=session, timeline=film(session, times_ms, list(map(observation_record, observations))))
 
 
 async def _of_session(request: Request) -> Arguments:
@@ -418,7 +417,7 @@ async def observations(call: Call, arguments: Arguments) -> Record:
     name, project = arguments.needed("sessionId"), getattr(located.document, "project", "")
     page = await call.queries.sessions.observations(reader, name, project, None, limit)
     oldest_first = sorted(page.items, key=lambda observation: observation["occurred_at"])
-    return {"observations": list(map(dialect.observation, oldest_first))}
+    return {"observations": list(map(observation_record, oldest_first))}
 
 
 def film(session: Mapping[str, Any], times_ms: Sequence[int], observations: Sequence[Record]) -> Record:

@@ -15,12 +15,11 @@ from typing import Any, Literal, cast, get_args
 
 from starlette.requests import Request
 
-from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.endpoints import Arguments, call_of, object_in
 from api.dialects.agentmemory.importer import END, LAST, SESSION, SYSTEM, Export
 from api.dialects.agentmemory.memories import relation_record
 from api.dialects.agentmemory.operations import EXPORT, failure, fields, success
-from api.dialects.agentmemory.records import Record
+from api.dialects.agentmemory.records import Record, iso, memory_record, observation_record, summary_record
 from api.dialects.agentmemory.sessions import AT_ONCE, session_records
 from api.dialects.agentmemory.work import action_record, edge_records, lesson_record, slot_record
 from api.http.http import body
@@ -315,7 +314,7 @@ async def _export(call: Call, arguments: Arguments) -> Record:
         done += len(some)
     record: Record = {
         "version": server_version() or "0.0.0",
-        "exportedAt": dialect.iso(system_clock()),
+        "exportedAt": iso(system_clock()),
         "sessions": [],
         "observations": observations,
         "memories": [],
@@ -330,7 +329,7 @@ async def _export(call: Call, arguments: Arguments) -> Record:
             record.setdefault(name, []).extend(records)
     summaries = {(summary["project"], summary["session_id"]): summary for summary in record["summaries"]}
     record["sessions"] = await session_records(call, reader, selected[:done], summaries)
-    record["summaries"] = list(map(dialect.summary, record["summaries"]))
+    record["summaries"] = list(map(summary_record, record["summaries"]))
     record |= {"truncated": True} if cut else {}
     if stated is not None or done < len(selected):
         limit, total = done if stated is None else most, len(sessions)
@@ -342,7 +341,7 @@ async def _observations(queries: Queries, reader: Reader, session: Record) -> li
     def page(cursor: str | None) -> Awaitable[Page[Record]]:
         return queries.sessions.observations(reader, session["id"], session["project"], cursor, PAGE)
 
-    return [dialect.observation(observation) async for observation in _all(page, MAX_EXPORTED_PER_SESSION)]
+    return [observation_record(observation) async for observation in _all(page, MAX_EXPORTED_PER_SESSION)]
 
 
 async def _of_project(queries: Queries, reader: Reader, project: str) -> dict[str, list[Record]]:
@@ -368,7 +367,7 @@ async def _of_project(queries: Queries, reader: Reader, project: str) -> dict[st
         "relations": [relation_record(relation) async for relation in turns(queries.relations.page)],
     }
     return {
-        "memories": [dialect.memory(memory) async for memory in turns(queries.memories.page)],
+        "memories": [memory_record(memory) async for memory in turns(queries.memories.page)],
         "summaries": [summary async for summary in turns(queries.summaries.page)],
         **{name: records for name, records in optional.items() if records},
     }

@@ -58,7 +58,7 @@ def refused(**lists: Any) -> list[str]:
 def observed(**changes: Any) -> tuple[Observation, Record]:
     """One observation, as it is kept and as agentmemory's tools show it."""
     (seen,) = found(Observation, sessions=[SESSION], observations={"ses_1": [{**OBSERVATION, **changes}]})
-    return seen, dialect.observation(view(seen))
+    return seen, dialect.observation_record(view(seen))
 
 
 def test_what_a_hook_saw_comes_back_as_it_was():
@@ -102,7 +102,7 @@ def test_a_memory_comes_back_as_it_was():
     known = {**MEMORY, "sourceObservationIds": ["obs_1"]}
     lists = {"sessions": [SESSION], "observations": seen, "memories": [known]}
     (memory,), (observation,) = found(Memory, **lists), found(Observation, **lists)
-    shown = dialect.memory(view(memory))
+    shown = dialect.memory_record(view(memory))
     gone = {"id", "sourceObservationIds"}
     assert {name: shown[name] for name in MEMORY.keys() - gone} == {name: known[name] for name in MEMORY.keys() - gone}
     assert shown["sourceObservationIds"] == [observation.id]

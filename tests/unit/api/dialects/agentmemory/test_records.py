@@ -69,7 +69,7 @@ def test_a_memorys_kind_comes_back_as_it_was_saved(kind: dialect.MemoryKind):
     kept = memory(memory_type=said.memory_type, tags=said.tags, metadata=said.metadata, concepts=["tea"])
     assert dialect.memory_kind(kept) == kind
     assert said.tags == [kind]
-    assert dialect.memory(kept)["concepts"] == ["tea"]
+    assert dialect.memory_record(kept)["concepts"] == ["tea"]
 
 
 def test_what_is_no_kind_is_a_fact():
@@ -82,7 +82,7 @@ def test_a_memory_has_every_field_that_clients_read():
     kept = memory(
         importance=7.0, version=2, parent_id="mem_0", session_id="s1", derived_from=["obs_9", "act_1"], project="shop"
     )
-    assert dialect.memory(kept) == {
+    assert dialect.memory_record(kept) == {
         "id": "mem_1",
         "createdAt": STAMP,
         "updatedAt": STAMP,
@@ -105,7 +105,7 @@ def test_a_memory_has_every_field_that_clients_read():
 def test_a_memory_names_what_it_is_said_to_be_from_and_made_of_each_once():
     said = dialect.classified("bug", ["obs_2", " obs_1 ", "", "obs_2"])
     kept = memory(metadata=said["metadata"], derived_from=["obs_9", "obs_1"])
-    assert dialect.memory(kept)["sourceObservationIds"] == ["obs_9", "obs_1", "obs_2"]
+    assert dialect.memory_record(kept)["sourceObservationIds"] == ["obs_9", "obs_1", "obs_2"]
 
 
 def test_a_version_names_all_before_it_the_newest_first():
@@ -115,7 +115,9 @@ def test_a_version_names_all_before_it_the_newest_first():
 
 def test_an_observation_of_a_tool_comes_back_with_what_went_in():
     data = {"tool_name": "Edit", "tool_input": {"file_path": "a.py"}, "tool_output": "ok"}
-    record = dialect.observation(seen(sessions.hook_observation("s1", "shop", "post_tool_use", data, agent_id="ada")))
+    record = dialect.observation_record(
+        seen(sessions.hook_observation("s1", "shop", "post_tool_use", data, agent_id="ada"))
+    )
     assert record["hookType"] == "post_tool_use"
     assert record["raw"] == data
     assert (record["toolName"], record["toolInput"], record["toolOutput"]) == ("Edit", {"file_path": "a.py"}, "ok")
@@ -127,21 +129,21 @@ def test_an_observation_of_a_tool_comes_back_with_what_went_in():
 def test_a_failed_tools_output_is_its_error_and_a_prompt_is_the_users():
     failed = sessions.hook_observation("s1", "", "post_tool_failure", {"tool_name": "Bash", "error": "exit 2"})
     assert failed.project == sessions.UNKNOWN_PROJECT
-    assert dialect.observation(seen(failed))["toolOutput"] == "exit 2"
-    asked = dialect.observation(seen(sessions.hook_observation("s1", "p", "prompt_submit", {"prompt": "why?"})))
+    assert dialect.observation_record(seen(failed))["toolOutput"] == "exit 2"
+    asked = dialect.observation_record(seen(sessions.hook_observation("s1", "p", "prompt_submit", {"prompt": "why?"})))
     assert (asked["userPrompt"], asked["type"]) == ("why?", "conversation")
     assert "toolName" not in asked
 
 
 def test_a_kind_that_a_caller_states_counts_if_there_is_such_a_kind():
     data = {"tool_name": "agent_error", "tool_input": "x", "tool_output": "x"}
-    stated = dialect.observation(seen(sessions.hook_observation("s1", "p", "post_tool_use", data, kind="error")))
+    stated = dialect.observation_record(seen(sessions.hook_observation("s1", "p", "post_tool_use", data, kind="error")))
     assert (stated["type"], stated["hookType"], stated["title"]) == ("error", "post_tool_use", "agent_error")
     assert sessions.hook_observation("s1", "p", "post_tool_use", data, kind="whatever").kind == "post_tool_use"
 
 
 def test_an_observation_made_otherwise_has_its_text_as_raw():
-    record = dialect.observation(seen(Observe(session_id="s1", kind="decision", content="We chose tea.")))
+    record = dialect.observation_record(seen(Observe(session_id="s1", kind="decision", content="We chose tea.")))
     assert (record["hookType"], record["type"], record["raw"]) == ("decision", "decision", {"content": "We chose tea."})
 
 
@@ -176,11 +178,11 @@ def test_results_are_packed_up_to_the_first_that_does_not_fit():
 
 def test_a_session_that_ended_is_completed():
     known = view(Session(id="ses_1", session_id="s1", project="p", status="ended", started_ms=1000, ended_ms=2000))
-    record = dialect.session(known, commits=["abc"])
+    record = dialect.session_record(known, commits=["abc"])
     assert (record["status"], record["endedAt"]) == ("completed", "1970-01-01T00:00:02.000Z")
     assert record["commitShas"] == ["abc"]
     assert "summary" not in record
-    assert dialect.session({**known, "title": "Tea"})["summary"] == "Tea"
+    assert dialect.session_record({**known, "title": "Tea"})["summary"] == "Tea"
 
 
 def test_a_lesson_tells_what_is_left_of_its_confidence():
