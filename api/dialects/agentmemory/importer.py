@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from api.dialects.agentmemory.records import SOURCES_BYTES, STRENGTH, classified, kind_of, without_empty
+from api.dialects.agentmemory.records import SOURCES_BYTES, STRENGTH, classified, kind_of, pairs, without_empty
 from api.importing import sessions
 from api.importing.mapping import (
     NAME_CHARS,
@@ -20,10 +20,13 @@ from api.importing.mapping import (
     Mapped,
     Record,
     Step,
+    as_list,
+    as_object,
     event_id,
     names,
     needed,
     number,
+    objects,
     text,
     texts,
     when,
@@ -82,8 +85,12 @@ _LISTS = {
     PROCEDURE_ROW: "proceduralMemories", INSIGHT: "insights",
 }  # fmt: skip
 """Lists of an export by the kind of their rows, in the order in which they are imported."""
-_READ = frozenset(("sessions", "observations", "memories", "summaries", "actionEdges", *_LISTS.values()))
-"""Lists that are imported. Other lists are made of these, or have no counterpart here."""
+_SCOPES = {
+    "sessions": "mem:sessions", "memories": "mem:memories", "summaries": "mem:summaries", "lessons": "mem:lessons",
+    "slots": "mem:slots", "relations": "mem:relations", "actions": "mem:actions", "actionEdges": "mem:action-edges",
+    "semanticMemories": "mem:semantic", "proceduralMemories": "mem:procedural", "insights": "mem:insights",
+}  # fmt: skip
+"""Lists that are imported, and their scopes in a store. Others are made of these, or have no counterpart here."""
 _MEMORY_ID = "agentmemory_id"
 """Metadata that keeps the id a memory had."""
 _COUNTS = ("confidence", "strength", "frequency", "accessCount", "lastAccessedAt", "updatedAt")
@@ -105,22 +112,23 @@ class Export:
         self.own: dict[str, Document] = {}
         """The rows that are documents here already, under the names that they have: references keep these."""
         self._sessions = self._by_id("sessions")
-        observed: Any = export.get("observations")
-        lists = cast("dict[str, Any]", observed) if isinstance(observed, dict) else {}
-        self._observed = {name: cast("list[Any]", rows) for name, rows in lists.items() if isinstance(rows, list)}
-        self._nameless = len(listed(export, "sessions")) - len(self._sessions)
+        observed = as_object(export.get("observations")).items()
+        self._observed = {name: cast("list[Any]", rows) for name, rows in observed if isinstance(rows, list)}
+        self._nameless = len(export["sessions"]) - len(self._sessions)
         for name in self._observed.keys() - self._sessions.keys():
             self._sessions[name] = unlisted(name, self._observed[name])
         self._places = {
             text(record, "id"): (text(record, "project") or project_of(self._sessions[name]), name)
             for name in self._observed
-            for record in records(self._observed, name)
+            for record in objects(self._observed[name])
         }
         self._memories, self._actions = self._by_id("memories"), self._by_id("actions")
         self._edges: dict[str, list[Record]] = {}
-        for edge in records(export, "actionEdges"):
+        for edge in objects(export.get("actionEdges")):
             self._edges.setdefault(text(edge, "sourceActionId"), []).append(edge)
-        self._others = sorted(name for name in export if name not in _READ and listed(export, name))
+        self._others = sorted(
+            name for name in export if name != "observations" and name not in _SCOPES and as_list(export[name])
+        )
         self._superseded = {name for memory in self._memories.values() for name in follows(memory)}
         self._mappings: dict[str, Callable[[ImportRow], Mapped]] = {
             SESSION: self._session, OBSERVATION_ROW: self._observation, SUMMARY: self._summary, END: self._end,
@@ -130,7 +138,7 @@ class Export:
         }  # fmt: skip
 
     def _by_id(self, field: str) -> dict[str, Record]:
-        return {text(record, "id"): record for record in records(self._export, field) if text(record, "id")}
+        return {text(record, "id"): record for record in objects(self._export.get(field)) if text(record, "id")}
 
     def rows(self) -> Iterator[ImportRow]:
         """Every row, in an order that is the same every time."""
@@ -157,7 +165,7 @@ class Export:
         """How many rows there are."""
         lists = ("summaries", "memories", *_LISTS.values(), *self._others)
         observed = sum(map(len, self._observed.values()))
-        listed_rows = sum(len(listed(self._export, name)) for name in lists)
+        listed_rows = sum(len(as_list(self._export.get(name))) for name in lists)
         return self._nameless + 2 * len(self._sessions) + observed + listed_rows
 
     def mapped(self, row: ImportRow) -> Mapped:
@@ -173,8 +181,7 @@ class Export:
         project, at, lost = project_of(record), when(record, "startedAt"), list[str]()
         summary: Any = record.get("summary")
         title = " ".join(((summary if isinstance(summary, str) else "") or text(record, "firstPrompt")).split())
-        agent = text(record, "agentId")
-        steps = [sessions.started(project, name, at, cwd=text(record, "cwd"), title=title, agent_id=agent)]
+        steps = [sessions.started(project, name, at, title=title, **taken(record, "cwd agent_id"))]
         for sha in names(record, "commitShas", lost):
             linked = LinkCommit(project=project, session_id=name, commit=sha)
             steps.append(Step(linked, f"commit\0{sha}\0{name}", at))
@@ -183,7 +190,8 @@ class Export:
     def _observation(self, row: ImportRow) -> Mapped:
         """An observation as it came; where something better than the rules compressed it, as it was compressed."""
         record, lost = row.value, list[str]()
-        name, session_id = needed(record, "id"), text(record, "sessionId")
+        needed(record, "id")
+        session_id = text(record, "sessionId")
         session = self._sessions.get(session_id, {})
         project = text(record, "project") or project_of(session)
         at = when(record, "timestamp")
@@ -198,7 +206,7 @@ class Export:
         observed = hook_observation(session_id, project, hook, data, kind=kind, content=content, agent_id=agent)
         if record.get("imageData") is not None:
             lost.append("imageData: the image")
-        step = Step(observed, f"{OBSERVATION_ROW}\0{name}", at, compressed(record, observed.kind, content, data, lost))
+        step = Step(observed, row.key, at, compressed(record, observed.kind, content, data, lost))
         return Mapped([step], lost)
 
     def _summary(self, row: ImportRow) -> Mapped:
@@ -212,8 +220,7 @@ class Export:
             project_of(session),
             session_id,
             when(record, "createdAt"),
-            title=text(record, "title"),
-            narrative=text(record, "narrative"),
+            **taken(record, "title narrative"),
             observations=max(whole(record, "observationCount"), len(self._observed.get(session_id, []))),
             decisions=texts(record, "keyDecisions", lost),
             files=texts(record, "filesModified", lost),
@@ -239,25 +246,22 @@ class Export:
         if record.get("isLatest") is False and row.name not in self._superseded and not self._succeeded(record):
             raise CommandRejected("it is not current there, and nothing in the export follows it", "isLatest")
         kind = kind_of(text(record, "type"))
-        kept = classified(kind)
         session_ids = names(record, "sessionIds", lost)
         if len(session_ids) > 1:
             lost.append("sessionIds: all but the first")
         strength = number(record, "strength", STRENGTH)
         project = text(record, "project")
         fields: dict[str, Any] = {
+            **classified(kind),
+            **taken(record, "title agent_id"),
             "project": project,
             "content": content,
-            "title": text(record, "title"),
-            "agent_id": text(record, "agentId"),
             "session_id": session_ids[0] if session_ids else "",
             "concepts": [concept for concept in names(record, "concepts", lost) if concept != kind],
             "files": names(record, "files", lost),
             "importance": min(10.0, max(0.0, strength)),
-            "memory_type": kept["memory_type"],
-            "tags": kept["tags"],
-            "metadata": {**kept["metadata"], _MEMORY_ID: row.name},
         }
+        fields["metadata"][_MEMORY_ID] = row.name
         sources = names(record, "sourceObservationIds", lost)
         fields["derived_from"] = [self._id_of(name) for name in sources if name in self._places]
         if len(fields["derived_from"]) < len(sources):
@@ -280,7 +284,7 @@ class Export:
             if days is not None and days <= 0:
                 raise CommandRejected("its time ran out before it began", "forgetAfter")
             command = Remember(**fields, ttl_days=days)
-        return Mapped([Step(command, f"{MEMORY_ROW}\0{row.name}", at)], lost)
+        return Mapped([Step(command, row.key, at)], lost)
 
     def _succeeded(self, record: Record) -> bool:
         """Whether the fold will find a current memory that states the same, and came later."""
@@ -306,7 +310,7 @@ class Export:
         """An action as it was created, and what became of it."""
         record, lost = row.value, list[str]()
         needed(record, "id")
-        project, created = text(record, "project"), when(record, "createdAt")
+        created = when(record, "createdAt")
         edges: list[ActionEdge] = []
         for edge in self._edges.get(row.name, []):
             kind, target = text(edge, "type"), text(edge, "targetActionId")
@@ -316,25 +320,20 @@ class Export:
                 lost.append("actionEdges: of another type, or to an action that is not in the export")
         status = text(record, "status") or "pending"
         parent = text(record, "parentId")
-        key = f"{ACTION_ROW}\0{row.name}"
         command = WriteAction(
-            project=project,
-            session_id=text(record, "sessionId"),
-            agent_id=text(record, "createdBy"),
+            **taken(record, "project session_id createdBy=agent_id description assigned_to"),
             title=needed(record, "title"),
-            description=text(record, "description"),
             status="pending" if status == BLOCKED else status,
             priority=cast("int | float", record["priority"]) if text(record, "priority") else 0,
             tags=names(record, "tags", lost),
             edges=edges,
             parent=self._id_of(parent) if parent in self._actions else "",
-            assigned_to=text(record, "assignedTo"),
         )
-        steps = [Step(command, key, created)]
+        steps = [Step(command, row.key, created)]
         updated, result = when_given(record, "updatedAt") or created, text(record, "result")
         if updated > created or result:
-            done = WriteAction(project=project, action=self._id_of(row.name), result=result or None)
-            steps.append(Step(done, f"{key}\0updated", updated))
+            done = WriteAction(project=command.project, action=self._id_of(row.name), result=result or None)
+            steps.append(Step(done, f"{row.key}\0updated", updated))
         if record.get("crystallizedInto") is not None:
             lost.append("crystallizedInto: crystals are not taken")
         return Mapped(steps, lost)
@@ -393,17 +392,11 @@ def open_source(request: ImportRequest) -> Source:
     source.notes += newer("the export", text(fields, "version"), ".".join(map(str, LAST)))
     if any(OURS.fullmatch(row.name) for row in islice(contents.rows(), LOOKED_AT)):
         source.notes.append("mnemolog made this export: on the server that made it, everything would be there twice")
-    pagination = fields.get("pagination")
-    if not is_url(location) and isinstance(pagination, dict) and cast(Record, pagination).get("hasMore"):
+    if not is_url(location) and as_object(fields.get("pagination")).get("hasMore"):
         source.notes.append("the file is one page of an export: import the others, too, or from the running server")
     return source
 
 
-_SCOPES = {
-    "sessions": "mem:sessions", "memories": "mem:memories", "summaries": "mem:summaries", "lessons": "mem:lessons",
-    "slots": "mem:slots", "relations": "mem:relations", "actions": "mem:actions", "actionEdges": "mem:action-edges",
-    "semanticMemories": "mem:semantic", "proceduralMemories": "mem:procedural", "insights": "mem:insights",
-}  # fmt: skip
 _OBSERVATIONS = "mem:obs:"
 LOOKED_AT = 1_000
 """Rows by whose names an export of our own is recognised."""
@@ -444,10 +437,10 @@ def lesson(row: ImportRow, tenant: str) -> Mapped:
         metadata=_sources(record),
         occurred_at=created,
     )
-    key, name = f"{row.kind}\0{row.name}", sessions.lesson_id(tenant, project, content)
-    steps = [Step(recorded, key, began)]
+    name = sessions.lesson_id(tenant, project, content)
+    steps = [Step(recorded, row.key, began)]
     for index, at in enumerate(past.confirmed):
-        steps.append(Step(ReinforceLesson(project=project, lesson=name), f"{key}\0confirmed {index}", at))
+        steps.append(Step(ReinforceLesson(project=project, lesson=name), f"{row.key}\0confirmed {index}", at))
     return Mapped(steps, lost)
 
 
@@ -475,12 +468,12 @@ def derived(row: ImportRow) -> Mapped:
         ),
         keep_duplicates=True,
     )
-    return Mapped([Step(command, f"{row.kind}\0{row.name}", when(record, "createdAt"))], lost)
+    return Mapped([Step(command, row.key, when(record, "createdAt"))], lost)
 
 
 def _sources(record: Record) -> dict[str, str]:
     """Metadata that names what a record was drawn from, as it was called there."""
-    lists = {name: listed(record, name) for name in record if name.startswith("source")}
+    lists = {name: as_list(items) for name, items in record.items() if name.startswith("source")}
     return {name: ",".join(map(str, items))[: SOURCES_BYTES // 4] for name, items in lists.items() if items}
 
 
@@ -519,8 +512,7 @@ def compressed(
     ours = compress(kind, content, dict(data))
     stated = ObservationCompressed(
         observation="",
-        title=text(record, "title"),
-        narrative=text(record, "narrative"),
+        **taken(record, "title narrative"),
         facts=texts(record, "facts", lost),
         concepts=texts(record, "concepts", lost),
         files=texts(record, "files", lost),
@@ -536,11 +528,16 @@ def compressed(
     return stated
 
 
+def taken(record: Record, fields: str) -> dict[str, Any]:
+    """Texts of a record under the names of a command's fields: `fields` as of `stated`."""
+    return {field: text(record, name) for name, field in pairs(fields)}
+
+
 def raw_of(record: Record) -> Record:
     """What was observed, as it came; empty when the export has only what was made of it."""
     raw: Any = record.get("raw")
-    if isinstance(raw, dict) and raw:
-        return dict(cast(Record, raw))
+    if data := as_object(raw):
+        return dict(data)
     fields = {"tool_name": "toolName", "tool_input": "toolInput", "tool_output": "toolOutput", "prompt": "userPrompt"}
     data = {ours: record[theirs] for ours, theirs in fields.items() if record.get(theirs) is not None}
     if isinstance(raw, str) and raw:
@@ -567,23 +564,23 @@ def versions(memories: Iterator[ImportRow]) -> Iterator[ImportRow]:
                 yield rows[last]
 
 
-def parent_of(memory: Mapping[str, Any]) -> str:
+def parent_of(memory: Record) -> str:
     """The memory that one is the next version of; empty for none."""
-    if parent := text(dict(memory), "parentId"):
+    if parent := text(memory, "parentId"):
         return parent
-    names = listed(memory, "supersedes")
+    names = as_list(memory.get("supersedes"))
     return names[0] if len(names) == 1 and isinstance(names[0], str) else ""
 
 
-def follows(memory: Mapping[str, Any]) -> list[str]:
+def follows(memory: Record) -> list[str]:
     """The memories in whose place one is."""
     parent = parent_of(memory)
-    return [parent] if parent else [name for name in listed(memory, "supersedes") if isinstance(name, str)]
+    return [parent] if parent else [name for name in as_list(memory.get("supersedes")) if isinstance(name, str)]
 
 
 def unlisted(name: str, rows: list[Any]) -> Record:
     """A session that an export only has observations of: it began with the first and ended with the last."""
-    times = sorted(filter(None, (text(cast(Record, row), "timestamp") for row in rows if isinstance(row, dict))))
+    times = sorted(filter(None, (text(row, "timestamp") for row in objects(rows))))
     span = {"startedAt": times[0], "endedAt": times[-1]} if times else {}
     return {"id": name, "project": UNKNOWN_PROJECT, **span}
 
@@ -595,45 +592,30 @@ def project_of(session: Record) -> str:
 
 def row_of(kind: str, value: object, index: str, **more: str) -> ImportRow:
     """A row; what is no object is an empty one, and so is refused with a reason."""
-    record: Record = dict(cast(Record, value)) if isinstance(value, dict) else {}
+    record = as_object(value)
     return ImportRow(kind, text(record, "id", "label", "sessionId") or f"number {index}", {**record, **more})
 
 
 def rows_of(kind: str, export: Mapping[str, Any], field: str) -> Iterator[ImportRow]:
     """The rows of a list."""
-    return (row_of(kind, value, f"{index}") for index, value in enumerate(listed(export, field)))
-
-
-def listed(export: Mapping[str, Any], field: str) -> list[Any]:
-    """The items of a list; none if it is missing."""
-    value: Any = export.get(field)
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def records(export: Mapping[str, Any], field: str) -> list[Record]:
-    """The objects in a list."""
-    return [cast(Record, value) for value in listed(export, field) if isinstance(value, dict)]
+    return (row_of(kind, value, f"{index}") for index, value in enumerate(as_list(export.get(field))))
 
 
 def agentmemory_export(server: RestServer) -> Record:
     """The whole export of an agentmemory server, gathered from pages of sessions."""
     whole: Record = {}
     while True:
-        page: Any = server.get(
-            "/agentmemory/export",
-            maxSessions=AGENTMEMORY_SESSIONS,
-            offset=len(cast("list[Any]", whole.get("sessions", []))),
-        )
-        if not isinstance(page, dict) or not isinstance(cast(Record, page).get("sessions"), list):
-            error: Any = cast(Record, page).get("error") if isinstance(page, dict) else None
+        offset = len(whole.get("sessions", []))
+        part = as_object(server.get("/agentmemory/export", maxSessions=AGENTMEMORY_SESSIONS, offset=offset))
+        if not isinstance(part.get("sessions"), list):
+            error = part.get("error")
             raise Unusable(f"{server.url} answered no export of agentmemory{f': {error}' if error else ''}")
-        part = cast(Record, page)
         if not whole:
             whole = part
         else:
             whole["sessions"] += part["sessions"]
             whole["observations"] = {**(whole.get("observations") or {}), **(part.get("observations") or {})}
-        pagination = cast(Mapping[str, Any], part.get("pagination") or {})
+        pagination: Record = part.get("pagination") or {}
         if not pagination.get("hasMore") or not part["sessions"]:
             return whole
         if len(whole["sessions"]) > MAX_ITEMS:
