@@ -4,16 +4,17 @@ A body is JSON whatever its content type, an empty one is `{}`; unknown keys and
 cannot be read is 400 `{"error": text}`, a function that could not do it 200 `{"success": false, "error": text}`.
 """
 
-from typing import Any, TypeAlias, TypeVar, cast
+from collections.abc import Collection, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory.operations import AGENTMEMORY, CALL, PLUGIN, Schema, answer, failure, fields, refused
-from api.http.http import MAX_BODY_BYTES, Json, body, parsed
+from api.http.http import Json, body, parsed
 from api.services import AGENT_HEADER, READER_HEADER, services, tool_context
-from ingest.commands.decide import stated_agent
+from ingest.commands.decide import Caller, stated_agent
 from ingest.commands.parse import MAX_VALUES, check_values, parse_object
 from ingest.errors import (
     AccessDenied,
@@ -32,10 +33,11 @@ from mcp_gateway.tools.tool import Call, Tool, ToolAnswer
 from projections.nouns.access import Reader
 from projections.nouns.memory import BY_WORDS
 from projections.nouns.session import Session
-from projections.queries.documents import Located
 from projections.queries.views import view
 
 C = TypeVar("C")
+D = TypeVar("D")
+N = TypeVar("N", bound=str)
 Arguments: TypeAlias = lenient.LenientArguments
 MAX_LIMIT = 100
 """Results of one search."""
@@ -46,9 +48,9 @@ SOURCE = BY_WORDS
 STEP_BYTES = 1 << 20
 
 
-async def object_of(request: Request, limit: int = MAX_BODY_BYTES) -> dict[str, Any]:
-    """The body, a JSON object; empty for an empty body. Raises MalformedRequest, or RequestTooLarge over `limit`."""
-    return await parsed(await body(request, limit), object_in)
+async def object_of(request: Request) -> dict[str, Any]:
+    """The body, a JSON object; empty for an empty body. Raises MalformedRequest or RequestTooLarge."""
+    return await parsed(await body(request), object_in)
 
 
 def object_in(raw: bytes, most: int = MAX_VALUES) -> dict[str, Any]:
@@ -100,6 +102,26 @@ def agent_of(arguments: Arguments) -> str:
     return (arguments.chosen("agentId") or "")[:AGENT_CHARS]
 
 
+def named_agent(arguments: Arguments) -> str:
+    """The agent that `agentId` names, as it is; empty for none."""
+    return arguments.get("agentId") or ""
+
+
+def one_of(stated: str, choices: Collection[N], name: str) -> N:
+    """The choice that a text names, in whatever case; raises BadArgument."""
+    for choice in choices:
+        if choice == stated.strip().lower():
+            return choice
+    raise BadArgument(f"{name} must be one of {', '.join(choices)}", name)
+
+
+def at_least_one(arguments: Arguments, *names: str) -> None:
+    """Raises BadArgument for a number below 1."""
+    for name in names:
+        if arguments[name] is not None and arguments[name] < 1:
+            raise BadArgument(f"{name} must be at least 1", name)
+
+
 def command(cls: type[C], **fields: Any) -> C:
     """A command of these fields, those left out that are None; raises CommandRejected for one over its limits."""
     return parse_object({name: value for name, value in fields.items() if value is not None}, cls)
@@ -111,25 +133,37 @@ async def reading(call: Call, agent: str = "") -> Reader:
     return call.reader(agent)
 
 
-async def one_session(call: Call, arguments: Arguments) -> Located:
-    """The session that `sessionId` names, own writes included; raises NotFound."""
-    reader = await reading(call, arguments.get("agentId") or "")
-    return await call.queries.sessions.one(reader, arguments.needed("sessionId"), arguments.chosen("project"))
+class Change(Protocol):
+    """Whatever was acknowledged."""
+
+    @property
+    def position(self) -> str:
+        """Up to where it is in the log; empty for nothing."""
+        ...
 
 
-async def project_of(call: Call, session: str, agent: str) -> str:
-    """The project of a session that the caller may see; empty for none, or where several have one of that id."""
-    try:
-        located = await call.queries.sessions.one(await reading(call, agent), session, None)
-    except (CommandRejected, NotFound, ReaderUnknown):
-        return ""
-    return session_of(located).project
+def noted(call: Call, caller: Caller, change: Change) -> None:
+    """Let the caller's next reads wait for a change."""
+    call.wrote(caller.agent_id, change.position)
 
 
-def session_of(located: Located) -> Session:
-    """The session that was located."""
+async def session_of(call: Call, reader: Reader, session: str, project: str | None) -> Session:
+    """A session; raises NotFound."""
+    located = await call.queries.sessions.one(reader, session, project)
     assert isinstance(located.document, Session)
     return located.document
+
+
+async def one_session(call: Call, arguments: Arguments) -> Session:
+    """The session that `sessionId` names, own writes included; raises NotFound."""
+    reader = await reading(call, named_agent(arguments))
+    return await session_of(call, reader, arguments.needed("sessionId"), arguments.chosen("project"))
+
+
+async def documents_of(call: Call, names: Sequence[str], reader: Reader, kind: type[D]) -> list[D]:
+    """Those of the named documents that are of a kind, as far as the reader can see them."""
+    located = await call.queries.lookup.documents(names, reader)
+    return [entry.document for entry in located if isinstance(entry.document, kind)]
 
 
 async def written_document(call: Call, name: str, agent: str) -> dict[str, Any] | None:
@@ -139,13 +173,12 @@ async def written_document(call: Call, name: str, agent: str) -> dict[str, Any] 
     except ReaderUnknown:  # it is stored all the same
         return None
     await call.wait_for_own_writes(agent)
-    located = await call.queries.lookup.documents([name], reader)
-    return view(located[0].document) if located else None
+    return (await views(call, [name], reader)).get(name)
 
 
-def views(located: list[Located]) -> dict[str, dict[str, Any]]:
+async def views(call: Call, names: Sequence[str], reader: Reader) -> dict[str, dict[str, Any]]:
     """Documents as readers get them, by id."""
-    return {entry.document.id: view(entry.document) for entry in located}
+    return {entry.document.id: view(entry.document) for entry in await call.queries.lookup.documents(names, reader)}
 
 
 def _in_steps(raw: bytes, levels: int = 4) -> Any:

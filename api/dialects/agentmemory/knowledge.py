@@ -8,13 +8,19 @@ from typing import Any
 from msgspec.structs import asdict
 from starlette.requests import Request
 
-from api.dialects.agentmemory.endpoints import Arguments, call_of, one_session, reading, session_of
+from api.dialects.agentmemory.endpoints import (
+    Arguments,
+    call_of,
+    noted,
+    one_of,
+    one_session,
+    reading,
+)
 from api.dialects.agentmemory.operations import failure, success
 from api.dialects.agentmemory.records import Record, View, renamed, summary_record, without_empty
 from api.dialects.session_projects import home_of
 from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
-from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call
 from projections.condensing.consolidation import PARTS, Part
 from projections.nouns.access import Reader
@@ -96,14 +102,11 @@ async def profile(call: Call, arguments: Arguments) -> Record:
 def fact_record(document: View) -> Record:
     """A fact: a memory of what summaries of sessions state, by one of them if it was decided there."""
     return {
-        "id": document["id"],
-        "fact": document["content"],
+        **renamed(document, "id fact=content"),
         "confidence": round(document["importance"] / 10, 3),
         "sourceSessionIds": [name for name in document["derived_from"] if name.startswith("sum_")],
         "sourceMemoryIds": [name for name in document["derived_from"] if name.startswith("mem_")],
-        "strength": document["importance"],
-        "project": document["project"],
-        **renamed(document, _TIMES),
+        **renamed(document, f"strength=importance project {_TIMES}"),
     }
 
 
@@ -116,10 +119,7 @@ def procedure_record(document: View) -> Record:
         "steps": [step[1] for line in lines if (step := _STEP.match(line))],
         "triggerCondition": "",
         "frequency": len(document["derived_from"]),
-        "sourceMemoryIds": list(document["derived_from"]),
-        "strength": document["importance"],
-        **renamed(document, "project"),
-        **renamed(document, _TIMES),
+        **renamed(document, f"sourceMemoryIds=derived_from strength=importance project {_TIMES}"),
     }
 
 
@@ -185,10 +185,7 @@ async def summarize(request: Request, arguments: Arguments) -> Record:
         current = await call.operations.current.session(session, home.project, reader)
     except NotFound:
         return failure("session_not_found")
-    try:
-        return success(summary=await summarised(call, current))
-    except NotFound:
-        return failure("no_observations")
+    return await _new_summary(call, current)
 
 
 async def crystallize_finished(call: Call, arguments: Arguments) -> Record:
@@ -202,7 +199,7 @@ async def crystallize_finished(call: Call, arguments: Arguments) -> Record:
     crystals_made: list[str] = []
     for names in [] if arguments["dryRun"] else list(groups.values())[:MAX_GROUPS]:
         crystal = await call.operations.condensing.crystallize(names[:MAX_CHAIN], reader, caller)
-        call.wrote(caller.agent_id, crystal.position)
+        noted(call, caller, crystal)
         crystals_made.append(crystal.id)
     return success(groupCount=len(groups), crystalIds=crystals_made)
 
@@ -233,9 +230,7 @@ async def consolidate(call: Call, arguments: Arguments) -> Record:
 
     Lessons decay automatically, so the tier `decay` does nothing, and says so.
     """
-    tier = (arguments.chosen("tier") or "all").strip().lower()
-    if tier not in TIERS:
-        raise BadArgument(f"tier must be one of {', '.join(TIERS)}", "tier")
+    tier = one_of(arguments.chosen("tier") or "all", TIERS, "tier")
     reader, caller = await reading(call), call.caller()
     named = arguments.chosen("project")
     projects = [named] if named else (await call.queries.lookup.projects(reader))[:MAX_PROJECTS]
@@ -245,7 +240,7 @@ async def consolidate(call: Call, arguments: Arguments) -> Record:
         result = await call.operations.condensing.consolidate(
             reader, project, caller, fewest_observations=fewest, parts=TIERS[tier]
         )
-        call.wrote(caller.agent_id, result.position)
+        noted(call, caller, result)
         for name in totals:
             totals[name] += getattr(result, name)
     insights = 0
@@ -253,7 +248,7 @@ async def consolidate(call: Call, arguments: Arguments) -> Record:
     if reflecting:
         for project in projects:
             reflection = await call.operations.condensing.reflect(reader, project, caller)
-            call.wrote(caller.agent_id, reflection.position)
+            noted(call, caller, reflection)
             insights += reflection.insights
     few = totals["observations"] < fewest
     if tier == "all" and few and not insights and not (totals["facts"] or totals["procedures"]):
@@ -274,7 +269,7 @@ async def reflect(call: Call, arguments: Arguments) -> Record:
         clusters = max(1, min(20, int(arguments["maxClusters"] or 10)))
         caller, project = call.caller(), arguments.chosen("project") or ""
         result = await call.operations.condensing.reflect(call.reader(), project, caller, clusters)
-        call.wrote(caller.agent_id, result.position)
+        noted(call, caller, result)
         return success(
             newInsights=result.insights,
             reinforced=result.reinforced,
@@ -283,7 +278,7 @@ async def reflect(call: Call, arguments: Arguments) -> Record:
             usedFallback=True,
         )
     try:
-        session = session_of(await one_session(call, arguments))
+        session = await one_session(call, arguments)
     except NotFound:
         return success(applied=0, observationsReviewed=0, reason="no_observations")
     return success(**await reflected(call, session, arguments.count("maxObservations", 200)))
@@ -293,7 +288,7 @@ async def reflected(call: Call, session: Session, newest: int) -> dict[str, Any]
     """What reflecting on a session changed in the slots of its project: of no other, whose agents would see it, too."""
     caller = call.caller()
     result = await call.operations.condensing.reflect_slots(session, caller, newest, reader=call.reader())
-    call.wrote(caller.agent_id, result.position)
+    noted(call, caller, result)
     reason = {} if result.observations else {"reason": "no_observations"}
     return {"applied": result.slots_changed, "observationsReviewed": result.observations, **reason}
 
@@ -306,14 +301,18 @@ async def crystallize(call: Call, arguments: Arguments) -> Record:
         result = await call.operations.condensing.crystallize(
             actions, call.reader(), caller, project=project, session_id=session_id
         )
-        call.wrote(caller.agent_id, result.position)
+        noted(call, caller, result)
         names = "id narrative key_outcomes files_affected lessons source_action_ids created_at"
         optional = without_empty({"project": project, "sessionId": session_id})
         return success(crystal=renamed(asdict(result), names) | optional)
     try:
-        session = session_of(await one_session(call, arguments))
+        session = await one_session(call, arguments)
     except NotFound:
         return failure("session_not_found")
+    return await _new_summary(call, session)
+
+
+async def _new_summary(call: Call, session: Session) -> Record:
     try:
         return success(summary=await summarised(call, session))
     except NotFound:
@@ -324,6 +323,6 @@ async def summarised(call: Call, session: Session) -> dict[str, Any]:
     """A session's new summary; raises NotFound without observations."""
     caller = call.caller()
     result = await call.operations.condensing.summarise(session, caller, call.reader())
-    call.wrote(caller.agent_id, result.position)
+    noted(call, caller, result)
     of_session = {"session_id": session.session_id, "project": session.project, "recorded_at": system_clock()}
     return summary_record(asdict(result.digest) | of_session)

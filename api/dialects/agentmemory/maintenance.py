@@ -17,11 +17,14 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory.endpoints import (
     Arguments,
+    at_least_one,
     call_of,
+    documents_of,
+    named_agent,
+    noted,
     one_session,
     read_query,
     reading,
-    session_of,
     settings,
 )
 from api.dialects.agentmemory.operations import DRY_RUN, failure, fields, success
@@ -59,7 +62,7 @@ async def auto_forget(request: Request, arguments: Arguments) -> Record:
     reader, caller, operations = await reading(call), call.caller(), call.operations
     sweep = Sweep(operations.current, call.queries.lookup, operations.forgetting)
     swept = await sweep.run(reader, caller, dry_run=dry_run)
-    call.wrote(caller.agent_id, swept.position)
+    noted(call, caller, swept)
     return success(
         ttlExpired=swept.expired,
         contradictions=[],
@@ -83,21 +86,16 @@ async def forget(call: Call, arguments: Arguments) -> Record:
             deleted = forgotten.total
         elif names:
             await call.wait_for_own_writes()
-            located = await call.queries.lookup.documents(names, reader)
-            documents = [entry.document for entry in located]
-            of_session = [
-                document.id
-                for document in documents
-                if isinstance(document, Observation) and document.session_id == arguments["sessionId"]
-            ]
+            observations = await documents_of(call, names, reader, Observation)
+            of_session = [seen.id for seen in observations if seen.session_id == arguments["sessionId"]]
             forgotten = await forgetting.documents(of_session, reader, caller)
             deleted = forgotten.documents.get("observation", 0)
         else:
-            forgotten = await forgetting.session(session_of(await one_session(call, arguments)), caller)
+            forgotten = await forgetting.session(await one_session(call, arguments), caller)
             deleted = forgotten.documents.get("observation", 0) + 2  # the session and its summary are counted as well
     except NotFound:
         return success(deleted=0)
-    call.wrote(caller.agent_id, forgotten.position)
+    noted(call, caller, forgotten)
     return success(deleted=deleted)
 
 
@@ -135,30 +133,24 @@ _EVENTS: Mapping[str, str] = {word: event for event, word in WORDS.items()} | {"
 
 
 async def audit(call: Call, arguments: Arguments) -> Record:
-    """Who wrote or deleted what, newest first."""
-    if arguments["limit"] < 1:
-        raise BadArgument("limit must be at least 1", "limit")
-    call, limit = call, min(MAX_LIMIT, int(arguments["limit"]))
+    """Who wrote or deleted what, newest first; of one operation, in agentmemory's words or ours."""
+    at_least_one(arguments, "limit")
+    limit, operation = min(MAX_LIMIT, int(arguments["limit"])), arguments["operation"] or ""
     try:
-        newest = await entries(call, arguments["operation"] or "", limit, arguments["agentId"] or "")
+        reader = call.reader(named_agent(arguments))
     except ReaderUnknown as error:
         return failure(str(error), entries=[])
-    return success(entries=list(map(audit_record, newest)))
-
-
-async def entries(call: Call, operation: str, limit: int, agent: str = "") -> list[AuditEntry]:
-    """Entries of the audit log, newest first; of one operation, in agentmemory's words or ours."""
     newest: list[AuditEntry] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
         page = await call.queries.audit.entries(
-            call.reader(agent), _EVENTS.get(operation, operation), cursor=cursor, limit=limit - len(newest)
+            reader, _EVENTS.get(operation, operation), cursor=cursor, limit=limit - len(newest)
         )
         newest += page.entries
         cursor = page.next
         if cursor is None or len(newest) >= limit:
             break
-    return newest
+    return success(entries=list(map(audit_record, newest)))
 
 
 def audit_record(entry: AuditEntry) -> dict[str, Any]:

@@ -12,9 +12,13 @@ from api.dialects.agentmemory.endpoints import (
     agent_of,
     call_of,
     command,
+    documents_of,
+    named_agent,
+    noted,
     object_of,
-    project_of,
+    one_of,
     reading,
+    session_of,
     written_document,
 )
 from api.dialects.agentmemory.operations import DELETE, MAX_LISTED_RELATIONS, failure, fields, success
@@ -27,12 +31,13 @@ from api.dialects.agentmemory.records import (
     memory_record,
     related_to,
     renamed,
+    stated,
     versions,
 )
 from api.dialects.agentmemory.searching import alike
 from api.importing.sessions import hook_observation
 from ingest.commands.decide import Relate, Remember
-from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
+from ingest.errors import CommandRejected, MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.platform.partial import check_missing
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
@@ -63,8 +68,7 @@ async def remember(call: Call, arguments: Arguments) -> Record:
 
 async def list_memories(call: Call, arguments: Arguments) -> Record:
     """The memories, newest first, or how many there are."""
-    agent = arguments["agentId"] or ""
-    reader = await reading(call, agent)
+    reader = await reading(call, named_agent(arguments))
     if arguments["includeOrphans"] and (only := reader.only_agent):
         readable = await _all(call, reader._replace(scope="shared"))
         memories = [memory for memory in readable if memory["agent_id"] in ("", only)]
@@ -99,14 +103,13 @@ async def governance_delete(call: Call, arguments: Arguments) -> Record:
     except ReaderUnknown as error:
         return failure(f"nothing was deleted: {error}", deleted=0, total=len(arguments["memoryIds"]))
     await call.wait_for_own_writes()
-    located = await call.queries.lookup.documents(names, reader)
-    memories = [entry.document.id for entry in located if isinstance(entry.document, Memory)]
+    memories = [memory.id for memory in await documents_of(call, names, reader, Memory)]
     reason = (arguments["reason"] or "")[:REASON_CHARS]
     try:
         forgotten = await call.operations.forgetting.documents(memories, reader, caller, reason=reason)
     except ProjectionBehind as error:
         return failure(f"nothing was deleted, try again: {error}")
-    call.wrote(caller.agent_id, forgotten.position)
+    noted(call, caller, forgotten)
     return success(deleted=forgotten.documents.get("memory", 0), total=len(arguments["memoryIds"]))
 
 
@@ -129,19 +132,17 @@ async def save_memory(call: Call, arguments: Arguments) -> Record:
     A session's memory belongs to the session's project unless another is named.
     """
     content = arguments.needed("content")
-    agent, session = arguments["agentId"] or "", arguments.chosen("sessionId") or ""
+    agent, session = named_agent(arguments), arguments.chosen("sessionId") or ""
     kind = kind_of(arguments["type"])
-    project = arguments.chosen("project") or (await project_of(call, session, agent) if session else "")
+    project = arguments.chosen("project") or (await _project_of(call, session, agent) if session else "")
     remember = command(
         Remember,
         content=content,
         agent_id=agent,
         project=project,
         session_id=session,
-        concepts=arguments["concepts"],
-        files=arguments["files"],
         importance=STRENGTH,
-        ttl_days=arguments["ttlDays"],
+        **stated(arguments, "concepts files ttlDays=ttl_days"),
         **classified(kind, arguments.get("sourceObservationIds") or ()),
     )
     # as its REST route does, also where the tool is called over MCP: memories of this source supersede by words
@@ -152,6 +153,14 @@ async def save_memory(call: Call, arguments: Arguments) -> Record:
         link = hook_observation(session, remember.project, "post_tool_use", data, agent_id=agent)
         await call.write(link)
     return success(**await _saved(call, remember, accepted.id, agent, kind))
+
+
+async def _project_of(call: Call, session: str, agent: str) -> str:
+    """The project of a session that the caller may see; empty for none, or where several have one of that id."""
+    try:
+        return (await session_of(call, await reading(call, agent), session, None)).project
+    except (CommandRejected, NotFound, ReaderUnknown):
+        return ""
 
 
 async def _saved(call: Call, remember: Remember, name: str, agent: str, kind: str) -> dict[str, Any]:
@@ -187,16 +196,14 @@ async def list_relations(call: Call, arguments: Arguments) -> Record:
 
 async def relate(call: Call, arguments: Arguments) -> Record:
     """Relate two memories; without a confidence, it is estimated from what they share."""
-    kind = arguments.needed("type").strip().lower()
-    if kind not in TYPES:
-        raise BadArgument(f"type must be one of {', '.join(TYPES)}", "type")
-    stated = arguments["confidence"]
+    kind = one_of(arguments.needed("type"), TYPES, "type")
+    confidence = arguments["confidence"]
     relation = command(
         Relate,
         source=arguments.needed("sourceId"),
         target=arguments.needed("targetId"),
         relation=kind,
-        confidence=None if stated is None else float(max(0, min(1, stated))),
+        confidence=None if confidence is None else float(max(0, min(1, confidence))),
         agent_id=arguments["agentId"],
     )
     try:
@@ -209,8 +216,7 @@ async def relate(call: Call, arguments: Arguments) -> Record:
 async def get_memory(call: Call, arguments: Arguments) -> Record:
     """One memory, whichever version, and what it is related to."""
     reader, name = await reading(call), arguments["id"]
-    located = await call.queries.lookup.documents([name], reader)
-    if not located or not isinstance(located[0].document, Memory):
+    if not await documents_of(call, [name], reader, Memory):
         check_missing("such a memory")
         raise NotFound(MEMORY_NOT_FOUND)
     related = related_to(await call.queries.relations.of_documents([name], reader)).get(name)
@@ -220,7 +226,7 @@ async def get_memory(call: Call, arguments: Arguments) -> Record:
 
 async def evolve(call: Call, arguments: Arguments) -> Record:
     """Create a memory's next version, which supersedes it."""
-    name, agent = arguments.needed("memoryId"), arguments["agentId"] or ""
+    name, agent = arguments.needed("memoryId"), named_agent(arguments)
     reader, caller = call.reader(agent), call.caller(agent)
     changes = command(
         MemoryChanges, content=arguments.needed("newContent"), title=arguments.chosen("newTitle"), agent_id=agent
@@ -229,7 +235,7 @@ async def evolve(call: Call, arguments: Arguments) -> Record:
         accepted = await call.operations.memories.change(name, changes, reader, caller)
     except NotFound:
         return failure(MEMORY_NOT_FOUND)
-    call.wrote(caller.agent_id, accepted.position)
+    noted(call, caller, accepted)
     version = await written_document(call, accepted.id, agent)
     previous = version["parent_id"] if version else name
     relation = Relate(source=accepted.id, target=previous, relation="supersedes", confidence=1.0, agent_id=agent)
@@ -252,7 +258,7 @@ async def _related(call: Call, relation: Relate) -> dict[str, Any]:
     """The stored relation; raises NotFound for an end that does not exist."""
     caller = call.caller(relation.agent_id)
     accepted = await call.operations.work.relate(relation, call.reader(relation.agent_id), caller)
-    call.wrote(caller.agent_id, accepted.position)
+    noted(call, caller, accepted)
     stored = await written_document(call, accepted.id, relation.agent_id)
     return relation_record(stored) if stored else renamed(asdict(relation) | {"id": accepted.id}, _RELATION)
 

@@ -22,7 +22,7 @@ Record: TypeAlias = dict[str, Any]
 Format: TypeAlias = Literal["full", "compact", "narrative"]
 MemoryKind: TypeAlias = Literal["pattern", "preference", "architecture", "bug", "workflow", "fact"]
 MEMORY_KINDS: dict[str, MemoryKind] = {kind: kind for kind in get_args(MemoryKind)}
-FORMATS: dict[str, Format] = {form: form for form in get_args(Format)}
+FORMATS: tuple[Format, ...] = get_args(Format)
 STRENGTH = 7.0
 """Of a memory when it is saved."""
 KIND_FIELD = "type"
@@ -133,8 +133,10 @@ def memory_kind(document: View) -> MemoryKind:
     return kinds[0] if kinds else ("workflow" if document["memory_type"] == "procedural" else "fact")
 
 
-def memory_as_observation(document: View) -> Record:
-    """A memory among search results, which are observations."""
+def found_record(document: View) -> Record:
+    """What a search found, as an observation: a memory, too."""
+    if "memory_type" not in document:
+        return observation_record(document)
     return {
         "id": document["id"],
         "sessionId": document["session_id"] or NO_SESSION,
@@ -153,26 +155,18 @@ def memory_as_observation(document: View) -> Record:
 
 def search_result(view: View, score: float, form: Format) -> Record:
     """A search result: flat fields, and in full the observation they are from."""
-    record = memory_as_observation(view) if "memory_type" in view else observation_record(view)
+    record = found_record(view)
     item: Record = {
-        "obsId": record["id"],
-        "sessionId": record["sessionId"],
-        "title": record["title"],
-        "type": record["type"],
+        **renamed(record, "obsId=id sessionId title type"),
         "score": score,
         "combinedScore": score,
         "timestamp": record["timestamp"],
     }
-    if form == "narrative":
-        return {**item, "narrative": record["narrative"]}
+    if form != "compact":
+        item["narrative"] = record["narrative"]
     if form == "full":
-        item |= {
-            "narrative": record["narrative"],
-            "content": view["content"] or record["narrative"],
-            "concepts": record["concepts"],
-            "files": record["files"],
-            "observation": record,
-        }
+        content = view["content"] or record["narrative"]
+        item |= {"content": content, **renamed(record, "concepts files"), "observation": record}
     return item
 
 
@@ -244,6 +238,11 @@ def renamed(document: View, fields: str) -> Record:
             value = list(cast("Iterable[Any]", value))
         record[name] = value
     return record
+
+
+def stated(record: Mapping[str, Any], fields: str) -> Record:
+    """The opposite of `renamed`: fields of a record or of arguments under our names, as they are."""
+    return {field: record[name] for name, field in pairs(fields)}
 
 
 @cache

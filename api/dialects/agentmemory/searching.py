@@ -7,12 +7,23 @@ from typing import Any, NamedTuple, cast
 
 from starlette.requests import Request
 
-from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, call_of, reading, settings, views
+from api.dialects.agentmemory.endpoints import (
+    MAX_LIMIT,
+    Arguments,
+    at_least_one,
+    call_of,
+    documents_of,
+    named_agent,
+    one_of,
+    reading,
+    settings,
+    views,
+)
 from api.dialects.agentmemory.operations import success
 from api.dialects.agentmemory.records import (
     FORMATS,
     Record,
-    memory_as_observation,
+    found_record,
     narrated,
     observation_record,
     packed,
@@ -68,9 +79,8 @@ async def context_for(call: Call, reader: Reader, session: str, project: str, bu
 async def context(request: Request, arguments: Arguments) -> Record:
     """The context of a project within a budget."""
     session, project = arguments.needed("sessionId"), arguments.chosen("project") or UNKNOWN_PROJECT
+    at_least_one(arguments, "budget")
     budget = settings(request).token_budget if arguments["budget"] is None else int(arguments["budget"])
-    if budget < 1:
-        raise BadArgument("budget must be at least 1", "budget")
     agent = arguments.chosen("agentId") or request.query_params.get("agentId", "")
     call = call_of(request)
     reader = await reading(call, agent)
@@ -138,7 +148,7 @@ class Followups:
 
 async def post_search(call: Call, arguments: Arguments) -> Record:
     """Search observations and memories."""
-    _at_least_one(arguments, "limit", "token_budget")
+    at_least_one(arguments, "limit", "token_budget")
     if arguments["limit"] > MAX_LIMIT:
         raise BadArgument(f"limit must be at most {MAX_LIMIT}", "limit")
     try:
@@ -153,7 +163,7 @@ async def post_smart_search(request: Request, arguments: Arguments) -> Record:
     """Search, titles first; what expandIds names in full."""
     if arguments["query"] is None and arguments["expandIds"] is None:
         raise BadArgument("query is required", "query")
-    _at_least_one(arguments, "limit")
+    at_least_one(arguments, "limit")
     source = arguments["source"] or request.headers.get("x-agentmemory-source", "")
     if not arguments["expandIds"] and source != OURS:
         _followups(request).searched(arguments["sessionId"] or "")
@@ -177,21 +187,13 @@ async def followup(request: Request) -> Record:
     )
 
 
-def _at_least_one(arguments: Arguments, *names: str) -> None:
-    for name in names:
-        if arguments[name] is not None and arguments[name] < 1:
-            raise BadArgument(f"{name} must be at least 1", name)
-
-
 def _followups(request: Request) -> Followups:
     return request.app.state.agentmemory.followups
 
 
 async def recall(call: Call, arguments: Arguments) -> Record:
     """memory_recall: search results, as many as fit the budget."""
-    form = FORMATS.get((arguments["format"] or "full").strip().lower())
-    if form is None:
-        raise BadArgument(f"format must be one of {', '.join(FORMATS)}", "format")
+    form = one_of(arguments["format"] or "full", FORMATS, "format")
     results, missing = await _search(call, arguments)
     items = [search_result(document, score, form) for document, score in results]
     budget: Any = arguments["token_budget"]
@@ -213,7 +215,7 @@ async def smart_search(call: Call, arguments: Arguments) -> Record:
     lessons: list[dict[str, Any]] = []
     if arguments["includeLessons"]:
         now = system_clock()
-        reader = call.reader(arguments["agentId"] or "")
+        reader = call.reader(named_agent(arguments))
         query = arguments.needed("query")[:QUERY_CHARS]
         hits = await call.queries.lessons.search(reader, query, arguments.chosen("project"), now, limit=LESSONS_SHOWN)
         lessons = [lesson_hint(view(lesson), lesson.confidence_at(now), score) for lesson, score in hits]
@@ -224,7 +226,7 @@ async def smart_search(call: Call, arguments: Arguments) -> Record:
 async def timeline(call: Call, arguments: Arguments) -> Record:
     """memory_timeline: observations around an anchor."""
     surroundings = await call.queries.around.timeline(
-        await reading(call, arguments["agentId"] or ""),
+        await reading(call, named_agent(arguments)),
         arguments.needed("anchor"),
         arguments.chosen("project"),
         arguments.chosen("sessionId") or "",
@@ -251,15 +253,13 @@ async def alike(
         query=content[:ALIKE_CHARS], kinds=["memory"], mode="lexical", limit=ALIKE_LOOKED_AT, fold=False
     )
     candidates = await call.queries.recall(words, reader)
-    near = await call.queries.lookup.documents([hit.id for hit in candidates.results], reader)
+    near = await documents_of(call, [hit.id for hit in candidates.results], reader, Memory)
 
     def scored() -> list[tuple[float, Memory]]:
         return [
             (similarity(content, memory.content), memory)
-            for memory in (located.document for located in near)
-            if isinstance(memory, Memory)
-            and memory.id not in besides
-            and (not project or memory.project in ("", project))
+            for memory in near
+            if memory.id not in besides and (not project or memory.project in ("", project))
         ]
 
     # in a thread: to compare texts of a megabyte takes a while
@@ -271,7 +271,7 @@ async def alike(
 
 async def _search(call: Call, arguments: Arguments) -> tuple[list[tuple[dict[str, Any], float]], list[str]]:
     """Observations and memories with their scores, best first, and what may be missing."""
-    agent = arguments["agentId"] or ""
+    agent = named_agent(arguments)
     reader = call.reader(agent)
     question = RecallRequest(
         query=arguments.needed("query")[:QUERY_CHARS],
@@ -285,16 +285,16 @@ async def _search(call: Call, arguments: Arguments) -> tuple[list[tuple[dict[str
 
     missing = await call.wait_for_own_writes(agent)
     recalled = await call.queries.recall(question, reader)
-    documents = views(await call.queries.lookup.documents([hit.id for hit in recalled.results], reader))
+    documents = await views(call, [hit.id for hit in recalled.results], reader)
     hits = [(documents[hit.id], hit.score) for hit in recalled.results if hit.id in documents]
     return hits, missing + recalled.degraded
 
 
 async def _expanded(call: Call, arguments: Arguments, names: list[str]) -> Record:
-    reader = await reading(call, arguments["agentId"] or "")
-    documents = views(await call.queries.lookup.documents(names[:MAX_EXPANDED], reader))
+    reader = await reading(call, named_agent(arguments))
+    documents = await views(call, names[:MAX_EXPANDED], reader)
     records = [
-        memory_as_observation(document) if "memory_type" in document else observation_record(document)
+        found_record(document)
         for document in documents.values()
         if "memory_type" in document or ("narrative" in document and "data" in document)
     ]

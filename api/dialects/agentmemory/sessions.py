@@ -17,8 +17,10 @@ from api.dialects.agentmemory.endpoints import (
     CWD_CHARS,
     Arguments,
     agent_of,
+    at_least_one,
     call_of,
     command,
+    named_agent,
     one_session,
     read_query,
     reading,
@@ -27,7 +29,14 @@ from api.dialects.agentmemory.endpoints import (
     written_document,
 )
 from api.dialects.agentmemory.operations import MAX_OBSERVATIONS, OF_SESSION, fields, success
-from api.dialects.agentmemory.records import Record, commit_record, observation_record, session_record
+from api.dialects.agentmemory.records import (
+    Record,
+    commit_record,
+    observation_record,
+    renamed,
+    session_record,
+    without_empty,
+)
 from api.dialects.agentmemory.searching import context_for
 from api.dialects.fitting import Fitted, fitted
 from api.dialects.session_projects import SessionProject, home_of, homes, settled, written_elsewhere
@@ -65,37 +74,38 @@ async def start(request: Request, arguments: Arguments) -> Record:
     call, agent = call_of(request), agent_of(arguments)
     home, new = await settled(request, session, arguments["project"], agent)
     moment = system_clock()
-    started = TrackSession(
-        status="started",
-        session_id=session,
-        project=home.project,
-        agent_id=home.agent,
-        cwd=arguments["cwd"][:CWD_CHARS],
-        title=beginning((arguments["title"] or "").strip(), TITLE_CHARS),
-        occurred_at=moment,
-    )
-    now_ms = to_ms(moment)
-    current = Session(  # if it was not there before
-        tenant=call.tenant,
-        project=home.project,
-        session_id=session,
-        agent_id=call.caller(home.agent).agent_id,
-        title=started.title,
-        cwd=started.cwd,
-        started_ms=now_ms,
-        updated_ms=now_ms,
-    )
-    existing = None if new else await _existing(call, home, session, agent)
+    title = beginning((arguments["title"] or "").strip(), TITLE_CHARS)
+    started = _started(session, home, arguments["cwd"], moment, title)
+    current = None if new else await _existing(call, home, session, agent)
+    if current is None:
+        now_ms = to_ms(moment)
+        current = Session(
+            tenant=call.tenant,
+            project=home.project,
+            session_id=session,
+            agent_id=call.caller(home.agent).agent_id,
+            started_ms=now_ms,
+            updated_ms=now_ms,
+        )
     accepted, context = await asyncio.gather(
         call.write(started), _context(call, session, home.project, settings(request).token_budget, agent)
     )
     homes(request).wrote(session, accepted.position)
-    if existing is not None:
-        stated = {"cwd": started.cwd, "title": started.title}
-        current = existing.model_copy(
-            update={"status": "active", "ended_ms": 0, **{name: text for name, text in stated.items() if text}}
-        )
-    return {"session": session_record(view(current)), "context": context}
+    changes = {"status": "active", "ended_ms": 0, **without_empty({"cwd": started.cwd, "title": title})}
+    return {"session": session_record(view(current.model_copy(update=changes))), "context": context}
+
+
+def _started(session: str, home: SessionProject, cwd: str, at: datetime | None, title: str = "") -> TrackSession:
+    """The command that says that a session began in a folder."""
+    return TrackSession(
+        status="started",
+        session_id=session,
+        project=home.project,
+        agent_id=home.agent,
+        cwd=cwd[:CWD_CHARS],
+        title=title,
+        occurred_at=at,
+    )
 
 
 async def end(request: Request, arguments: Arguments) -> Record:
@@ -128,10 +138,9 @@ async def _existing(call: Call, home: SessionProject, session: str, agent: str) 
     except (TimeoutError, ProjectionBehind):
         logger.info("a session was resumed before its last writes were projected")
     try:
-        located = await call.queries.sessions.one(call.reader(agent), session, home.project)
+        return await session_of(call, call.reader(agent), session, home.project)
     except (NotFound, ReaderUnknown):
         return None
-    return session_of(located)
 
 
 async def _context(call: Call, session: str, project: str, budget: int, agent: str) -> str:
@@ -148,7 +157,7 @@ async def _context(call: Call, session: str, project: str, budget: int, agent: s
 async def list_sessions(call: Call, arguments: Arguments) -> Record:
     """memory_sessions, memory_sessions_list: the newest sessions."""
     limit = max(1, min(MAX_SESSIONS, int(arguments["limit"] or SESSIONS)))
-    reader = await reading(call, arguments["agentId"] or "")
+    reader = await reading(call, named_agent(arguments))
     page = await call.queries.sessions.page(reader, None, None, limit)
     return {"sessions": await session_records(call, reader, page.items)}
 
@@ -216,7 +225,7 @@ async def link(request: Request, arguments: Arguments) -> Record:
 
 async def commit_lookup(call: Call, arguments: Arguments) -> Record:
     """memory_commit_lookup: a commit, and the sessions it was made in; raises NotFound."""
-    sha, reader = arguments.needed("sha").strip(), await reading(call, arguments["agentId"] or "")
+    sha, reader = arguments.needed("sha").strip(), await reading(call, named_agent(arguments))
     matches = await _commits(call, reader, {"commit": sha}, 1)
     if not matches:
         raise NotFound(f"no session is known for commit {sha}")
@@ -227,11 +236,10 @@ async def commit_lookup(call: Call, arguments: Arguments) -> Record:
 
 async def commits(call: Call, arguments: Arguments) -> Record:
     """memory_commits: commits, the newest linked first."""
-    limit = int(arguments["limit"])
-    if limit < 1:
-        raise BadArgument("limit must be at least 1", "limit")
+    at_least_one(arguments, "limit")
+    limit = min(int(arguments["limit"]), MAX_LIMIT)
     filters = {name: arguments[name] for name in ("branch", "repo") if arguments[name]}
-    newest = await _commits(call, await reading(call, arguments["agentId"] or ""), filters, min(limit, MAX_LIMIT))
+    newest = await _commits(call, await reading(call, named_agent(arguments)), filters, limit)
     return {"commits": list(map(commit_record, newest))}
 
 
@@ -276,16 +284,7 @@ async def observe(request: Request, arguments: Arguments) -> Record:
     # a session of another API may belong to the nameless project
     commands: list[WriteCommand] = [replace(observation, project=home.project)]
     if new and (cwd := arguments.chosen("cwd")):  # an observation opens its session, but does not say where it works
-        commands.append(
-            TrackSession(
-                status="started",
-                session_id=session,
-                project=home.project,
-                agent_id=home.agent,
-                cwd=cwd[:CWD_CHARS],
-                occurred_at=moment,
-            )
-        )
+        commands.append(_started(session, home, cwd, moment))
     receipts = await asyncio.gather(*map(call.write, commands))
     for receipt in receipts:
         homes(request).wrote(session, receipt.position)
@@ -333,7 +332,7 @@ async def observe_text(call: Call, arguments: Arguments) -> Record:
     if text is None:
         raise BadArgument("text or content is required", "text")
     session, project = arguments.needed("sessionId"), arguments.needed("project")
-    agent = arguments["agentId"] or ""
+    agent = named_agent(arguments)
     if cwd := arguments.chosen("cwd"):
         await _record_folder(call, session, project, cwd, agent)
     kind = arguments.chosen("type") or "other"
@@ -348,8 +347,7 @@ async def observe_text(call: Call, arguments: Arguments) -> Record:
 async def _record_folder(call: Call, session: str, project: str, cwd: str, agent: str) -> None:
     """Record the folder that a session works in, unless it has one."""
     try:
-        located = await call.queries.sessions.one(call.reader(agent), session, project)
-        folder = getattr(located.document, "cwd", "")
+        folder = (await session_of(call, call.reader(agent), session, project)).cwd
     except MnemologError:
         folder = ""
     if not folder:
@@ -385,12 +383,9 @@ async def played_sessions(call: Call, arguments: Arguments) -> Record:
 async def load(request: Request) -> Record:
     """A session's observations with playback times."""
     arguments, call = await _of_session(request), call_of(request)
-    agent, project = arguments["agentId"] or "", arguments["project"]
-    reader, queries = await reading(call, agent), call.queries
-    stored = session_of(await queries.sessions.one(reader, arguments["sessionId"], project))
-    limit = arguments.count("limit", MAX_OBSERVATIONS)
-    page = await queries.sessions.observations(reader, stored.session_id, stored.project, None, limit)
-    observations = sorted(page.items, key=lambda observation: observation["occurred_at"])
+    reader = await reading(call, named_agent(arguments))
+    stored = await session_of(call, reader, arguments["sessionId"], arguments["project"])
+    observations = await _observed_in(call, reader, stored, arguments.count("limit", MAX_OBSERVATIONS))
     (session,) = await session_records(call, reader, [view(stored)])
     times_ms = [to_ms(observation["occurred_at"]) for observation in observations]
     return success(session=session, timeline=film(session, times_ms, list(map(observation_record, observations))))
@@ -410,14 +405,17 @@ async def observations(call: Call, arguments: Arguments) -> Record:
     """memory_observations: a session's observations, oldest first."""
     limit = max(1, min(MAX_OBSERVATIONS, int(arguments["limit"] or MAX_OBSERVATIONS)))
     try:
-        located = await one_session(call, arguments)
+        session = await one_session(call, arguments)
     except NotFound:
         return {"observations": []}
-    reader = call.reader(arguments["agentId"] or "")
-    name, project = arguments.needed("sessionId"), getattr(located.document, "project", "")
-    page = await call.queries.sessions.observations(reader, name, project, None, limit)
-    oldest_first = sorted(page.items, key=lambda observation: observation["occurred_at"])
-    return {"observations": list(map(observation_record, oldest_first))}
+    observed = await _observed_in(call, call.reader(named_agent(arguments)), session, limit)
+    return {"observations": list(map(observation_record, observed))}
+
+
+async def _observed_in(call: Call, reader: Reader, session: Session, limit: int) -> list[dict[str, Any]]:
+    """What was observed in a session, oldest first."""
+    page = await call.queries.sessions.observations(reader, session.session_id, session.project, None, limit)
+    return sorted(page.items, key=lambda observation: observation["occurred_at"])
 
 
 def film(session: Mapping[str, Any], times_ms: Sequence[int], observations: Sequence[Record]) -> Record:
@@ -444,9 +442,7 @@ def _event(observation: Record, offset_ms: int, duration_ms: int) -> Record:
     body = next((observation[name] for name in _BODY if observation.get(name)), None)
     optional = {"body": body, **{name: observation.get(name) for name in _TOOL}}
     return {
-        "id": observation["id"],
-        "sessionId": observation["sessionId"],
-        "ts": observation["timestamp"],
+        **renamed(observation, "id sessionId ts=timestamp"),
         "offsetMs": offset_ms,
         "durationMs": duration_ms,
         "kind": _KINDS.get(observation["hookType"], "hook"),

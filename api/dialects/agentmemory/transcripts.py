@@ -15,7 +15,15 @@ from typing import Any, cast
 
 from starlette.requests import Request
 
-from api.dialects.agentmemory.endpoints import Arguments, call_of, command, session_of, settings
+from api.dialects.agentmemory.endpoints import (
+    Arguments,
+    at_least_one,
+    call_of,
+    command,
+    one_of,
+    session_of,
+    settings,
+)
 from api.dialects.agentmemory.knowledge import reflected, summarised
 from api.dialects.agentmemory.operations import failure, success
 from api.dialects.agentmemory.records import Record
@@ -68,8 +76,7 @@ def transcripts(location: Path) -> tuple[list[Path], bool]:
 
 async def import_transcripts(request: Request, arguments: Arguments) -> Record:
     """Import transcripts."""
-    if arguments["maxFiles"] < 1:
-        raise BadArgument("maxFiles must be at least 1", "maxFiles")
+    at_least_one(arguments, "maxFiles")
     most, named = min(MAX_FILES, int(arguments["maxFiles"])), arguments.chosen("path")
     try:
         location = await asyncio.to_thread(_resolved, Path(named or CLAUDE_CODE))
@@ -162,8 +169,7 @@ async def sync_all(call: Call, arguments: Arguments) -> Record:
     summaries: dict[str, Any] = {}
     reflections: dict[str, Any] = {}
     for session_id, project in projects.items():
-        located = await call.queries.sessions.one(call.reader(EVERYBODY), session_id, project)
-        session = session_of(located)
+        session = await session_of(call, call.reader(EVERYBODY), session_id, project)
         try:
             summaries[session_id] = {"success": True, "summary": await summarised(call, session)}
             reflections[session_id] = {"success": True, **await reflected(call, session, REFLECTED)}
@@ -175,9 +181,7 @@ async def sync_all(call: Call, arguments: Arguments) -> Record:
 
 async def _synced(call: Call, arguments: Arguments) -> tuple[dict[str, Any], dict[str, str]]:
     """What was taken over, and the project of each session."""
-    mode = arguments["mode"].strip().lower() or MODES[0]
-    if mode not in MODES:
-        raise BadArgument(f"mode must be one of {', '.join(MODES)}", "mode")
+    mode = one_of(arguments.chosen("mode") or MODES[0], MODES, "mode")
     only = ""
     if mode == "current_session":
         only = arguments.chosen("currentConversationId") or ""

@@ -11,11 +11,11 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from starlette.requests import Request
 
-from api.dialects.agentmemory.endpoints import Arguments, call_of, object_in
+from api.dialects.agentmemory.endpoints import Arguments, at_least_one, call_of, object_in, one_of
 from api.dialects.agentmemory.importer import END, LAST, SESSION, SYSTEM, Export
 from api.dialects.agentmemory.memories import relation_record
 from api.dialects.agentmemory.operations import EXPORT, failure, fields, success
@@ -23,7 +23,17 @@ from api.dialects.agentmemory.records import Record, iso, memory_record, observa
 from api.dialects.agentmemory.sessions import AT_ONCE, session_records
 from api.dialects.agentmemory.work import action_record, edge_records, lesson_record, slot_record
 from api.http.http import body
-from api.importing.mapping import SOURCE, ImportRow, Mapped, Step, checked, event_id, events_of
+from api.importing.mapping import (
+    SOURCE,
+    ImportRow,
+    Mapped,
+    Step,
+    as_list,
+    as_object,
+    checked,
+    event_id,
+    events_of,
+)
 from api.services import services
 from ingest.commands.decide import Caller, SetSlot, SummariseSession, TrackSession, WriteAction, decide
 from ingest.errors import CommandRejected, Forbidden, NotFound, Overloaded, ProjectionBehind, ReaderUnknown
@@ -54,7 +64,7 @@ MAX_IMPORT_BYTES = 64 << 20
 MAX_IMPORT_VALUES = 2_000_000
 LIMITS = {"sessions": 10_000, "memories": 50_000, "summaries": 10_000}
 MAX_PER_SESSION, MAX_OBSERVATIONS = 5_000, 500_000
-STRATEGIES: dict[str, Strategy] = {strategy: strategy for strategy in get_args(Strategy)}
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 FIRST = (0, 3, 0)
 """The first version of agentmemory whose exports are supported; our own are as well."""
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
@@ -76,9 +86,7 @@ async def import_export(request: Request) -> Record:
     async with _one_at_a_time:
         raw = await body(request, MAX_IMPORT_BYTES)
         arguments = lenient.read(await in_thread(object_in, raw, MAX_IMPORT_VALUES), fields(EXPORT, ("exportData",)))
-        strategy = STRATEGIES.get(arguments["strategy"].strip().lower())
-        if strategy is None:
-            raise BadArgument(f"strategy must be one of {', '.join(STRATEGIES)}", "strategy")
+        strategy = one_of(arguments["strategy"], STRATEGIES, "strategy")
         export: dict[str, Any] = arguments["exportData"]
         if reason := _unsupported(export):
             return failure(reason)
@@ -105,17 +113,13 @@ def _unsupported(export: Mapping[str, Any]) -> str:
     if not stated or not (FIRST <= stated <= LAST or stated <= ours):
         return f"Unsupported export version: {version}"
     for name, most in LIMITS.items():
-        if _length(export.get(name)) > most:
-            return f"too many {name}: {_length(export.get(name)):,}, and the limit is {most:,}"
-    observed: Any = export.get("observations")
-    counts = list(map(_length, cast("dict[str, Any]", observed).values())) if isinstance(observed, dict) else []
+        count = len(as_list(export.get(name)))
+        if count > most:
+            return f"too many {name}: {count:,}, and the limit is {most:,}"
+    counts = [len(as_list(rows)) for rows in as_object(export.get("observations")).values()]
     if max(counts, default=0) > MAX_PER_SESSION or sum(counts) > MAX_OBSERVATIONS:
         return f"too many observations: the limit is {MAX_PER_SESSION:,} a session and {MAX_OBSERVATIONS:,} in all"
     return ""
-
-
-def _length(value: Any) -> int:
-    return len(cast("list[Any]", value)) if isinstance(value, list) else 0
 
 
 class ExportImport:
@@ -274,8 +278,7 @@ Turn = Callable[[str | None], Awaitable[Page[Record]]]
 
 async def get_export(call: Call, arguments: Arguments) -> Record:
     """The export; `maxSessions` and `offset` page the sessions."""
-    if arguments["maxSessions"] is not None and arguments["maxSessions"] < 1:
-        raise BadArgument("maxSessions must be at least 1", "maxSessions")
+    at_least_one(arguments, "maxSessions")
     if arguments["offset"] < 0:
         raise BadArgument("offset must be at least 0", "offset")
     try:

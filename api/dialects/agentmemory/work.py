@@ -6,10 +6,20 @@ from typing import Any, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, call_of, command, reading, written_document
+from api.dialects.agentmemory.endpoints import (
+    MAX_LIMIT,
+    Arguments,
+    call_of,
+    command,
+    documents_of,
+    named_agent,
+    noted,
+    reading,
+    written_document,
+)
 from api.dialects.agentmemory.knowledge import reflect
 from api.dialects.agentmemory.operations import failure, success
-from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
+from api.dialects.agentmemory.records import Record, View, iso, renamed, stated, without_empty
 from api.dialects.session_projects import home_of
 from api.http.http import Json
 from ingest.commands.decide import DeleteSlot, RecordLesson, SetSlot, WriteAction
@@ -19,7 +29,7 @@ from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call
 from projections.nouns.access import Reader
-from projections.nouns.action import Ready, WorkItem, effective_status, same_status
+from projections.nouns.action import WorkItem, effective_status, same_status
 from projections.nouns.lesson import DECAY_RATE, Lesson
 from projections.queries.views import view
 
@@ -37,26 +47,25 @@ async def post_lesson(call: Call, arguments: Arguments) -> Response:
 
 async def post_strengthen(call: Call, arguments: Arguments) -> Record:
     """Confirm a lesson, which ranks it higher."""
-    name, agent = arguments.needed("lessonId"), arguments["agentId"] or ""
+    name, agent = arguments.needed("lessonId"), named_agent(arguments)
     caller = call.caller(agent)
     try:
         accepted = await call.operations.work.reinforce(name, call.reader(agent), caller)
     except NotFound:
         return failure("lesson not found")
-    call.wrote(caller.agent_id, accepted.position)
+    noted(call, caller, accepted)
     document = await written_document(call, name, agent)
     return success(lesson={"id": name} if document is None else lesson_record(document, document["confidence"]))
 
 
 async def delete_lesson(call: Call, arguments: Arguments) -> Record:
     """memory_lesson_delete: delete a lesson permanently."""
-    name, agent = arguments.needed("lessonId"), arguments["agentId"] or ""
+    name, agent = arguments.needed("lessonId"), named_agent(arguments)
     reader, caller = await reading(call, agent), call.caller(agent)
-    located = await call.queries.lookup.documents([name], reader)
-    if not any(isinstance(entry.document, Lesson) for entry in located):
+    if not await documents_of(call, [name], reader, Lesson):
         return failure("lesson not found")
     forgotten = await call.operations.forgetting.document(name, reader, caller, reason="lessons/delete")
-    call.wrote(caller.agent_id, forgotten.position)
+    noted(call, caller, forgotten)
     return success(deleted=forgotten.total)
 
 
@@ -77,16 +86,16 @@ async def list_lessons(call: Call, arguments: Arguments) -> Record:
 
 async def save_lesson(call: Call, arguments: Arguments) -> Record:
     """memory_lesson_save: record a new lesson, or confirm a known one."""
-    content, stated, agent = arguments.needed("content"), arguments["confidence"], arguments["agentId"] or ""
-    confidence = stated if stated is not None and 0 <= stated <= 1 else USUAL_CONFIDENCE
+    content, confidence, agent = arguments.needed("content"), arguments["confidence"], named_agent(arguments)
+    if confidence is None or not 0 <= confidence <= 1:
+        confidence = USUAL_CONFIDENCE
     lesson = command(
         RecordLesson,
         content=content,
-        context=arguments["context"],
         project=arguments.chosen("project") or EVERY_PROJECT,
         confidence=float(confidence),
-        tags=arguments["tags"],
         agent_id=agent,
+        **stated(arguments, "context tags"),
     )
     accepted = await call.write(lesson)
     document = await written_document(call, accepted.id, agent)
@@ -137,8 +146,7 @@ def lesson_hint(learned: View, confidence: float, score: float) -> Record:
         "content": text if len(text) <= LESSON_CHARS else text[:LESSON_CHARS] + "…",
         "confidence": round(confidence, 3),
         "score": score,
-        "createdAt": iso(learned["recorded_at"]),
-        "tags": list(learned["tags"]),
+        **renamed(learned, "createdAt=recorded_at tags"),
         **without_empty(_project(learned)),
     }
 
@@ -201,25 +209,22 @@ async def create_slot(call: Call, arguments: Arguments) -> Record:
         call,
         arguments,
         overwrite=overwrite is None or overwrite,
-        content=arguments["content"],
         scope=scope,
+        project=arguments.chosen("project") or "",
         size_limit=int(limit),
-        pinned=arguments["pinned"],
-        description=arguments["description"],
+        **stated(arguments, "content pinned description"),
     )
     return success(slot=await _current(call, arguments))
 
 
 async def append_to_slot(call: Call, arguments: Arguments) -> Record:
     """memory_slot_append: add a line; refused if it would exceed the limit."""
-    await _write(call, arguments, content=arguments.needed("text"), append=True)
-    return await _sized(call, arguments)
+    return await _rewrite(call, arguments, content=arguments.needed("text"), append=True)
 
 
 async def replace_slot(call: Call, arguments: Arguments) -> Record:
     """memory_slot_replace: replace the text; it can be empty."""
-    await _write(call, arguments, content=arguments["content"])
-    return await _sized(call, arguments)
+    return await _rewrite(call, arguments, content=arguments["content"])
 
 
 async def delete_slot(call: Call, arguments: Arguments) -> Record:
@@ -228,25 +233,22 @@ async def delete_slot(call: Call, arguments: Arguments) -> Record:
     remove = command(DeleteSlot, label=slot["label"], scope=slot["scope"], project=slot.get("project", ""))
     caller = call.caller()
     accepted = await call.operations.slots.delete(remove, caller)
-    call.wrote(caller.agent_id, accepted.position)
+    noted(call, caller, accepted)
     return success()
 
 
-async def _write(call: Call, arguments: Arguments, *, overwrite: bool = True, **fields: Any) -> None:
-    label = arguments.needed("label")
-    if "scope" not in fields:
-        slot = await _current(call, arguments)  # raises NotFound: only create_slot makes a new one
-        fields |= {"scope": slot["scope"], "project": slot.get("project", "")}
-    else:
-        fields["project"] = arguments.chosen("project") or ""
-    caller = call.caller()
-    accepted = await call.operations.slots.set(command(SetSlot, label=label, **fields), caller, overwrite=overwrite)
-    call.wrote(caller.agent_id, accepted.position)
-
-
-async def _sized(call: Call, arguments: Arguments) -> Record:
+async def _rewrite(call: Call, arguments: Arguments, **fields: Any) -> Record:
+    """Write to an existing slot, wherever it is; raises NotFound."""
+    slot = await _current(call, arguments)
+    await _write(call, arguments, scope=slot["scope"], project=slot.get("project", ""), **fields)
     slot = await _current(call, arguments)
     return success(slot=slot, size=slot["size"])
+
+
+async def _write(call: Call, arguments: Arguments, *, overwrite: bool = True, **fields: Any) -> None:
+    label, caller = arguments.needed("label"), call.caller()
+    accepted = await call.operations.slots.set(command(SetSlot, label=label, **fields), caller, overwrite=overwrite)
+    noted(call, caller, accepted)
 
 
 async def _current(call: Call, arguments: Arguments) -> dict[str, Any]:
@@ -326,46 +328,42 @@ async def _listed(call: Call, reader: Reader, project: str | None) -> list[dict[
 async def create_action(call: Call, arguments: Arguments) -> Record:
     """memory_action_create: a new work item, blocked while what it requires is open; `edges` say more of that."""
     arguments.needed("title")
-    fields = _command_fields(arguments, "project", "parentId", "requires")
-    return await _written(call, arguments, fields | {"edges": arguments.get("edges")})
+    return await _written(call, arguments, **stated(arguments, "project parentId=parent requires"))
 
 
 async def update_action(call: Call, arguments: Arguments) -> Record:
     """memory_action_update: what is given changes; `edges` are added."""
     name = arguments.needed("actionId")
-    fields = _command_fields(arguments, "result", "assignedTo") | {"edges": arguments.get("edges")}
-    return await _written(call, arguments, fields | {"action": name})
+    return await _written(call, arguments, action=name, **stated(arguments, "result assigned_to"))
 
 
 async def frontier(call: Call, arguments: Arguments) -> Record:
     """memory_frontier: work items that can be done now, best first."""
-    agent, project = arguments["agentId"] or "", arguments.chosen("project")
+    agent, project = named_agent(arguments), arguments.chosen("project")
     reader = await reading(call, agent)
     limit = arguments.count("limit", MAX_LIMIT)
     actions, unblocked, items = await call.queries.actions.open_work(reader, project, agent)
-    records = [frontier_record(view(actions[ready.item.id]), ready, items) for ready in unblocked[:limit]]
+    records: list[Record] = []
+    for ready in unblocked[:limit]:
+        record = action_record(view(actions[ready.item.id]), items)
+        more = {"action": record, "score": ready.score, "blockers": ready.blockers, "leased": ready.leased}
+        records.append({**record, **more})
     return success(frontier=records, total=len(records), totalActions=len(actions), totalUnblocked=len(unblocked))
 
 
-async def _written(call: Call, arguments: Arguments, fields: dict[str, object]) -> Record:
-    agent = arguments["agentId"] or ""
+async def _written(call: Call, arguments: Arguments, **fields: Any) -> Record:
+    agent = named_agent(arguments)
     reader, caller = call.reader(agent), call.caller(agent)
-    stated = command(WriteAction, agent_id=agent, **fields)
-    accepted = await call.operations.work.write_action(stated, reader, caller)
-    call.wrote(caller.agent_id, accepted.position)
-    name = stated.action or accepted.id
+    fields |= stated(arguments, "title description priority status tags session_id")
+    write = command(WriteAction, agent_id=agent, edges=arguments.get("edges"), **fields)
+    accepted = await call.operations.work.write_action(write, reader, caller)
+    noted(call, caller, accepted)
+    name = write.action or accepted.id
     document = await written_document(call, name, agent)
     if document is None:
-        return success(action={"id": name, "title": stated.title}, edges=[])
+        return success(action={"id": name, "title": write.title}, edges=[])
     work = await call.queries.actions.open_work(reader, None)
     return success(action=action_record(document, work.all_open_actions), edges=edge_records(document))
-
-
-def _command_fields(arguments: Arguments, *others: str) -> dict[str, object]:
-    """The fields of the command that these arguments fill."""
-    names = {"sessionId": "session_id", "parentId": "parent", "assignedTo": "assigned_to"}
-    stated = ("title", "description", "priority", "status", "tags", "sessionId", *others)
-    return {names.get(name, name): arguments[name] for name in stated}
 
 
 def action_record(item: View, open_items: Mapping[str, WorkItem]) -> Record:
@@ -393,9 +391,3 @@ def edge_records(item: View) -> list[Record]:
         }
         for edge in item["edges"]
     ]
-
-
-def frontier_record(item: View, ready: Ready, open_items: Mapping[str, WorkItem]) -> Record:
-    """An action that can be worked on now."""
-    record = action_record(item, open_items)
-    return {**record, "action": record, "score": ready.score, "blockers": ready.blockers, "leased": ready.leased}

@@ -148,9 +148,9 @@ def test_an_observation_made_otherwise_has_its_text_as_raw():
 
 
 def test_a_memory_of_json_text_shows_no_json_as_a_fact():
-    found = dialect.memory_as_observation(memory(content='{"filePath": "a.py", "note": "The limit is 5."}'))
+    found = dialect.found_record(memory(content='{"filePath": "a.py", "note": "The limit is 5."}'))
     assert found["facts"] == ["a.py\nThe limit is 5."]
-    assert dialect.memory_as_observation(memory(content="Port: 3111"))["facts"] == ["Port: 3111"]
+    assert dialect.found_record(memory(content="Port: 3111"))["facts"] == ["Port: 3111"]
 
 
 @pytest.mark.parametrize(
