@@ -101,9 +101,9 @@ def _described(schema: Schema, description: str, default: Any) -> Schema:
     return {**schema, **about, **({} if default is None else {"default": default})}
 
 
-def texts(*properties: str) -> dict[str, Schema]:
-    """The schemas of properties that are texts."""
-    return dict.fromkeys(properties, text())
+def texts(properties: str) -> dict[str, Schema]:
+    """The schemas of properties that are texts, by their names."""
+    return dict.fromkeys(properties.split(), text())
 
 
 def fields(properties: Properties, required: tuple[str, ...] = ()) -> Schema:
@@ -147,7 +147,6 @@ class Operation(NamedTuple):
     answers_200: bool = False
     """The route can return 200 as well as its status."""
     instead: tuple[str, ...] = ()
-    reads_only: bool = False
     destructive: bool = False
     plugin: bool = False
     """Tools that the plugin of 0.9.29 calls besides the 31: listed over MCP and callable everywhere, but listed over
@@ -157,7 +156,8 @@ class Operation(NamedTuple):
         """The MCP tool."""
         return dialect_tool(
             self.tool, self.needs, self.about, _ToolCall(f"{PACKAGE}.{self.call}"), properties=self.takes,
-            required=self.required, also=self.also, instead=self.instead, reads_only=self.reads_only,
+            required=self.required, also=self.also, instead=self.instead,
+            reads_only=self.needs in (READ, ADMIN),  # those for an admin change nothing
             destructive=self.destructive, refused=refused,
         )  # fmt: skip
 
@@ -189,14 +189,14 @@ MEMORY: Properties = {
 REMEMBERED: Properties = {"type": text(), "sourceObservationIds": NAMES}
 LESSONS_ABOUT: Properties = {"query": QUERY, "project": PROJECT}
 LESSONS_ALSO: Properties = {"minConfidence": number(0.1), "limit": number(10)}
-PIPELINE: Properties = {**texts("tier", "project"), "force": BOOLEAN, "minObservations": number(10)}
+PIPELINE: Properties = {**texts("tier project"), "force": BOOLEAN, "minObservations": number(10)}
 SYNC: Properties = {
     "mode": text("current_session, current_folder or all.", "current_session"),
     "currentConversationId": text("The conversation, for current_session."),
     "currentFolder": text("The folder, for current_folder."),
 }
 LISTED: Properties = {"project": text(), "limit": number(100)}
-OF_SESSION: Properties = {**texts("sessionId", "agentId"), "limit": number(MAX_OBSERVATIONS)}
+OF_SESSION: Properties = {**texts("sessionId agentId"), "limit": number(MAX_OBSERVATIONS)}
 DRY_RUN: Properties = {"dryRun": BOOLEAN}
 CALL: Properties = {"name": text(), "arguments": {"type": "object"}}
 DELETE: Properties = {"memoryIds": {"type": "array", "items": text()}, "reason": text()}
@@ -225,38 +225,37 @@ OPERATIONS: tuple[Operation, ...] = (
     # Searching, and context for agents
     Operation("searching:recall", "Search past observations and memories. Use it before you assume or redo work.", READ,
         {"query": QUERY, "limit": LIMIT}, ("query",),
-        {"format": text(), "token_budget": NUMBER, **texts("agentId", "project")}, "memory_recall", "POST search",
-        "searching:post_search", route_takes={"limit": number(20), "cwd": text()}, reads_only=True),
+        {"format": text(), "token_budget": NUMBER, **texts("agentId project")}, "memory_recall", "POST search",
+        "searching:post_search", route_takes={"limit": number(20), "cwd": text()}),
     Operation("memories:save_memory", "Save an insight, decision or fact for later sessions.", READ_WRITE, MEMORY,
-        ("content",), {**texts("agentId", "sessionId"), "ttlDays": NUMBER}, "memory_save", "POST remember",
+        ("content",), {**texts("agentId sessionId"), "ttlDays": NUMBER}, "memory_save", "POST remember",
         "memories:remember", status=201, route_takes=REMEMBERED),
     Operation("sessions:list_sessions", "List recent sessions.", READ, also={"limit": NUMBER, "agentId": text()},
-        tool="memory_sessions", route="GET sessions", handler="sessions:get_sessions", reads_only=True),
+        tool="memory_sessions", route="GET sessions", handler="sessions:get_sessions"),
     Operation("sessions:list_sessions", "List recent sessions, with their status and observation counts.", READ,
-        also={"limit": NUMBER, "agentId": text()}, tool="memory_sessions_list", reads_only=True),
+        also={"limit": NUMBER, "agentId": text()}, tool="memory_sessions_list"),
     Operation("searching:smart_search",
         "Search by meaning and words; answers titles, and in full what expandIds names.", READ,
         {"query": QUERY, "limit": LIMIT}, ("query",),
         {"expandIds": {"type": ["string", "array"]}, "project": text(), "includeLessons": boolean(True),
-            **texts("agentId", "sessionId")}, "memory_smart_search", "POST smart-search", "searching:post_smart_search",
+            **texts("agentId sessionId")}, "memory_smart_search", "POST smart-search", "searching:post_smart_search",
         route_takes={"limit": number(20), "expandIds": {"type": ["array", "string"], "items": ANYTHING},
-            "source": text()}, instead=("expandIds",), reads_only=True),
+            "source": text()}, instead=("expandIds",)),
     Operation("searching:timeline", "Observations around a moment.", READ,
         {"anchor": text("An ISO date, an observation's id, or words."), "project": PROJECT, "sessionId": SESSION},
         ("anchor",), {"before": number(5), "after": number(5), "agentId": text()}, "memory_timeline", "POST timeline",
-        level="S", errors={400: "The anchor is missing."}, reads_only=True),
+        level="S", errors={400: "The anchor is missing."}),
     Operation("searching:context", "A project's context within a token budget.", READ,
-        {**texts("sessionId", "project", "agentId"), "budget": NUMBER}, ("sessionId", "project"), route="POST context"),
+        {**texts("sessionId project agentId"), "budget": NUMBER}, ("sessionId", "project"), route="POST context"),
     Operation("searching:enrich", "Information about files before work on them.", READ,
-        {**texts("sessionId", "toolName", "project", "agentId"), "files": NAMES, "terms": NAMES},
+        {**texts("sessionId toolName project agentId"), "files": NAMES, "terms": NAMES},
         ("sessionId", "files"), route="POST enrich"),
     # Observations and sessions
     Operation("sessions:observations", "A session's observations, oldest first.", READ, {"sessionId": SESSION},
         ("sessionId",), {"limit": NUMBER, "agentId": text(), **IN_PROJECT}, "memory_observations", "GET observations",
-        "sessions:get_observations", "S", route_takes=OF_SESSION, route_omits=("project",), errors=_NO_SESSION,
-        reads_only=True),
+        "sessions:get_observations", "S", route_takes=OF_SESSION, route_omits=("project",), errors=_NO_SESSION),
     Operation("sessions:observe", "Record a hook's event.", WRITE,
-        {**texts("sessionId", "hookType", "project", "cwd", "agentId"), "timestamp": {"type": ["string", "number"]},
+        {**texts("sessionId hookType project cwd agentId"), "timestamp": {"type": ["string", "number"]},
             "data": ANYTHING}, ("sessionId", "hookType", "timestamp"), route="POST observe", status=201),
     Operation("sessions:played_sessions", "The sessions that can be played back.", READ,
         {"agentId": text(), "limit": number(100)}, route="GET replay/sessions", level="S"),
@@ -264,29 +263,28 @@ OPERATIONS: tuple[Operation, ...] = (
         route="GET replay/load",
         level="S", errors={**_NO_SESSION, 404: "No such session."}),
     Operation("sessions:start", "Start or resume a session; returns its context.", READ_WRITE,
-        texts("sessionId", "project", "cwd", "title", "agentId"), ("sessionId",), route="POST session/start"),
+        texts("sessionId project cwd title agentId"), ("sessionId",), route="POST session/start"),
     Operation("sessions:end", "End a session.", WRITE, texts("sessionId"), ("sessionId",), route="POST session/end"),
     Operation("sessions:link", "Link a commit to the session it was made in.", READ_WRITE,
-        {**texts("sha", "sessionId", "branch", "repo", "message", "author", "authoredAt", "project", "agentId"),
+        {**texts("sha sessionId branch repo message author authoredAt project agentId"),
             "files": NAMES}, ("sha",), route="POST session/commit"),
     # Profiles, lessons, and condensed knowledge
     Operation("knowledge:profile", "A project's profile: concepts, files, conventions, errors.", READ,
         {"project": PROJECT}, ("project",), {"refresh": BOOLEAN}, "memory_profile", "GET profile",
-        "knowledge:get_profile", "S", route_required=(), reads_only=True),
+        "knowledge:get_profile", "S", route_required=()),
     Operation("work:list_lessons", "Lessons, highest confidence first.", READ,
         {"project": PROJECT, "minConfidence": number(0), "limit": number(50)}, also={"source": text()},
-        tool="memory_lessons", route="GET lessons", level="S", errors={400: "Not a number."}, reads_only=True),
+        tool="memory_lessons", route="GET lessons", level="S", errors={400: "Not a number."}),
     Operation("work:save_lesson", "Record a lesson; repeating it raises its confidence.", READ_WRITE,
         {"content": text("The lesson, as advice."), "context": text("When it applies."), "project": PROJECT},
         ("content",), {"confidence": NUMBER, "tags": NAMES, "agentId": text()}, "memory_lesson_save", "POST lessons",
         "work:post_lesson", "S", 201, errors={400: "The content is missing."}, answers_200=True),
     Operation("work:search_lessons", "Lessons about something.", READ, LESSONS_ABOUT, ("query",), LESSONS_ALSO,
-        "memory_lesson_recall", reads_only=True),
+        "memory_lesson_recall"),
     Operation("work:search_lessons", "Lessons about something.", READ, LESSONS_ABOUT, ("query",), LESSONS_ALSO,
-        "memory_lesson_search", "POST lessons/search", level="S", errors={400: "The query is missing."},
-        reads_only=True),
+        "memory_lesson_search", "POST lessons/search", level="S", errors={400: "The query is missing."}),
     Operation("work:post_strengthen", "Confirm a lesson again.", READ_WRITE,
-        texts("lessonId", "agentId"), ("lessonId",), route="POST lessons/strengthen", level="S",
+        texts("lessonId agentId"), ("lessonId",), route="POST lessons/strengthen", level="S",
         errors={400: "The id is missing."}),
     Operation("knowledge:consolidate", "Create memories, facts and procedures from observations.", READ_WRITE,
         also=PIPELINE, tool="memory_consolidate", route="POST consolidate"),
@@ -310,7 +308,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("knowledge:procedural", "Procedures.", READ, LISTED, route="GET procedural", level="S"),
     # Upkeep
     Operation("maintenance:diagnose", "Check the server and its data.", ADMIN, also={"categories": NAMES},
-        tool="memory_diagnose", route="POST diagnostics", level="S", route_takes=DRY_RUN, reads_only=True),
+        tool="memory_diagnose", route="POST diagnostics", level="S", route_takes=DRY_RUN),
     Operation("maintenance:audit", "Who wrote or deleted what, newest first.", READ,
         {"operation": text(), "limit": number(50), "agentId": text()}, route="GET audit"),
     Operation("maintenance:forget", "Permanently delete a memory, a session, or some of its observations.", READ_WRITE,
@@ -322,7 +320,7 @@ OPERATIONS: tuple[Operation, ...] = (
         route="POST auto-forget", level="S", sent_in="either"),
     Operation("transfer:export", "Export everything as JSON.", ADMIN,
         also={"maxSessions": NUMBER, "offset": number(0)}, tool="memory_export", route="GET export",
-        handler="transfer:get_export", reads_only=True),
+        handler="transfer:get_export"),
     Operation("transfer:import_export", "Import an export. Rejected rows are listed in the response.", ADMIN, EXPORT,
         ("exportData",), route="POST import", level="S",
         errors={400: "The export is missing, or the strategy is unknown.",
@@ -335,7 +333,7 @@ OPERATIONS: tuple[Operation, ...] = (
             "type": text("What sort of event.", "other"), "title": text("A short name; left out: agent_ and the type."),
             "cwd": text("Working directory of the session."), "agentId": text("Who you are.")},
         ("sessionId", "project"), {}, "agent_observe", "POST agent/observe", "sessions:observe_as_agent", "S", 201,
-        route_takes=texts("type", "imageData")),
+        route_takes=texts("type imageData")),
     Operation("memories:save_memory", "Save a memory of a project.", READ_WRITE,
         {"content": MEMORY["content"], "project": PROJECT, "type": KIND, "concepts": MEMORY["concepts"],
             "files": MEMORY["files"], "agentId": text("Who you are.")}, ("content", "project"),
@@ -349,9 +347,9 @@ OPERATIONS: tuple[Operation, ...] = (
         ("mode",), tool="memory_antigravity_sync_all"),
     # Slots
     Operation("work:list_slots", "List slots: short texts, in every context if pinned.", READ, also=IN_PROJECT,
-        tool="memory_slot_list", route="GET slots", level="S", reads_only=True),
+        tool="memory_slot_list", route="GET slots", level="S"),
     Operation("work:get_slot", "Read a slot.", READ, {"label": SLOT}, ("label",), IN_PROJECT, "memory_slot_get",
-        "GET slot", level="S", errors=_NO_SLOT, reads_only=True),
+        "GET slot", level="S", errors=_NO_SLOT),
     Operation("work:create_slot", "Create a slot, or replace one.", READ_WRITE,
         {"label": text("Lowercase letters, digits and _."), "content": text("Its text.", ""),
             "scope": text("global or project.", "global"),
@@ -372,22 +370,22 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("work:create_action", "Create a work item that agents share.", READ_WRITE,
         {"title": text("What to do."), "description": text(), "priority": number(0, "Higher comes first."),
             "status": text(STATUSES, "pending"), "tags": names("Labels."), "sessionId": SESSION}, ("title",),
-        {**texts("project", "parentId"), "requires": NAMES, "agentId": text()}, "memory_action_create", "POST actions",
+        {**texts("project parentId"), "requires": NAMES, "agentId": text()}, "memory_action_create", "POST actions",
         "work:post_action", "S", 201,
-        {**texts("result", "assignedTo", "createdBy"), "edges": {"type": "array", "items": {"type": "object"}}},
+        {**texts("result assignedTo createdBy"), "edges": {"type": "array", "items": {"type": "object"}}},
         errors={400: "The title is missing, or a field cannot be read."}),
     Operation("work:update_action", "Change a work item.", READ_WRITE,
         {"actionId": text("The item's id."), **_ACTION, "tags": names("Labels, all of them."), "sessionId": SESSION},
-        ("actionId",), texts("result", "assignedTo", "agentId"), "memory_action_update", "POST actions/update",
+        ("actionId",), texts("result assignedTo agentId"), "memory_action_update", "POST actions/update",
         "work:post_update", "S", errors={400: "The id is missing."}),
     Operation("work:patch_action", "Change an action.", READ_WRITE,
-        {**_ACTION, "tags": NAMES, **texts("sessionId", "result", "assignedTo", "agentId")},
+        {**_ACTION, "tags": NAMES, **texts("sessionId result assignedTo agentId")},
         route="PATCH actions/{id}", level="S", errors=_NO_ACTION),
     Operation("work:list_actions", "Actions, newest first.", READ,
-        {**texts("status", "project", "parentId"), "limit": number(100)}, route="GET actions", level="S"),
+        {**texts("status project parentId"), "limit": number(100)}, route="GET actions", level="S"),
     Operation("work:frontier", "Work items that nothing blocks, most important first.", READ,
-        also={**texts("project", "agentId"), "limit": number(20)}, tool="memory_frontier", route="GET frontier",
-        level="S", reads_only=True),
+        also={**texts("project agentId"), "limit": number(20)}, tool="memory_frontier", route="GET frontier",
+        level="S"),
     Operation("knowledge:crystallize", "Summarize a session; with actionIds, create a memory of finished work.",
         READ_WRITE, {"sessionId": SESSION}, ("sessionId",), {"actionIds": NAMES, "project": text()},
         "memory_crystallize", instead=("actionIds",)),
@@ -402,12 +400,12 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("memories:get_memory", "One memory.", READ, route="GET memories/{id}", level="V",
         errors={404: "No such memory."}),
     Operation("memories:evolve", "Create a memory's next version.", READ_WRITE,
-        texts("memoryId", "newContent", "newTitle", "agentId"), ("memoryId", "newContent"), route="POST evolve",
+        texts("memoryId newContent newTitle agentId"), ("memoryId", "newContent"), route="POST evolve",
         level="S", errors={400: "The memory or its new content is missing."}),
     Operation("memories:list_relations", "Relations, newest first.", READ,
         {"project": text(), "limit": number(MAX_LISTED_RELATIONS)}, route="GET relations", level="S"),
     Operation("memories:relate", "Relate two memories.", READ_WRITE,
-        {**texts("sourceId", "targetId", "type", "agentId"), "confidence": NUMBER}, ("sourceId", "targetId", "type"),
+        {**texts("sourceId targetId type agentId"), "confidence": NUMBER}, ("sourceId", "targetId", "type"),
         route="POST relations", level="S", status=201,
         errors={400: "An end or the type is missing, or the type is unknown."}),
     Operation("work:delete_lesson", "Permanently delete a lesson.", READ_WRITE, {"lessonId": text("The lesson.")},
@@ -415,10 +413,10 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("sessions:commits", "List commits made in sessions, newest first.", READ,
         {"branch": text("Only of this branch."), "repo": text("Only of this repository."),
             "limit": number(100, "At most this many, up to 500.")}, also={"agentId": text()}, tool="memory_commits",
-        route="GET commits", reads_only=True, plugin=True),
+        route="GET commits", plugin=True),
     Operation("sessions:commit_lookup", "Find the sessions that a commit was made in.", READ,
         {"sha": text("The commit's hash.")}, ("sha",), {"agentId": text()}, "memory_commit_lookup",
-        "GET session/by-commit", errors={404: "no session is known for it"}, reads_only=True, plugin=True),
+        "GET session/by-commit", errors={404: "no session is known for it"}, plugin=True),
 )  # fmt: skip
 """Tools are listed in this order."""
 
