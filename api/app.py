@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from pkgutil import resolve_name
 
 from starlette.applications import Starlette
 
@@ -52,9 +53,11 @@ def create_listeners(settings: Settings, api_process: ApiProcess | None = None) 
     for dialect in DIALECTS.values():
         setattr(native.state, dialect.state_name, dialect.create_state(settings))
         if dialect.main_port is not None:
-            on_main_port.append((dialect.main_port.serves, dialect.main_port.app(settings, gateway)))
+            app: Starlette = resolve_name(dialect.main_port.create_app)(settings, gateway)
+            on_main_port.append((dialect.main_port.serves, app))
     for listener in listeners_of(settings):
-        by_port |= dict.fromkeys(listener.ports(settings), listener.app(settings, gateway))
+        app = resolve_name(listener.create_app)(settings, gateway)
+        by_port |= dict.fromkeys(listener.ports(settings), app)
     for app in (*(app for _, app in on_main_port), *by_port.values()):
         app.state = native.state  # one set of services for all of them
     return Listeners(native, on_main_port, by_port)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from api.api_processes import ApiProcess, shared_folder
 from api.cli.supervisor import Child
-from api.dialects.ports import ports_of
+from api.dialects.registry import ports_of
 from api.http.sockets import bind
 from ingest.errors import ServerStartFailed
 from ingest.platform.settings import Settings

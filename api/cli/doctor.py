@@ -115,7 +115,7 @@ def _disk(settings: Settings) -> Finding:
 
 def _ports(settings: Settings) -> Iterator[Finding]:
     from api.cli.supervisor import local_url
-    from api.dialects.ports import ports_of
+    from api.dialects.registry import ports_of
     from api.http.sockets import bind
     from ingest.platform.files import private_folder
     from ingest.platform.locking import Lock

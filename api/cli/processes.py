@@ -49,7 +49,7 @@ def up(
 ) -> None:
     """Run everything one machine needs, until Ctrl-C: Valkey (unless REDIS_URL is set), a worker, the API with MCP."""
     from api.cli.supervisor import Supervisor, local_url
-    from api.dialects.ports import PORT_CLIENTS, ports_of
+    from api.dialects.registry import PORT_CLIENTS, ports_of
 
     console = Console(stderr=True)
     os.environ["MNEMOLOG_DROP_IN"] = drop_in
@@ -111,7 +111,7 @@ def serve_api(settings: Settings, api_process: "ApiProcess | None" = None) -> No
     """Serve until a signal, alone or as one of several processes."""
     from api.access.binding import check_before_start
     from api.app import create_listeners
-    from api.dialects.ports import ports_of, ports_of_one
+    from api.dialects.registry import ports_of, ports_of_one
     from api.http.serving import ConnectionLimits, serve
 
     with _explained(settings):

@@ -22,7 +22,7 @@ from msgspec import DecodeError, json
 from msgspec.structs import replace
 
 from api.access.binding import check_before_start
-from api.dialects.ports import ports_of
+from api.dialects.registry import ports_of
 from api.http.sockets import bind
 from ingest.embedded.room import EmbeddedValkey
 from ingest.errors import ServerStartFailed

@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ingest.platform.settings import Settings
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
-
     from ingest.commands.spool import Spool
-    from mcp_gateway.gateway import Gateway
     from mcp_gateway.profiles import ToolProfile
 
 
@@ -27,26 +24,17 @@ class Listener(NamedTuple):
     """The clients that call these ports, for the operator."""
     ports: Callable[[Settings], tuple[int, ...]]
     create_app: str
-    """A function of the settings and the MCP gateway."""
+    """A function of the settings and the MCP gateway; the process gives the application its state."""
     has_sessions: bool = False
     """Whether a client's requests must all reach the same process."""
-
-    def app(self, settings: Settings, gateway: "Gateway") -> "Starlette":
-        """The application; the process gives it its state."""
-        return resolve_name(self.create_app)(settings, gateway)
 
 
 class MainPort(NamedTuple):
     """An application on the main port, for some of its paths."""
 
     create_app: str
-    """A function of the settings and the MCP gateway."""
     prefixes: tuple[str, ...]
     pages: frozenset[str] = frozenset()
-
-    def app(self, settings: Settings, gateway: "Gateway") -> "Starlette":
-        """The application; the process gives it its state."""
-        return resolve_name(self.create_app)(settings, gateway)
 
     def serves(self, path: str) -> bool:
         """Whether a request for a path is for this application."""

@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from api.dialects.ports import PORT_CLIENTS, ports_of
-from api.dialects.registry import DIALECTS
+from api.dialects.registry import DIALECTS, PORT_CLIENTS, ports_of
 from ingest.errors import InvalidSetting
 from ingest.platform.settings import DROP_INS, VARIABLES, Settings
 from tests.acceptance import test_authorisation_walk
