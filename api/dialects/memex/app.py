@@ -1,12 +1,17 @@
-"""memex's REST API, its endpoints, and its MCP server at /mcp and /mcp/."""
+"""memex's REST API, its endpoints, and its MCP server at /mcp and /mcp/.
+
+Bodies are checked by pydantic, as memex checks them; unknown keys pass.
+"""
 
 import asyncio
 import time
 from datetime import datetime
+from enum import StrEnum
 from functools import partial
 from typing import Literal
 from uuid import UUID
 
+from msgspec import Struct
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
@@ -16,6 +21,7 @@ from prometheus_client import (
     Summary,
     generate_latest,
 )
+from pydantic import BaseModel, Field
 from redis.exceptions import RedisError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -30,7 +36,6 @@ from api.dialects.application import application, usual
 from api.dialects.errors import FAULT, detail_answer, parse_query, path_value, read_all, read_model
 from api.dialects.memex import memories
 from api.dialects.memex.records import Shown
-from api.dialects.memex.shapes import VERSION, Counted, Found, Health, Info, MemoryCreate, MemorySearch, OfAgent, OfPair
 from api.http.endpoint import Endpoint, direct_routes, routes
 from api.http.http import Json
 from api.http.openapi import TEXT, About, documented
@@ -42,6 +47,85 @@ from ingest.platform.connections import PoolSize, pool_size
 from ingest.platform.settings import Settings
 from ingest.roles import ANY, METRICS, READ, READ_WRITE, WRITE
 from mcp_gateway.gateway import Gateway
+
+VERSION = "0.1.0"
+
+
+class MemoryType(StrEnum):
+    """The types there are."""
+
+    episodic = "episodic"
+    semantic = "semantic"
+    procedural = "procedural"
+
+
+class Pair(BaseModel):
+    """Whose memories, of whom."""
+
+    agent_id: str = Field(min_length=1, max_length=128)
+    user_id: str = Field(min_length=1, max_length=128)
+
+
+class MemoryCreate(Pair):
+    """A memory to store."""
+
+    content: str = Field(min_length=1, max_length=8000)
+    importance: float = Field(default=1.0, ge=0.0, le=2.0)
+    memory_type: MemoryType = MemoryType.episodic
+
+
+class MemorySearch(Pair):
+    """What to look for; `alpha` weighs likeness (1) against recency (0)."""
+
+    query: str = Field(min_length=1, max_length=2000)
+    top_k: int = Field(default=10, ge=1, le=50)
+    alpha: float = Field(default=0.7, ge=0.0, le=1.0)
+    memory_type: MemoryType | None = None
+
+
+class OfAgent(BaseModel):
+    """Whose memory."""
+
+    agent_id: str
+
+
+class OfPair(OfAgent):
+    """Whose memories, of whom."""
+
+    user_id: str
+
+
+class Found(Struct, frozen=True):
+    """What a search found, best first; `total` counts what is here."""
+
+    results: list[Shown]
+    query: str
+    total: int
+
+
+class Counted(Struct, frozen=True):
+    """How much an agent remembers of a user."""
+
+    agent_id: str
+    user_id: str
+    count: int
+
+
+class Health(Struct, frozen=True):
+    """How the server is: `ok`, or `degraded` and why."""
+
+    status: str
+    db: str
+    version: str = VERSION
+
+
+class Info(Struct, frozen=True):
+    """What this is."""
+
+    service: str = "memex"
+    version: str = VERSION
+    docs: str = "/docs"
+
 
 SOURCE = "memex"
 """Where an event came from, as events name it."""

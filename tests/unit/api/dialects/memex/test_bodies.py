@@ -7,7 +7,7 @@ import pytest
 from starlette.requests import Request
 
 from api.dialects.errors import Unprocessable, parse, parse_query, path_value, read_all
-from api.dialects.memex.shapes import MemoryCreate, MemorySearch, OfAgent, OfPair
+from api.dialects.memex.app import MemoryCreate, MemorySearch, OfAgent, OfPair
 
 PAIR = '"agent_id": "a", "user_id": "u"'
 
