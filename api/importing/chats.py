@@ -88,7 +88,7 @@ def _source(system: str, field: str, request: ImportRequest) -> Source:
     entries = [each for _, each in named]
     if not any(field in each for each in entries):
         raise Unusable(f"{path} is not a data export of {system}: no conversation has the field `{field}`")
-    project = system if request.project is None else request.project
+    project = request.project_or(system)
     messages_of = chatgpt_messages if system == "chatgpt" else claude_messages
     conversations = [each for name, each in named if field in each or "conversations" in name]
     rows = list(_rows(conversations, memories_of(entries, modified(path)), messages_of))

@@ -182,7 +182,7 @@ def open_source(request: ImportRequest) -> Source:
         raise Unusable(f"{location} contains no readable Markdown file ({', '.join(SUFFIXES)})")
     rows.sort(key=lambda row: (SECTION, OBSERVATION, RELATION, FILE).index(row.kind))
     folder = (root.resolve() if root.name == ".." else root).name
-    project = repair_text(folder) if request.project is None else request.project
+    project = request.project_or(repair_text(folder))
     source = of_rows(SYSTEM, rows, lambda row: mapped(row, project), project)
     if others:
         listed = ", ".join(f"{count:,} {kind}" for kind, count in others.most_common(10))

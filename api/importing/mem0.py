@@ -125,7 +125,7 @@ def open_source(request: ImportRequest) -> Source:
     rows = rows_by_time([record for record in memories if "linked_memory_ids" not in record], MEMORY_ROW, "created_at")
     rows += rows_by_time([record for record in memories if "linked_memory_ids" in record], ENTITY, "id")
     rows += rows_by_time(relations, RELATION, "source")
-    project = PROJECT if request.project is None else request.project
+    project = request.project_or(PROJECT)
     source = of_rows(SYSTEM, rows, lambda row: mapped(row, request.tenant, project), project)
     source.notes += notes
     return source

@@ -46,7 +46,7 @@ def mapped(row: ImportRow, project: str, at: datetime) -> Mapped:
 def open_source(request: ImportRequest) -> Source:
     """The source of its file. Raises Unusable."""
     path = Path(request.required_location("its file, memory.jsonl"))
-    project, at = PROJECT if request.project is None else request.project, modified(path)
+    project, at = request.project_or(PROJECT), modified(path)
     rows = list[ImportRow]()
     for number, entry in lines(path):
         record: Record = entry or {}

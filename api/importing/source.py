@@ -5,7 +5,8 @@ import re
 import time
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import blake2b
 from io import BufferedReader, TextIOWrapper
@@ -46,6 +47,10 @@ class ImportRequest(NamedTuple):
     project: str | None = None
     form: str = "auto"
     """The format of the lines in a file."""
+
+    def project_or(self, usual: str) -> str:
+        """The project to import into."""
+        return usual if self.project is None else self.project
 
     def required_location(self, what: str) -> str:
         """The location; without one, raises Unusable that says `what` is expected."""
@@ -142,18 +147,24 @@ MAX_LINE_BYTES = 32 << 20
 _SQLITE = b"SQLite format 3\0"
 
 
-def is_sqlite(path: Path) -> bool:
-    """Whether a file is a SQLite database; raises Unusable when it cannot be read."""
+@contextmanager
+def reading(path: Path) -> Generator[None]:
+    """Raises Unusable for a file that cannot be read."""
     try:
-        with path.open("rb") as file:
-            return file.read(len(_SQLITE)) == _SQLITE
+        yield
     except OSError as error:
         raise Unusable(f"{path} cannot be read: {error.strerror}") from None
 
 
+def is_sqlite(path: Path) -> bool:
+    """Whether a file is a SQLite database; raises Unusable when it cannot be read."""
+    with reading(path), path.open("rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
+
+
 def document(path: Path) -> Any:
     """The content of a JSON file; raises Unusable."""
-    try:
+    with reading(path):
         size = path.stat().st_size
         if size > MAX_DOCUMENT_BYTES:
             raise Unusable(
@@ -162,8 +173,6 @@ def document(path: Path) -> Any:
                 "export it in parts, or import from the running server or its database"
             )
         return decoded(path.read_bytes(), str(path))
-    except OSError as error:
-        raise Unusable(f"{path} cannot be read: {error.strerror}") from None
 
 
 def exported(path: Path, is_read: Callable[[str], object]) -> tuple[dict[str, Any], list[str]]:
@@ -194,10 +203,8 @@ def exported(path: Path, is_read: Callable[[str], object]) -> tuple[dict[str, An
 
 def modified(path: Path) -> datetime:
     """When a file was last changed; raises Unusable."""
-    try:
+    with reading(path):
         return datetime.fromtimestamp(int(path.stat().st_mtime), UTC)
-    except OSError as error:
-        raise Unusable(f"{path} cannot be read: {error.strerror}") from None
 
 
 def decoded(content: bytes, what: str) -> Any:
@@ -250,20 +257,17 @@ def utf8(file: BufferedReader) -> Readable:
 
 def lines(path: Path) -> Iterator[TranscriptLine]:
     """The lines of a file that are not blank, counted from 1; raises Unusable."""
-    try:
-        with path.open("rb") as file:
-            number, source = 0, utf8(file)
-            while text := source.readline(MAX_LINE_BYTES):
-                number += 1
-                whole = len(text) < MAX_LINE_BYTES or text.endswith(b"\n")
-                while not whole:
-                    rest = source.readline(MAX_LINE_BYTES)
-                    whole = len(rest) < MAX_LINE_BYTES or rest.endswith(b"\n")
-                    text = b"{"
-                if text.strip():
-                    yield TranscriptLine(number, _object(text))
-    except OSError as error:
-        raise Unusable(f"{path} cannot be read: {error.strerror}") from None
+    with reading(path), path.open("rb") as file:
+        number, source = 0, utf8(file)
+        while text := source.readline(MAX_LINE_BYTES):
+            number += 1
+            whole = len(text) < MAX_LINE_BYTES or text.endswith(b"\n")
+            while not whole:
+                rest = source.readline(MAX_LINE_BYTES)
+                whole = len(rest) < MAX_LINE_BYTES or rest.endswith(b"\n")
+                text = b"{"
+            if text.strip():
+                yield TranscriptLine(number, _object(text))
 
 
 def _object(text: bytes) -> Record | None:

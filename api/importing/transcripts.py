@@ -14,7 +14,7 @@ import msgspec
 
 from api.importing import claude_code, sessions
 from api.importing.mapping import ImportRow, Mapped, Step, as_object, needed, text
-from api.importing.source import Cursor, Placed, Source, Unusable, lines
+from api.importing.source import Cursor, Placed, Source, Unusable, lines, reading
 from ingest.commands.decide import Observe
 from ingest.commands.parse import parse_batch
 from ingest.errors import CommandRejected
@@ -66,10 +66,8 @@ class LinesSource(Source):
             name = file.relative_to(self._root).as_posix()
             if name < path:
                 continue
-            try:
+            with reading(file):
                 yield from self._file(file, name, line if name == path else 0)
-            except OSError as error:
-                raise Unusable(f"{file} cannot be read: {error.strerror}") from None
 
     def _mapped(self, row: ImportRow) -> Mapped:
         if self.system == claude_code.SYSTEM:

@@ -85,7 +85,7 @@ def _one_of(record: Record, field: str, choices: object, otherwise: str) -> str:
 def open_source(request: ImportRequest) -> Source:
     """The source of a running server, or of what `GET /memories` answered. Raises Unusable."""
     location = request.required_location("the URL of its server, or a file with what GET /memories answers")
-    project = PROJECT if request.project is None else request.project
+    project = request.project_or(PROJECT)
     if is_url(location):
         with RestServer(location, request.secret) as server:
             records = server.pages("/memories", "items", PAGE)
