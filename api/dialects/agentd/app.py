@@ -133,12 +133,12 @@ async def create(request: Request) -> Response:
     """Store a memory. The same one again is another one."""
     body, context = await agentd.read_body(request, Create), _context_of(request)
     agentd.not_blank(body.content, "content")
-    agentd.creator(body.created_by)
+    agentd.creator(body.agent_id)
     now = system_clock()
     command = agentd.remember(agentd.new_name(now, token_hex(4)), body, now)
     accepted = await context.write(command)
-    _state(request).metrics.created(body.type, body.visibility)
-    return Json(agentd.view(agentd.recorded(command, context.caller(body.created_by), accepted.position)), 201)
+    _state(request).metrics.created(body.purpose, body.visibility)
+    return Json(agentd.view(agentd.recorded(command, context.caller(body.agent_id), accepted.position)), 201)
 
 
 async def listed(request: Request) -> Response:

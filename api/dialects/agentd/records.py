@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Literal, TypeVar, cast, get_args
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, convert
+from msgspec.structs import asdict, replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
@@ -31,16 +32,20 @@ PROJECT = "agentd"
 _NAME = re.compile(r"mem_[0-9]+_[0-9a-f]{8}")
 
 
-class MemoryView(Struct, frozen=True, kw_only=True):
+_THEIR_NAMES = {"purpose": "type", "agent_id": "created_by", "occurred_at": "created_at"}
+"""What agentd calls fields of a memory."""
+
+
+class MemoryView(Struct, frozen=True, kw_only=True, rename=_THEIR_NAMES):
     """A memory as agentd's clients read it. `owner` is set if it is not the creator."""
 
     id: str
     content: str
-    type: Purpose
+    purpose: Purpose
     tags: list[str] = []
-    created_by: str
+    agent_id: str
     owner: str | UnsetType | None = UNSET
-    created_at: datetime
+    occurred_at: datetime
     updated_at: datetime
     visibility: Visibility = "public"
     shared_with: list[str] = []
@@ -68,13 +73,7 @@ def remember(name: str, body: "Create", at: datetime) -> Remember:
     return Remember(
         event_id=imports.event_id(imports.SYSTEM, imports.key(name)),
         project=PROJECT,
-        agent_id=body.created_by,
-        content=body.content,
-        purpose=body.type,
-        tags=body.tags,
-        visibility=body.visibility,
-        shared_with=body.shared_with,
-        references=body.references,
+        **asdict(body),
         occurred_at=to_the_ms(at),
         keep_duplicates=True,
         metadata={imports.ID: name},
@@ -94,18 +93,12 @@ def view(memory: Memory) -> MemoryView:
     """A memory for a client. Its times are whole milliseconds, as lists and searches compare them."""
     created = to_the_ms(memory.occurred_at)
     changed = memory.updated_at != memory.recorded_at
-    return MemoryView(
+    return replace(
+        convert(memory, MemoryView, from_attributes=True),
         id=name_of(memory),
-        content=memory.content,
-        type=memory.purpose,
-        tags=memory.tags,
-        created_by=memory.agent_id,
         owner=memory.owner if memory.owner != memory.agent_id else UNSET,
-        created_at=created,
+        occurred_at=created,
         updated_at=max(created, to_the_ms(memory.updated_at)) if changed else created,
-        visibility=memory.visibility,
-        shared_with=memory.shared_with,
-        references=memory.references,
     )
 
 
@@ -119,12 +112,12 @@ Instant = Annotated[datetime, Meta(tz=True)]
 """RFC 3339, with an offset."""
 
 
-class Create(Struct, frozen=True, kw_only=True):
+class Create(Struct, frozen=True, kw_only=True, rename=_THEIR_NAMES):
     """A new memory."""
 
     content: str
-    created_by: str
-    type: Purpose = "information"
+    agent_id: str
+    purpose: Purpose = "information"
     tags: list[str] = []
     visibility: Visibility = "public"
     shared_with: list[str] = []

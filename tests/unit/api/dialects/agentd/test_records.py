@@ -18,7 +18,7 @@ NAME = new_name(AT, "0a1b2c3d")
 
 def kept(**fields: Any) -> Memory:
     """The memory that a command becomes, acknowledged at a place a moment later."""
-    command = remember(NAME, Create(content="likes tea", created_by="ada", **fields), AT)
+    command = remember(NAME, Create(content="likes tea", agent_id="ada", **fields), AT)
     return recorded(command, Caller(TENANT), f"0:{place(1)}")
 
 
@@ -32,7 +32,7 @@ def test_a_name_says_when_and_means_one_document():
 def test_an_imported_memory_keeps_its_name():
     row = {"id": NAME, "content": "likes tea", "created_by": "ada", "created_at": "2026-01-31T12:00:00.123456Z"}
     (event,) = events_of(mapped(ImportRow("memory", NAME, row), TENANT, "agentd"), "agentd", TENANT)
-    assert event.envelope.event_id == remember(NAME, Create(content="likes tea", created_by="ada"), AT).event_id
+    assert event.envelope.event_id == remember(NAME, Create(content="likes tea", agent_id="ada"), AT).event_id
     assert event.envelope.metadata == kept().metadata
 
 
@@ -51,11 +51,11 @@ def test_a_revision_goes_by_an_id_of_its_own():
 
 
 def test_a_view_has_whole_milliseconds_and_moves_only_when_changed():
-    memory = kept(type="question", tags=["a,b", ""], visibility="shared", shared_with=["x,y"], references=["r"])
+    memory = kept(purpose="question", tags=["a,b", ""], visibility="shared", shared_with=["x,y"], references=["r"])
     seen = view(memory)
     created = AT.replace(microsecond=123_000)
-    assert (seen.created_at, seen.updated_at) == (created, created)
-    assert (seen.type, seen.tags, seen.shared_with, seen.references) == ("question", ["a,b", ""], ["x,y"], ["r"])
+    assert (seen.occurred_at, seen.updated_at) == (created, created)
+    assert (seen.purpose, seen.tags, seen.shared_with, seen.references) == ("question", ["a,b", ""], ["x,y"], ["r"])
     later = memory.recorded_at + timedelta(days=400)
     assert view(replace(memory, updated_at=later)).updated_at == later
     earlier = created - timedelta(days=400)
@@ -68,5 +68,5 @@ def test_an_owner_is_told_where_it_is_not_the_creator():
 
 
 def test_what_is_secret_is_not_answered_either():
-    command = remember(NAME, Create(content="my <private>pin</private>", created_by="ada"), AT)
+    command = remember(NAME, Create(content="my <private>pin</private>", agent_id="ada"), AT)
     assert "pin" not in recorded(command, Caller(TENANT), f"0:{place(1)}").content
