@@ -98,13 +98,13 @@ def mapped(row: ImportRow, tenant: str, project: str) -> Mapped:
         "valid_until": None if expires is None else expires + timedelta(days=1),
         "keep_duplicates": True,
     }
-    key, updated = f"{MEMORY_ROW}\0{row.name}", when_given(record, "updated_at") or created
+    updated = when_given(record, "updated_at") or created
     named = EventId(f"{SYSTEM}-{row.name}")  # what the example of earlier releases called it
-    steps = [Step(Remember(**fields, event_id=named), key, created)]
+    steps = [Step(Remember(**fields, event_id=named), row.key, created)]
     if updated > created:
         name = document_id(MEMORY, project_route(tenant, project), named)
         revised = ReviseMemory(**fields, memory=name, purpose="information")
-        steps.append(Step(revised, f"{key}\0{updated.isoformat()}", updated))
+        steps.append(Step(revised, f"{row.key}\0{updated.isoformat()}", updated))
         lost.append("the text before its last update, which is only in mem0's history")
     return Mapped(steps, lost)
 

@@ -74,28 +74,22 @@ def summarised(
     *,
     name: str = "",
     title: str,
-    narrative: str,
     observations: int,
-    decisions: Sequence[str] = (),
-    files: Sequence[str] = (),
-    concepts: Sequence[str] = (),
+    **fields: Any,
 ) -> Step:
     """Summarizes the session; of several summaries (distinguished by `name`) the last one stays.
 
     It covers at least one observation, or it would be ignored; upkeep replaces it if it does not cover all
-    observations.
+    observations. `fields` are further fields of the command.
     """
     command = SummariseSession(
         project=project,
         session_id=session_id,
         title=beginning(title, TITLE_CHARS),
-        narrative=narrative,
-        decisions=list(decisions),
-        files=list(files),
-        concepts=list(concepts),
         model=system,
         observation_count=max(1, observations),
         forgotten_at=event_id(system, _key("started", project, session_id)),
+        **fields,
     )
     return Step(command, f"{_key('summarised', project, session_id)}\0{name}", at)
 

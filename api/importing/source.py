@@ -335,11 +335,11 @@ class RestServer:
                 reason = f"{self.url} is not responding: {error or type(error).__name__}"
             time.sleep(attempts.pause_s(Unusable(reason, busy=True)))
 
-    def pages(self, path: str, field: str, limit: int, **query: str | int) -> list[Record]:
+    def pages(self, path: str, field: str, limit: int) -> list[Record]:
         """All items of a list that is paged by `limit` and `offset`; `field` is where an answer has them, if any."""
         records: list[Record] = []
         while True:
-            items = self.items(path, field, limit=limit, offset=len(records), **query)
+            items = self.items(path, field, limit=limit, offset=len(records))
             records += items
             if len(records) > MAX_ITEMS:
                 raise Unusable(f"{self.url}{path} has over {MAX_ITEMS:,} items; import from its database instead")

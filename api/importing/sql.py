@@ -30,8 +30,8 @@ class Section(NamedTuple):
 
     kind: str
     query: str
-    keys: Sequence[str]
-    name: str
+    keys: Sequence[str] = ("id",)
+    name: str = "id"
 
 
 class Sqlite:

@@ -173,9 +173,8 @@ def conversation_rows(file: Path) -> Iterator[ImportRow]:
     folder = file.parents[len(TRANSCRIPT.parts) - 1] if file.as_posix().endswith(TRANSCRIPT.as_posix()) else None
     parsed = conversation(file, file.stem if folder is None else folder.name)
     for number, exchange in enumerate(parsed.turns):
-        fields = {"session_id": parsed.session_id, "project": parsed.folder, "prompt": exchange.prompt}
-        more = {"response": exchange.response, "first": number == 0}
-        yield ImportRow(TURN, f"{parsed.session_id} turn {number + 1}", {**fields, **more})
+        of_session = {"session_id": parsed.session_id, "project": parsed.folder, "first": number == 0}
+        yield ImportRow(TURN, f"{parsed.session_id} turn {number + 1}", {**exchange._asdict(), **of_session})
 
 
 TRANSCRIPT = Path(".system_generated/logs/transcript.jsonl")

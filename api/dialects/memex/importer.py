@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from api.dialects.memex import records as memex
+from api.dialects.memex.records import TYPES, remember
 from api.importing.mapping import ImportRow, Mapped, Step, needed, number, when
 from api.importing.source import (
     ImportRequest,
@@ -30,10 +30,10 @@ ID = "memex_id"
 def mapped(row: ImportRow) -> Mapped:
     """The memory of a row; raises CommandRejected when it cannot be taken."""
     name = needed(row.value, "memory_type") if row.value.get("memory_type") is not None else "episodic"
-    kind = memex.TYPES.get(name)
+    kind = TYPES.get(name)
     if kind is None:
-        raise CommandRejected(f"is not one of {', '.join(memex.TYPES)}", "memory_type")
-    command = memex.remember(
+        raise CommandRejected(f"is not one of {', '.join(TYPES)}", "memory_type")
+    command = remember(
         needed(row.value, "agent_id"),
         needed(row.value, "user_id"),
         needed(row.value, "content"),
@@ -41,7 +41,7 @@ def mapped(row: ImportRow) -> Mapped:
         number(row.value, "importance", 1.0),
     )
     command = replace(command, metadata={**command.metadata, ID: row.name})
-    return Mapped([Step(command, f"{MEMORY}\0{row.name}", when(row.value, "created_at"))])
+    return Mapped([Step(command, row.key, when(row.value, "created_at"))])
 
 
 def open_source(request: ImportRequest) -> Source:
@@ -61,4 +61,4 @@ def memex_sections(database: Database) -> list[Section]:
     if not set(columns) <= database.columns("memories"):
         raise Unusable("this is no database of memex: it has no table `memories` with agents and users")
     query = f"SELECT {', '.join(columns)} FROM memories"
-    return [Section(MEMORY, query, ("created_at", "id"), "id")]
+    return [Section(MEMORY, query, ("created_at", "id"))]
