@@ -51,7 +51,7 @@ def create_listeners(settings: Settings, api_process: ApiProcess | None = None) 
     on_main_port: list[tuple[Serves, Starlette]] = []
     by_port: dict[int, Starlette] = {}
     for dialect in DIALECTS.values():
-        setattr(native.state, dialect.state_name, dialect.create_state(settings))
+        setattr(native.state, dialect.state_name, resolve_name(dialect.state)(settings))
         if dialect.main_port is not None:
             app: Starlette = resolve_name(dialect.main_port.create_app)(settings, gateway)
             on_main_port.append((dialect.main_port.serves, app))
@@ -90,7 +90,8 @@ def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None
             await stack.enter_async_context(gateway.running())
             if api_process is None or api_process.is_first:
                 spools = [] if settings.spool is None else [Spool(settings.spool, spooled.parse)]
-                spools += filter(None, (DIALECTS[name].spool(settings) for name in settings.drop_in))
+                named = (DIALECTS[name].hook_spool for name in settings.drop_in)
+                spools += [resolve_name(name)(settings) for name in named if name]
                 if spools:
                     caller = Caller(settings.tenant, agent_id=writer(settings.agent_id))
                     await stack.enter_async_context(Spooling(spools, wired.services.commands, caller))

@@ -90,8 +90,8 @@ class Offer(NamedTuple):
 class ToolProfiles(dict[str, ToolProfile]):
     """The profiles of a server by name, in the order in which they are offered. Tool names are unique across them."""
 
-    def __init__(self, *profiles: ToolProfile | None) -> None:
-        super().__init__((profile.name, profile) for profile in profiles if profile is not None)
+    def __init__(self, *profiles: ToolProfile) -> None:
+        super().__init__((profile.name, profile) for profile in profiles)
 
     def chosen(self, names: str) -> tuple[str, ...]:
         """The profiles of a comma-separated list (or `all`), in the order of this one; by default the native one.

@@ -5,14 +5,9 @@ only when they are built.
 """
 
 from collections.abc import Callable, Mapping
-from pkgutil import resolve_name
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ingest.platform.settings import Settings
-
-if TYPE_CHECKING:
-    from ingest.commands.spool import Spool
-    from mcp_gateway.profiles import ToolProfile
 
 
 class Listener(NamedTuple):
@@ -51,6 +46,7 @@ class Dialect(NamedTuple):
     listeners: tuple[Listener, ...] = ()
     main_port: MainPort | None = None
     mcp_profile: str = ""
+    """Its MCP tools."""
     hook_spool: str = ""
     """A function of the settings: the spool of events that hooks could not send."""
     importer: str = ""
@@ -62,15 +58,3 @@ class Dialect(NamedTuple):
     def state_name(self) -> str:
         """The attribute of `app.state` that holds the dialect's state."""
         return self.name.replace("-", "_")
-
-    def create_state(self, settings: Settings) -> object:
-        """The state that a process begins with."""
-        return resolve_name(self.state)(settings)
-
-    def profile(self) -> "ToolProfile | None":
-        """Its MCP tools, if it has any."""
-        return resolve_name(self.mcp_profile) if self.mcp_profile else None
-
-    def spool(self, settings: Settings) -> "Spool | None":
-        """The spool that the API process empties, if it has one."""
-        return resolve_name(self.hook_spool)(settings) if self.hook_spool else None
