@@ -1,5 +1,6 @@
 """The application of a dialect: its gate and error responses. Statuses are the same for all dialects, bodies differ."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,6 +17,7 @@ from api.http.endpoint import Endpoint
 from api.http.gate import OTHER_ORIGIN, Application, Gate
 from api.http.http import Json, retry_after, status_of
 from api.http.requests import route_of
+from api.services import services
 from ingest.errors import LogUnavailable, MnemologError
 from ingest.platform.settings import Settings
 
@@ -25,7 +27,9 @@ FaultAnswer = Callable[[int, str, Exception], Response]
 """A dialect's answer to an error: its status, its message, and the error itself."""
 
 
-def usual(endpoint: Endpoint, *, invalid: int = 422, away: int = 503) -> dict[int, str]:
+def usual(
+    endpoint: Endpoint, *, invalid: int = 422, away: int = 503, refusal: str = "The request is invalid."
+) -> dict[int, str]:
     """The errors of an endpoint, by status, that follow from its request."""
     errors = {403: "The key does not allow this, or the request comes from a web page of another origin."}
     if endpoint.open:
@@ -34,7 +38,7 @@ def usual(endpoint: Endpoint, *, invalid: int = 422, away: int = 503) -> dict[in
     if endpoint.body is not None:
         errors |= {413: "The body is too large."}
     if endpoint.body is not None or endpoint.query is not None or "{" in endpoint.path:
-        errors |= {invalid: "The request is invalid."}
+        errors |= {invalid: refusal}
     if "{" in endpoint.path:
         errors |= {404: "Not found."}
     return errors | {429: "The server is overloaded, or the key exceeded its rate limit; nothing was done."}
@@ -68,6 +72,16 @@ def at_the_gate(error: MnemologError) -> Response:
     if isinstance(error, LogUnavailable):
         record["retry"] = "the outcome is unknown; sending the same event_id again is safe"
     return Json({"error": record}, status_of(error), retry_after(error))
+
+
+async def redis_fault(request: Request, within_s: float) -> Exception | None:
+    """Why Redis does not respond in time; None if it does."""
+    try:
+        async with asyncio.timeout(within_s):
+            await services(request).redis.ping()
+    except (TimeoutError, RedisError, OSError) as error:
+        return error
+    return None
 
 
 def handlers(fault_answer: FaultAnswer) -> dict[Any, Any]:

@@ -3,7 +3,6 @@
 Every client reads other clients' writes: reads wait for the last write through this API, by any client.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -15,14 +14,13 @@ from typing import get_args
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
-from redis.exceptions import RedisError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentd import records as agentd
 from api.dialects.agentd.records import (
+    MAX_LIMIT,
     PROJECT,
     Asked,
     Create,
@@ -35,8 +33,20 @@ from api.dialects.agentd.records import (
     Page,
     Search,
     Show,
+    creator,
+    document_of,
+    listing,
+    memory_name,
+    name_of,
+    names,
+    new_name,
+    not_blank,
+    read_body,
+    recorded,
+    remember,
+    view,
 )
-from api.dialects.application import application, usual
+from api.dialects.application import application, redis_fault, usual
 from api.http.endpoint import Endpoint, routes
 from api.http.http import Json
 from api.http.openapi import TEXT, About, documented
@@ -109,12 +119,8 @@ async def health(request: Request) -> Response:
     dependencies = services(request)
     wrong = dependencies.watch.readiness.impaired
     index = next((condition.message for condition in wrong if condition.code == "index"), "")
-    away = ""
-    try:
-        async with asyncio.timeout(ANSWERS_WITHIN_S):
-            await dependencies.redis.ping()
-    except (RedisError, OSError) as error:
-        away = f"Redis is not responding: {str(error) or type(error).__name__}"
+    error = await redis_fault(request, ANSWERS_WITHIN_S)
+    away = "" if error is None else f"Redis is not responding: {str(error) or type(error).__name__}"
     log = away or next((condition.message for condition in wrong if condition.code != "index"), "")
     details = Details(
         vector_store=not index, sqlite_storage=not log, vector_store_error=index, sqlite_storage_error=log
@@ -131,19 +137,19 @@ async def metrics(request: Request) -> Response:
 
 async def create(request: Request) -> Response:
     """Store a memory. The same one again is another one."""
-    body, context = await agentd.read_body(request, Create), _context_of(request)
-    agentd.not_blank(body.content, "content")
-    agentd.creator(body.agent_id)
+    body, context = await read_body(request, Create), _context_of(request)
+    not_blank(body.content, "content")
+    creator(body.agent_id)
     now = system_clock()
-    command = agentd.remember(agentd.new_name(now, token_hex(4)), body, now)
+    command = remember(new_name(now, token_hex(4)), body, now)
     accepted = await context.write(command)
     _state(request).metrics.created(body.purpose, body.visibility)
-    return Json(agentd.view(agentd.recorded(command, context.caller(body.agent_id), accepted.position)), 201)
+    return Json(view(recorded(command, context.caller(body.agent_id), accepted.position)), 201)
 
 
 async def listed(request: Request) -> Response:
     """Memories, newest first, of any visibility unless `as_actor` names the reader."""
-    body, context, dependencies = agentd.listing(request.query_params), _context_of(request), services(request)
+    body, context, dependencies = listing(request.query_params), _context_of(request), services(request)
     if body.created_by == "":
         return Json(Page(items=[], total=0, limit=body.limit, offset=body.offset))
     reader = _reader(request, body.as_actor)
@@ -153,33 +159,33 @@ async def listed(request: Request) -> Response:
         PROJECT,
         body.offset,
         body.limit,
-        agentd.name_of,
+        name_of,
         types=[body.type] if body.type else [],
-        any_tags=agentd.names(body.tag),
+        any_tags=names(body.tag),
         agent_id=body.created_by or "",
         visibility=body.visibility or "",
     )
-    items = [agentd.view(memory) for memory in page.memories]
+    items = [view(memory) for memory in page.memories]
     return Json(Page(items=items, total=page.total, limit=body.limit, offset=body.offset))
 
 
 async def get(request: Request) -> Response:
     """A memory."""
-    name, context = agentd.memory_name(request), _context_of(request)
+    name, context = memory_name(request), _context_of(request)
     reader = _reader(request, request.query_params.get("as_actor"))
     lacks = await context.wait_for_own_writes()
     try:
-        located = await context.queries.lookup.document(agentd.document_of(name, context.tenant), reader)
+        located = await context.queries.lookup.document(document_of(name, context.tenant), reader)
     except NotFound:
         if lacks:  # it may have been written a moment ago
             raise HTTPException(503, lacks[0]) from None
         raise
-    return Json(agentd.view(_of_agentd(located.document)))
+    return Json(view(_of_agentd(located.document)))
 
 
 async def delete(request: Request) -> Response:
     """Delete a memory permanently; false if it does not exist."""
-    name, context = agentd.memory_name(request), _context_of(request)
+    name, context = memory_name(request), _context_of(request)
     reader = _reader(request, request.query_params.get("as_actor"))
     try:
         memory = await _current(context, name, reader)
@@ -199,8 +205,8 @@ def _acting_as(actor: str, context: Call) -> Reader:
 
 async def show(request: Request) -> Response:
     """Change who can find a memory."""
-    name, context = agentd.memory_name(request), _context_of(request)
-    body = await agentd.read_body(request, Show, refused=("visibility",))
+    name, context = memory_name(request), _context_of(request)
+    body = await read_body(request, Show, refused=("visibility",))
     actor = body.as_actor
     acting = None if actor is None else _acting_as(actor, context)
     # The memory decides whether the actor may change it, not its readers; but a key for some agents reads only theirs.
@@ -218,13 +224,13 @@ async def show(request: Request) -> Response:
     changed = await context.queries.lookup.document(
         memory.id, reader if context.key_scope.agents else context.operator()
     )
-    return Json(agentd.view(_of_agentd(changed.document)))
+    return Json(view(_of_agentd(changed.document)))
 
 
 async def search(request: Request) -> Response:
     """Find memories that `as_actor` may find, by meaning, best first; without an embedder by words."""
-    body, context, dependencies = await agentd.read_body(request, Search), _context_of(request), services(request)
-    agentd.not_blank(body.query, "query")
+    body, context, dependencies = await read_body(request, Search), _context_of(request), services(request)
+    not_blank(body.query, "query")
     reader = dependencies.reader(body.as_actor or "")
 
     async def ask(after: str) -> RecalledDocuments:
@@ -236,7 +242,7 @@ async def search(request: Request) -> Response:
             any_tags=body.tags,
             from_=_next_ms(body.from_),
             to=body.to,
-            limit=min(body.limit, agentd.MAX_LIMIT),
+            limit=min(body.limit, MAX_LIMIT),
             ranking="similarity",
             alpha=1.0,
             after=after,
@@ -246,7 +252,7 @@ async def search(request: Request) -> Response:
     memories: list[MemoryView] = []
     if body.limit:
         recalled, _ = await context.read_own_writes(EVERY_CLIENT, ask)
-        memories = [agentd.view(hit.document) for hit in recalled.hits if isinstance(hit.document, Memory)]
+        memories = [view(hit.document) for hit in recalled.hits if isinstance(hit.document, Memory)]
     _state(request).metrics.searched += 1
     return Json(Found(memories=memories, total=len(memories)))
 
@@ -272,7 +278,7 @@ def _reader(request: Request, actor: str | None) -> Reader:
 
 async def _current(context: Call, name: str, reader: Reader) -> Memory:
     """A memory as it stands after everything acknowledged; raises NotFound."""
-    return _of_agentd(await context.operations.memories.find(agentd.document_of(name, context.tenant), reader))
+    return _of_agentd(await context.operations.memories.find(document_of(name, context.tenant), reader))
 
 
 def _of_agentd(document: object) -> Memory:

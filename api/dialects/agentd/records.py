@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from api.dialects.agentd import importer as imports
+from api.dialects.agentd.importer import ID, PROJECT, SYSTEM, event_id, key, memory_id
 from api.http.http import read_json
 from ingest.commands.decide import Caller, Remember, decide
 from ingest.errors import CommandRejected
@@ -28,7 +28,6 @@ from ingest.nouns.memory import MemoryRecorded, Purpose, Visibility
 from ingest.platform.clock import from_ms, to_ms
 from projections.nouns.memory import Memory, memory
 
-PROJECT = "agentd"
 _NAME = re.compile(r"mem_[0-9]+_[0-9a-f]{8}")
 
 
@@ -59,24 +58,24 @@ def new_name(at: datetime, noise: str) -> str:
 
 def document_of(name: str, tenant: str) -> DocumentId:
     """The document that an id means: agentd's form, or one of ours as it is."""
-    return imports.memory_id(tenant, PROJECT, name) if _NAME.fullmatch(name) else DocumentId(name)
+    return memory_id(tenant, PROJECT, name) if _NAME.fullmatch(name) else DocumentId(name)
 
 
 def name_of(memory: Memory) -> str:
     """What a memory is called here. A revision has its first version's metadata, and is another document."""
-    name = memory.metadata.get(imports.ID, "")
+    name = memory.metadata.get(ID, "")
     return name if document_of(name, memory.tenant) == memory.id else memory.id
 
 
 def remember(name: str, body: "Create", at: datetime) -> Remember:
     """The command that stores a memory under a new name."""
     return Remember(
-        event_id=imports.event_id(imports.SYSTEM, imports.key(name)),
+        event_id=event_id(SYSTEM, key(name)),
         project=PROJECT,
         **asdict(body),
         occurred_at=to_the_ms(at),
         keep_duplicates=True,
-        metadata={imports.ID: name},
+        metadata={ID: name},
     )
 
 

@@ -8,10 +8,9 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec.structs import asdict
-from redis.exceptions import RedisError
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -29,6 +28,7 @@ from api.dialects.agentmemory.endpoints import (
 )
 from api.dialects.agentmemory.operations import DRY_RUN, failure, fields, success
 from api.dialects.agentmemory.records import Record, renamed, without_empty
+from api.dialects.application import redis_fault
 from api.dialects.session_projects import home_of, homes
 from api.http.http import Json
 from api.services import services
@@ -153,7 +153,7 @@ async def audit(call: Call, arguments: Arguments) -> Record:
     return success(entries=list(map(audit_record, newest)))
 
 
-def audit_record(entry: AuditEntry) -> dict[str, Any]:
+def audit_record(entry: AuditEntry) -> Record:
     """An entry as agentmemory has it."""
     fields = asdict(entry)
     details = renamed(fields, "agent_id project session_id reason source erased")
@@ -200,7 +200,7 @@ class Meter:
         self.started = time.monotonic()
         self._last_cpu_s, self._last_at = times.user + times.system, self.started
 
-    def used(self) -> dict[str, Any]:
+    def used(self) -> Record:
         """Memory, and processor use since the last call: 100 percent is one processor, fully used."""
         times, now = os.times(), time.monotonic()
         try:
@@ -299,7 +299,7 @@ def version() -> str:
     return server_version() or "0.0.0"
 
 
-def _ports(request: Request) -> dict[str, Any]:
+def _ports(request: Request) -> Record:
     """The ports of the page and the stream: the same one as everything else."""
     port = settings(request).port
     return {"viewerPort": port, "viewerSkipped": False, "streamsPort": port}
@@ -308,9 +308,6 @@ def _ports(request: Request) -> dict[str, Any]:
 async def _ping_ms(request: Request) -> float | None:
     """How long the log's server takes to respond; None if it does not."""
     began = time.perf_counter()
-    try:
-        async with asyncio.timeout(PING_S):
-            await services(request).redis.ping()
-    except (TimeoutError, RedisError, OSError):
+    if await redis_fault(request, PING_S):
         return None
     return round(1000 * (time.perf_counter() - began), 3)

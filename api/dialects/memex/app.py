@@ -3,7 +3,6 @@
 Bodies are checked by pydantic, as memex checks them; unknown keys pass.
 """
 
-import asyncio
 import time
 from datetime import datetime
 from enum import StrEnum
@@ -22,7 +21,6 @@ from prometheus_client import (
     generate_latest,
 )
 from pydantic import BaseModel, Field
-from redis.exceptions import RedisError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -32,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.admission import guarded
 from api.access.principal import principal_of
-from api.dialects.application import application, usual
+from api.dialects.application import application, redis_fault, usual
 from api.dialects.errors import FAULT, detail_answer, parse_query, path_value, read_all, read_model
 from api.dialects.memex import memories
 from api.dialects.memex.records import Shown
@@ -136,7 +134,6 @@ ABOUT = About(
 # How long a search or a count waits for what its agent wrote; then it fails, rather than to leave something out.
 WAIT_S = 5.0
 PING_S = 2.0
-_INVALID = {422: "The request is invalid."}
 _TOO_OFTEN = {429: "The agent exceeded its limit per minute."}
 _BROKEN = {502: "Redis or the index is not responding."}
 
@@ -184,11 +181,8 @@ async def count(request: Request) -> Response:
 
 async def health(request: Request) -> Response:
     """Whether reads and writes work; 200 also when they do not."""
-    try:
-        async with asyncio.timeout(PING_S):
-            await services(request).redis.ping()
-    except (RedisError, OSError, TimeoutError) as error:
-        return Json(Health("degraded", f"error: {error or type(error).__name__}"))
+    if error := await redis_fault(request, PING_S):
+        return Json(Health("degraded", f"error: {error}"))
     for condition in services(request).watch.readiness.impaired:
         return Json(Health("degraded", f"error: {condition.message}"))
     return Json(Health("ok", "ok"))
@@ -209,13 +203,13 @@ ENDPOINTS = documented(
     ABOUT,
     [
         Endpoint("POST", "/v1/memories", WRITE, create, "Store a memory.", status=201, body=MemoryCreate, answer=Shown,
-            faults=_INVALID | _TOO_OFTEN | _BROKEN),
+            faults=_TOO_OFTEN | _BROKEN),
         Endpoint("POST", "/v1/memories/search", READ, search, "Search an agent's memories about a user.",
-            body=MemorySearch, answer=Found, faults=_INVALID | _TOO_OFTEN | _BROKEN),
+            body=MemorySearch, answer=Found, faults=_TOO_OFTEN | _BROKEN),
         Endpoint("DELETE", "/v1/memories/{memory_id}", READ_WRITE, delete, "Delete a memory.", "S", status=204,
-            query=OfAgent, faults={404: "Not found, or it belongs to another agent."} | _INVALID | _BROKEN),
+            query=OfAgent, faults={404: "Not found, or it belongs to another agent."} | _BROKEN),
         Endpoint("GET", "/v1/memories/count", READ, count, "Count an agent's memories about a user.", "S",
-            query=OfPair, answer=Counted, faults=_INVALID | _BROKEN),
+            query=OfPair, answer=Counted, faults=_BROKEN),
         Endpoint("GET", "/health", ANY, health, "Whether reads and writes work; always 200.", "S", answer=Health),
         Endpoint("GET", "/metrics", METRICS, metrics, "Metrics for Prometheus.", "M", answer=TEXT, media="text/plain"),
         Endpoint("GET", "/", ANY, info, "Service information.", "S", answer=Info),
