@@ -195,12 +195,6 @@ def lesson_project(lesson: Lesson) -> str | None:
     return None if lesson.project in ("", EVERY_PROJECT) else lesson.project
 
 
-def match_answer(lesson: Lesson, number: int) -> MatchAnswer:
-    """A lesson, as far as a hook shows it."""
-    answer = lesson_answer(lesson, number)
-    return MatchAnswer(**{name: getattr(answer, name) for name in MatchAnswer.__struct_fields__})
-
-
 def lesson_line(number: int, lesson: Lesson, score: float) -> dict[str, Any]:
     """A lesson as `search_lessons` shows it; a global one has no project."""
     answer = asdict(lesson_answer(lesson, number)) | {"project": lesson_project(lesson), "score": round(score, 4)}
@@ -211,17 +205,8 @@ def _time_of(ms: int) -> str | None:
     return time_text(from_ms(ms)) if ms else None
 
 
-def observation_line(number: int, document: Found, score: float) -> dict[str, Any]:
-    """An observation as `search` shows it."""
-    return _line(number, document, project=document.project) | {"score": round(score, 4)}
-
-
-def observation_placed(number: int, document: Found, position: str) -> dict[str, Any]:
-    """An observation as `timeline` shows it; `position` is before, anchor or after."""
-    return _line(number, document, position=position)
-
-
-def _line(number: int, document: Found, **more: str) -> dict[str, Any]:
+def observation_line(number: int, document: Found, **more: str) -> dict[str, Any]:
+    """An observation as `search` and `timeline` list it."""
     fields, created = fields_of(document), time_text(time_of(document))
     return {"id": number, "title": fields.title, "type": fields.type, **more, "created_at": created}
 

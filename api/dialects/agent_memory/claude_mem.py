@@ -8,16 +8,14 @@ from typing import Any
 
 import msgspec
 
-from api.dialects.agent_memory import importer as agent_memory
-from api.dialects.agent_memory import records as dialect
-from api.dialects.agent_memory.importer import project_of, session_of
+from api.dialects.agent_memory.importer import fields_in, key_and_time, project_of, prompt, session_of
+from api.dialects.agent_memory.records import observe_compressed
 from api.importing import sessions
 from api.importing.claude_code import cut
 from api.importing.mapping import (
     NAME_CHARS,
     ImportRow,
     Mapped,
-    Record,
     Step,
     needed,
     text,
@@ -49,26 +47,19 @@ _OF_SESSIONS = ("custom_title", "user_prompt", "platform_source", "started_at_ep
 
 def mapped(row: ImportRow) -> Mapped:
     """What a row says; raises CommandRejected when it cannot be taken."""
-    match row.kind:
-        case "session":
-            return _session(row.value)
-        case "prompt":
-            return agent_memory.prompt(row, "created_at_epoch", "created_at")
-        case "tool use":
-            return _tool_use(row)
-        case "observation":
-            return _observation(row)
-        case "summary":
-            return _summary(row)
-        case _:
-            return _end(row.value)
+    return _MAPPINGS[row.kind](row)
 
 
-def _session(record: Record) -> Mapped:
+def _session(row: ImportRow) -> Mapped:
+    record = row.value
     title = " ".join(text(record, "custom_title", "user_prompt").split())
     at = when(record, "started_at_epoch", "first_epoch", "first_at")
     source = text(record, "platform_source")
     return Mapped([sessions.started(project_of(record), session_of(record), at, title=title, agent_type=source)])
+
+
+def _prompt(row: ImportRow) -> Mapped:
+    return prompt(row, "created_at_epoch", "created_at")
 
 
 def _tool_use(row: ImportRow) -> Mapped:
@@ -78,7 +69,7 @@ def _tool_use(row: ImportRow) -> Mapped:
     command = sessions.acted(
         project, session_id, tool, *values, failed=False, agent=text(record, "agent_id")[:NAME_CHARS]
     )
-    return Mapped([Step(command, *agent_memory.key_and_time(row, "created_at_epoch", "created_at"))], lost)
+    return Mapped([Step(command, *key_and_time(row, "created_at_epoch", "created_at"))], lost)
 
 
 def _decoded(value: Any) -> Any:
@@ -92,11 +83,11 @@ def _decoded(value: Any) -> Any:
 def _observation(row: ImportRow) -> Mapped:
     """An observation, and how claude-mem compressed it."""
     record, lost = row.value, list[str]()
-    fields, kind = agent_memory.fields_in(record, lost), text(record, "type")
+    fields, kind = fields_in(record, lost), text(record, "type")
     kind = kind if kind in VALID_TYPES else fields.type
     metadata = {name: text(record, name)[:NAME_CHARS] for name in ("agent_type", "metadata")}
     metadata["worktree"] = text(record, "project") if text(record, "project") != project_of(record) else ""
-    command = dialect.observe_compressed(
+    command = observe_compressed(
         fields,
         kind,
         project_of(record),
@@ -115,7 +106,7 @@ def _observation(row: ImportRow) -> Mapped:
         model=text(record, "generated_by_model") or SYSTEM,
         prompt_version="",
     )
-    return Mapped([Step(command, *agent_memory.key_and_time(row), compressed)], lost)
+    return Mapped([Step(command, *key_and_time(row), compressed)], lost)
 
 
 def _summary(row: ImportRow) -> Mapped:
@@ -139,14 +130,20 @@ def _summary(row: ImportRow) -> Mapped:
     return Mapped([step], lost)
 
 
-def _end(record: Record) -> Mapped:
+def _end(row: ImportRow) -> Mapped:
     """That a session is over, when it says so or when nothing says that it is not."""
+    record = row.value
     status = text(record, "status") or "completed"
     if status == "active":
         raise CommandRejected("the session goes on there")
     at = when_given(record, "completed_at_epoch", "last_epoch") or when(record, "last_at")
     outcome = "failed" if status == "failed" else "completed"
     return Mapped([sessions.ended(project_of(record), session_of(record), at, outcome=outcome)])
+
+
+_MAPPINGS = {
+    SESSION: _session, PROMPT: _prompt, TOOL_USE: _tool_use, OBSERVATION: _observation, SUMMARY: _summary, END: _end,
+}  # fmt: skip
 
 
 def claude_mem_sections(database: Database) -> list[Section]:
@@ -195,17 +192,15 @@ def claude_mem_sections(database: Database) -> list[Section]:
     )
     key = ("session_id", "project_name")
     sections = [Section(SESSION, whole, key, "session_id")]
-    sections += [Section(PROMPT, prompted, ("id",), "id")] * prompts + [
-        Section(TOOL_USE, used, ("id",), "id")
-    ] * tool_uses
+    sections += [Section(PROMPT, prompted)] * prompts + [Section(TOOL_USE, used)] * tool_uses
     observed = f"SELECT *, memory_session_id AS session_id FROM {at_home['observations']}"
-    sections.append(Section(OBSERVATION, observed, ("id",), "id"))
+    sections.append(Section(OBSERVATION, observed))
     if "session_summaries" in tables:
         query = (
             f"SELECT t.*, t.memory_session_id AS session_id, s.observation_count FROM {at_home['session_summaries']} t"
             f" JOIN ({sessions}) s ON s.session_id = t.memory_session_id AND s.project_name = t.project_name"
         )
-        sections.append(Section(SUMMARY, query, ("id",), "id"))
+        sections.append(Section(SUMMARY, query))
     return [*sections, Section(END, whole, key, "session_id")]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, cast, get_args
 
-from api.dialects.agent_memory import records as dialect
+from api.dialects.agent_memory.records import ObservationFields, nearest_type, observe
 from api.importing import sessions
 from api.importing.mapping import (
     NAME_CHARS,
@@ -59,18 +59,18 @@ def observation(row: ImportRow, system: str) -> Mapped:
     """An observation, as the agent-memory API keeps one."""
     record, lost = row.value, list[str]()
     fields = fields_in(record, lost)
-    return Mapped([Step(dialect.observe(fields, project_of(record), session_of(record)), *key_and_time(row))], lost)
+    return Mapped([Step(observe(fields, project_of(record), session_of(record)), *key_and_time(row))], lost)
 
 
-def fields_in(record: Record, lost: list[str]) -> dialect.ObservationFields:
+def fields_in(record: Record, lost: list[str]) -> ObservationFields:
     """The fields of an observation; claude-mem has the same, and more types. Raises CommandRejected if it is empty."""
     title, narrative, raw = text(record, "title"), text(record, "narrative"), text(record, "text", "raw_text")
     if not title and not narrative and not raw:
         raise CommandRejected("there is no title, narrative or text", "title")
-    return dialect.ObservationFields(
+    return ObservationFields(
         title=title or "Untitled",
         subtitle=text(record, "subtitle") or None,
-        type=dialect.nearest_type(text(record, "type")),
+        type=nearest_type(text(record, "type")),
         narrative=narrative or (raw if raw != title else "") or None,
         facts=texts(record, "facts", lost),
         concepts=texts(record, "concepts", lost),
@@ -84,7 +84,7 @@ def fields_in(record: Record, lost: list[str]) -> dialect.ObservationFields:
 def key_and_time(row: ImportRow, *times: str) -> tuple[str, datetime]:
     """What the event of a numbered row is made of, and when it happened: in the first of `times` that has one."""
     at = when(row.value, *(times or ("created_at", "created_at_epoch")))
-    return f"{row.kind}\0{row.name}\0{at.isoformat(timespec='seconds')}", at
+    return f"{row.key}\0{at.isoformat(timespec='seconds')}", at
 
 
 def project_of(record: Record) -> str:
@@ -140,7 +140,7 @@ def _lesson(row: ImportRow, tenant: str) -> Mapped:
     if severity not in get_args(Severity):
         raise CommandRejected(f"is not one of {', '.join(arg for arg in get_args(Severity) if arg)}", "severity")
     project, rule = text(record, "project_name", "project") or EVERY_PROJECT, needed(record, "rule")
-    at = when(record, "created_at")
+    key, at = key_and_time(row, "created_at")
     command = RecordLesson(
         project=project,
         content=rule,
@@ -149,7 +149,7 @@ def _lesson(row: ImportRow, tenant: str) -> Mapped:
         trigger_tool=text(record, "trigger_tool"),
         trigger_pattern=text(record, "trigger_pattern"),
     )
-    key, name = f"{LESSON_ROW}\0{row.name}\0{at.isoformat(timespec='seconds')}", lesson_id(tenant, project, rule)
+    name = lesson_id(tenant, project, rule)
     steps = [Step(command, key, at), Step(ReinforceLesson(project=project, lesson=name), f"{key}\0lasting", at)]
     triggered, last_shown = whole(record, "trigger_count"), when_given(record, "last_triggered_at") or at
     for count in range(min(triggered, MAX_TRIGGERED)):
@@ -257,14 +257,14 @@ def agent_memory_sections(database: Database) -> list[Section]:
     if prompts:
         also += ") + (SELECT count(*) FROM mem_user_prompts u WHERE u.session_id = s.id"
     sessions = sessions.format(also)
-    sections = [Section(SESSION, sessions, ("id",), "session_id")]
+    sections = [Section(SESSION, sessions, name="session_id")]
     if prompts:
         query = (
             "SELECT u.id, u.prompt_text, u.created_at, s.session_id AS session, p.name AS project_name"
             " FROM mem_user_prompts u JOIN mem_sessions s ON s.id = u.session_id"
             " JOIN mem_projects p ON p.id = s.project_id"
         )
-        sections.append(Section(PROMPT, query, ("id",), "id"))
+        sections.append(Section(PROMPT, query))
     sections.append(
         Section(
             OBSERVATION,
@@ -272,8 +272,6 @@ def agent_memory_sections(database: Database) -> list[Section]:
             " o.facts, o.concepts, o.files_read, o.files_modified, o.raw_text, o.tool_name, o.prompt_number,"
             " o.created_at FROM mem_observations o JOIN mem_sessions s ON s.id = o.session_id"
             " JOIN mem_projects p ON p.id = o.project_id",
-            ("id",),
-            "id",
         )
     )
     if "rule" in database.columns("mem_lessons"):
@@ -282,5 +280,5 @@ def agent_memory_sections(database: Database) -> list[Section]:
             " l.source_observation_id, l.trigger_count, l.last_triggered_at, l.active, l.created_at"
             " FROM mem_lessons l LEFT JOIN mem_projects p ON p.id = l.project_id"
         )
-        sections.append(Section(LESSON_ROW, query, ("id",), "id"))
-    return [*sections, Section(END, sessions, ("id",), "session_id")]
+        sections.append(Section(LESSON_ROW, query))
+    return [*sections, Section(END, sessions, name="session_id")]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import convert
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -10,13 +11,13 @@ from starlette.responses import Response
 from api.dialects.agent_memory.answers import (
     LONGEST_TITLE,
     LessonAnswer,
+    MatchAnswer,
     Triggered,
     default_title,
     json_rows,
     lesson_answer,
     lesson_line,
     lesson_project,
-    match_answer,
 )
 from api.dialects.agent_memory.common import (
     LessonChanges,
@@ -83,7 +84,8 @@ async def match(request: Request) -> Response:
         context.reader(), query.tool_name, query.tool_input_preview, wanted_project(query.project)
     )
     ids = await numbers(context, "lesson", [lesson.id for lesson in lessons])
-    return Json([match_answer(*row) for row in zip(lessons, ids, strict=True)])
+    answers = [lesson_answer(*row) for row in zip(lessons, ids, strict=True)]
+    return Json([convert(answer, MatchAnswer, from_attributes=True) for answer in answers])
 
 
 async def patch(request: Request) -> Response:

@@ -16,7 +16,6 @@ from api.dialects.agent_memory.answers import (
     observation_answer,
     observation_in_full,
     observation_line,
-    observation_placed,
     rows_and_reminder,
     start_of,
     stored_answer,
@@ -161,7 +160,10 @@ async def search_tool(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
     hits, missing = await searched(context, request)
     hits = hits[offset:]
     ids = await numbers(context, "observation", [document.id for document, _ in hits])
-    rows = [observation_line(number, document, score) for number, (document, score) in zip(ids, hits, strict=True)]
+    rows = [
+        observation_line(number, document, project=document.project) | {"score": round(score, 4)}
+        for number, (document, score) in zip(ids, hits, strict=True)
+    ]
     return rows_and_reminder(rows, missing)
 
 
@@ -194,7 +196,8 @@ async def timeline(context: Call, arguments: dict[str, Any]) -> ToolAnswer:
         before, after = await context.queries.observations.beside(centre, context.reader(), *depths)
     placed = [*((entry, "before") for entry in before), (centre, "anchor"), *((entry, "after") for entry in after)]
     ids = await numbers(context, "observation", [document.id for document, _ in placed])
-    return json_rows([observation_placed(number, *pair) for number, pair in zip(ids, placed, strict=True)])
+    rows = zip(ids, placed, strict=True)
+    return json_rows([observation_line(number, document, position=position) for number, (document, position) in rows])
 
 
 async def get_observations(context: Call, arguments: dict[str, Any]) -> ToolAnswer:

@@ -82,13 +82,12 @@ def test_obs_type_is_taken_though_not_advertised():
 
 
 def test_an_observation_in_a_list():
-    assert answers.observation_line(7, seen(), 0.033333) == {
+    assert answers.observation_line(7, seen(), project="atlas") == {
         "id": 7,
         "title": "Größe",
         "type": "gotcha",
         "project": "atlas",
         "created_at": "2026-01-31T12:00:00.000000Z",
-        "score": 0.0333,
     }
 
 
@@ -110,7 +109,7 @@ def test_an_observation_in_full():
 
 
 def test_an_observation_on_a_timeline():
-    placed = answers.observation_placed(7, seen(), "before")
+    placed = answers.observation_line(7, seen(), position="before")
     assert list(placed) == ["id", "title", "type", "position", "created_at"]
     assert placed["position"] == "before"
 
