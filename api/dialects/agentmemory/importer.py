@@ -74,7 +74,7 @@ from projections.text.compression import CONFIDENCE, compress
 from projections.text.similarity import statement_key, states_the_same
 
 SYSTEM = "agentmemory"
-LESSON, SLOT, MODEL = "lesson", "slot", "agentmemory"
+LESSON, SLOT = "lesson", "slot"
 FACT_ROW, PROCEDURE_ROW, INSIGHT = "fact", "procedure", "insight"
 SESSION, OBSERVATION_ROW, SUMMARY, END = "session", "observation", "summary", "session end"
 MEMORY_ROW, ACTION_ROW, RELATION = "memory", "action", "relation"
@@ -95,8 +95,6 @@ _MEMORY_ID = "agentmemory_id"
 """Metadata that keeps the id a memory had."""
 _COUNTS = ("confidence", "strength", "frequency", "accessCount", "lastAccessedAt", "updatedAt")
 """What a fact or a procedure has beside its text; the metadata keeps it."""
-_CONDENSED = ("project", "agent_id", "session_id", "content", "importance", "memory_type", "tags", "metadata")
-"""The fields of a memory that was made of several."""
 
 
 class Export:
@@ -159,14 +157,6 @@ class Export:
     def reads(self, kind: str) -> bool:
         """Whether rows of a kind are imported."""
         return kind in self._mappings
-
-    @property
-    def total(self) -> int:
-        """How many rows there are."""
-        lists = ("summaries", "memories", *_LISTS.values(), *self._others)
-        observed = sum(map(len, self._observed.values()))
-        listed_rows = sum(len(as_list(self._export.get(name))) for name in lists)
-        return self._nameless + 2 * len(self._sessions) + observed + listed_rows
 
     def mapped(self, row: ImportRow) -> Mapped:
         """What a row says; raises CommandRejected when it cannot be taken."""
@@ -272,7 +262,7 @@ class Export:
         command: AnyCommand
         if originals and all(text(self._memories.get(name, {}), "project") == project for name in originals):
             lost.append("title, concepts, files: of a memory that was made of several")
-            condensed = {name: fields[name] for name in _CONDENSED}
+            condensed = {name: fields[name] for name in CondenseMemories.__struct_fields__ if name in fields}
             ids = [self._id_of(name) for name in originals]
             command = CondenseMemories(**condensed, originals=ids, model=SYSTEM)
         elif predecessor is not None and text(predecessor, "project") == project:
@@ -388,7 +378,8 @@ def open_source(request: ImportRequest) -> Source:
         export = of_scopes(stored, lambda scope: list(stored[scope].values()), lambda scope: len(stored[scope]))
     fields = {name: value for name, value in cast(Record, export).items() if name != "exportedAt"}
     contents = Export(fields, request.tenant)
-    source = WholeSource(SYSTEM, contents.rows, contents.total, contents.mapped, fingerprint_of(fields))
+    total = sum(1 for _ in contents.rows())
+    source = WholeSource(SYSTEM, contents.rows, total, contents.mapped, fingerprint_of(fields))
     source.notes += newer("the export", text(fields, "version"), ".".join(map(str, LAST)))
     if any(OURS.fullmatch(row.name) for row in islice(contents.rows(), LOOKED_AT)):
         source.notes.append("mnemolog made this export: on the server that made it, everything would be there twice")
@@ -517,7 +508,7 @@ def compressed(
         concepts=texts(record, "concepts", lost),
         files=texts(record, "files", lost),
         importance=min(10, max(1, whole(record, "importance") or 5)),
-        model=MODEL,
+        model=SYSTEM,
         prompt_version="",
     )
     by_rule = number(record, "confidence", CONFIDENCE) <= CONFIDENCE
