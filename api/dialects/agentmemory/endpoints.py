@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory.operations import AGENTMEMORY, CALL, PLUGIN, Schema, answer, failure, fields, refused
+from api.dialects.agentmemory.records import Record
 from api.http.http import Json, body, parsed
 from api.services import AGENT_HEADER, READER_HEADER, services, tool_context
 from ingest.commands.decide import Caller, stated_agent
@@ -48,12 +49,12 @@ SOURCE = BY_WORDS
 STEP_BYTES = 1 << 20
 
 
-async def object_of(request: Request) -> dict[str, Any]:
+async def object_of(request: Request) -> Record:
     """The body, a JSON object; empty for an empty body. Raises MalformedRequest or RequestTooLarge."""
     return await parsed(await body(request), object_in)
 
 
-def object_in(raw: bytes, most: int = MAX_VALUES) -> dict[str, Any]:
+def object_in(raw: bytes, most: int = MAX_VALUES) -> Record:
     """The JSON object that a body is; empty for an empty body. Raises MalformedRequest, or RequestTooLarge for more
     values than `most`."""
     raw = raw.removeprefix(b"\xef\xbb\xbf").strip()
@@ -71,7 +72,7 @@ def object_in(raw: bytes, most: int = MAX_VALUES) -> dict[str, Any]:
         raise MalformedRequest(f"the body is not JSON: {error}") from None
     if not isinstance(value, dict):
         raise MalformedRequest("the body must be a JSON object")
-    return cast("dict[str, Any]", value)
+    return cast(Record, value)
 
 
 async def read_body(request: Request, schema: Schema) -> Arguments:
@@ -166,7 +167,7 @@ async def documents_of(call: Call, names: Sequence[str], reader: Reader, kind: t
     return [entry.document for entry in located if isinstance(entry.document, kind)]
 
 
-async def written_document(call: Call, name: str, agent: str) -> dict[str, Any] | None:
+async def written_document(call: Call, name: str, agent: str) -> Record | None:
     """A document that was just written, as readers get it; None if it is not projected in time, or has no reader."""
     try:
         reader = call.reader(agent)
@@ -176,7 +177,7 @@ async def written_document(call: Call, name: str, agent: str) -> dict[str, Any] 
     return (await views(call, [name], reader)).get(name)
 
 
-async def views(call: Call, names: Sequence[str], reader: Reader) -> dict[str, dict[str, Any]]:
+async def views(call: Call, names: Sequence[str], reader: Reader) -> dict[str, Record]:
     """Documents as readers get them, by id."""
     return {entry.document.id: view(entry.document) for entry in await call.queries.lookup.documents(names, reader)}
 
@@ -235,7 +236,7 @@ async def call_for_status(request: Request) -> Response:
         return Json({"error": error.message}, 400) if refusal.is_error else _response(refusal)
 
 
-async def _tool_and_arguments(request: Request) -> tuple[Tool, dict[str, Any]]:
+async def _tool_and_arguments(request: Request) -> tuple[Tool, Record]:
     stated_agent(header_name(request.headers, READER_HEADER), AGENT_HEADER)  # a fault of the request, not of the tool
     arguments = await read_body(request, fields(CALL, ("name",)))
     tool = TOOLS.get(arguments["name"].strip())
@@ -244,7 +245,7 @@ async def _tool_and_arguments(request: Request) -> tuple[Tool, dict[str, Any]]:
     return tool, arguments["arguments"] or {}
 
 
-async def _call_tool(request: Request, tool: Tool, arguments: dict[str, Any]) -> ToolAnswer:
+async def _call_tool(request: Request, tool: Tool, arguments: Record) -> ToolAnswer:
     call = tool_context(request.scope, SOURCE, header_name(request.headers, READER_HEADER))
     await call.admits(tool)
     return await tool.call(call, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))

@@ -3,7 +3,6 @@
 import re
 from collections.abc import AsyncIterator, Iterable
 from datetime import timedelta
-from typing import Any
 
 from msgspec.structs import asdict
 from starlette.requests import Request
@@ -28,7 +27,6 @@ from projections.nouns.action import is_dropped, is_finished
 from projections.nouns.memory import CONSOLIDATED, CRYSTAL, FACT, PROCEDURE
 from projections.nouns.session import Session
 from projections.queries import lookup
-from projections.queries.profile import Profile
 from projections.queries.views import view
 
 MAX_LISTED = 500
@@ -82,7 +80,7 @@ async def post_reflect(request: Request, arguments: Arguments) -> Record:
     return await reflect(call_of(request), arguments)
 
 
-async def _tagged(call: Call, arguments: Arguments, *tags: str) -> list[dict[str, Any]]:
+async def _tagged(call: Call, arguments: Arguments, *tags: str) -> list[Record]:
     """The newest memories that have all of these tags, of the project that is named or of all."""
     reader, limit, project = await reading(call), arguments.count("limit", MAX_LISTED), arguments.chosen("project")
     newest = await call.queries.lookup.found(lookup.latest, reader, project, limit, kinds=["memory"], tags=list(tags))
@@ -95,7 +93,13 @@ async def profile(call: Call, arguments: Arguments) -> Record:
     current, cached = await call.queries.profiles.of(reader, project, refresh=bool(arguments["refresh"]))
     if current is None:
         return {"profile": None, "reason": "no_sessions"}
-    record = profile_record(current)
+    fields, lists = asdict(current), "conventions commonErrors=errors recent_activity preferences"
+    record: Record = {
+        **renamed(fields, "project updated_at"),
+        "topConcepts": [{"concept": name, "frequency": count} for name, count in current.concepts],
+        "topFiles": [{"file": name, "frequency": count} for name, count in current.files],
+        **renamed(fields, f"{lists} session_count total_observations"),
+    }
     return {**record, "profile": record, "cached": cached}
 
 
@@ -143,17 +147,6 @@ def crystal_record(document: View, lessons: Iterable[View] = ()) -> Record:
         ],
         **renamed(document, "sourceActionIds=references project createdAt=recorded_at"),
         **without_empty(renamed(document, "session_id")),
-    }
-
-
-def profile_record(profile: Profile) -> Record:
-    """A project's profile."""
-    fields, lists = asdict(profile), "conventions commonErrors=errors recent_activity preferences"
-    return {
-        **renamed(fields, "project updated_at"),
-        "topConcepts": [{"concept": name, "frequency": count} for name, count in profile.concepts],
-        "topFiles": [{"file": name, "frequency": count} for name, count in profile.files],
-        **renamed(fields, f"{lists} session_count total_observations"),
     }
 
 
@@ -211,7 +204,7 @@ async def pipeline(call: Call, arguments: Arguments) -> Record:
     return success(results=results)
 
 
-async def _actions(call: Call, reader: Reader, project: str | None) -> AsyncIterator[dict[str, Any]]:
+async def _actions(call: Call, reader: Reader, project: str | None) -> AsyncIterator[Record]:
     """The newest actions of a project, or of every one."""
     scanned = 0
     for name in [project] if project else sorted({"", *await call.queries.lookup.projects(reader)}):
@@ -284,7 +277,7 @@ async def reflect(call: Call, arguments: Arguments) -> Record:
     return success(**await reflected(call, session, arguments.count("maxObservations", 200)))
 
 
-async def reflected(call: Call, session: Session, newest: int) -> dict[str, Any]:
+async def reflected(call: Call, session: Session, newest: int) -> Record:
     """What reflecting on a session changed in the slots of its project: of no other, whose agents would see it, too."""
     caller = call.caller()
     result = await call.operations.condensing.reflect_slots(session, caller, newest, reader=call.reader())
@@ -319,7 +312,7 @@ async def _new_summary(call: Call, session: Session) -> Record:
         return failure("no_observations")
 
 
-async def summarised(call: Call, session: Session) -> dict[str, Any]:
+async def summarised(call: Call, session: Session) -> Record:
     """A session's new summary; raises NotFound without observations."""
     caller = call.caller()
     result = await call.operations.condensing.summarise(session, caller, call.reader())

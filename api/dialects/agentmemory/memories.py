@@ -1,7 +1,6 @@
 """Memories: saved, listed, deleted; their versions, and how they are related."""
 
 from contextlib import suppress
-from typing import Any
 
 from msgspec.structs import asdict
 from starlette.requests import Request
@@ -113,9 +112,9 @@ async def governance_delete(call: Call, arguments: Arguments) -> Record:
     return success(deleted=forgotten.documents.get("memory", 0), total=len(arguments["memoryIds"]))
 
 
-async def _all(call: Call, reader: Reader) -> list[dict[str, Any]]:
+async def _all(call: Call, reader: Reader) -> list[Record]:
     """The memories of every project, newest first."""
-    memories: list[dict[str, Any]] = []
+    memories: list[Record] = []
     for project in {"", *await call.queries.lookup.projects(reader)}:
         cursor: str | None = None
         while len(memories) < MAX_MEMORIES:
@@ -163,7 +162,7 @@ async def _project_of(call: Call, session: str, agent: str) -> str:
         return ""
 
 
-async def _saved(call: Call, remember: Remember, name: str, agent: str, kind: str) -> dict[str, Any]:
+async def _saved(call: Call, remember: Remember, name: str, agent: str, kind: str) -> Record:
     """The stored memory and the hint; the memory as sent if it is not projected in time, or the reader is unknown."""
     stored = await written_document(call, name, agent)
     if stored is None:
@@ -248,13 +247,13 @@ async def evolve(call: Call, arguments: Arguments) -> Record:
     return success(memory=memory, previousId=previous)
 
 
-async def _with_earlier(call: Call, name: str, reader: Reader) -> dict[str, Any]:
+async def _with_earlier(call: Call, name: str, reader: Reader) -> Record:
     """A memory that names the versions before it; raises NotFound."""
     history = await call.queries.memories.history(name, reader)
     return next(version for version in versions(list(map(view, history))) if version["id"] == name)
 
 
-async def _related(call: Call, relation: Relate) -> dict[str, Any]:
+async def _related(call: Call, relation: Relate) -> Record:
     """The stored relation; raises NotFound for an end that does not exist."""
     caller = call.caller(relation.agent_id)
     accepted = await call.operations.work.relate(relation, call.reader(relation.agent_id), caller)

@@ -17,7 +17,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from api.access.admission import POLICY_VIOLATION, TRY_LATER, guarded
 from api.access.keys import still_holds
-from api.dialects.agentmemory.records import observation_record
+from api.dialects.agentmemory.records import Record, observation_record
 from api.services import NativeCall, services_of
 from ingest.errors import CommandRejected, MnemologError
 from ingest.nouns.session import ObservationRecorded
@@ -219,5 +219,5 @@ def _frame(form: str, observation: Mapping[str, Any]) -> bytes:
     )
 
 
-def _only(record: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _only(record: Mapping[str, Any], names: tuple[str, ...]) -> Record:
     return {name: record[name] for name in names if name in record}

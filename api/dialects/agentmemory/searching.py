@@ -198,7 +198,7 @@ async def recall(call: Call, arguments: Arguments) -> Record:
     items = [search_result(document, score, form) for document, score in results]
     budget: Any = arguments["token_budget"]
     selected, used, truncated = packed(items, None if budget is None else int(budget))
-    record: dict[str, Any] = {"format": form, "results": selected, "tokens_used": used, "truncated": truncated}
+    record: Record = {"format": form, "results": selected, "tokens_used": used, "truncated": truncated}
     record |= {} if budget is None else {"tokens_budget": int(budget)}
     record |= {"degraded": missing} if missing else {}
     return record | ({"text": narrated(selected)} if form == "narrative" else {})
@@ -207,19 +207,19 @@ async def recall(call: Call, arguments: Arguments) -> Record:
 async def smart_search(call: Call, arguments: Arguments) -> Record:
     """memory_smart_search: titles first; what is named by id in full."""
     entries: list[Any] = arguments["expandIds"] or []
-    names = [cast("dict[str, Any]", entry).get("obsId") if isinstance(entry, dict) else entry for entry in entries]
+    names = [cast(Record, entry).get("obsId") if isinstance(entry, dict) else entry for entry in entries]
     if names := [name.strip() for name in names if isinstance(name, str) and name.strip()]:
         return await _expanded(call, arguments, names)
     results, missing = await _search(call, arguments)
     items = [search_result(document, score, "compact") for document, score in results]
-    lessons: list[dict[str, Any]] = []
+    lessons: list[Record] = []
     if arguments["includeLessons"]:
         now = system_clock()
         reader = call.reader(named_agent(arguments))
         query = arguments.needed("query")[:QUERY_CHARS]
         hits = await call.queries.lessons.search(reader, query, arguments.chosen("project"), now, limit=LESSONS_SHOWN)
         lessons = [lesson_hint(view(lesson), lesson.confidence_at(now), score) for lesson, score in hits]
-    record: dict[str, Any] = {"mode": "compact", "results": items, "lessons": lessons}
+    record: Record = {"mode": "compact", "results": items, "lessons": lessons}
     return record | ({"degraded": missing} if missing else {})
 
 
@@ -245,9 +245,7 @@ async def timeline(call: Call, arguments: Arguments) -> Record:
     )
 
 
-async def alike(
-    call: Call, reader: Reader, content: str, project: str, besides: frozenset[str]
-) -> dict[str, Any] | None:
+async def alike(call: Call, reader: Reader, content: str, project: str, besides: frozenset[str]) -> Record | None:
     """The hint that a memory like a new one is there already and was not superseded by it."""
     words = RecallRequest(
         query=content[:ALIKE_CHARS], kinds=["memory"], mode="lexical", limit=ALIKE_LOOKED_AT, fold=False
@@ -269,7 +267,7 @@ async def alike(
     return {"id": best[1].id, "title": best[1].title, "similarity": round(best[0], 3)}
 
 
-async def _search(call: Call, arguments: Arguments) -> tuple[list[tuple[dict[str, Any], float]], list[str]]:
+async def _search(call: Call, arguments: Arguments) -> tuple[list[tuple[Record, float]], list[str]]:
     """Observations and memories with their scores, best first, and what may be missing."""
     agent = named_agent(arguments)
     reader = call.reader(agent)

@@ -167,7 +167,7 @@ async def session_records(
     reader: Reader,
     sessions: Sequence[Mapping[str, Any]],
     summaries: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Record]:
     """Sessions with the summaries they have and the commits made in them, the newest start first.
 
     Summaries are read unless they are given, by project and session.
@@ -243,9 +243,9 @@ async def commits(call: Call, arguments: Arguments) -> Record:
     return {"commits": list(map(commit_record, newest))}
 
 
-async def _commits(call: Call, reader: Reader, filters: dict[str, str], limit: int) -> list[dict[str, Any]]:
+async def _commits(call: Call, reader: Reader, filters: dict[str, str], limit: int) -> list[Record]:
     """The newest commits whose fields match the filters."""
-    matches: list[dict[str, Any]] = []
+    matches: list[Record] = []
     cursor, scanned = None, 0
     while len(matches) < limit and scanned < MAX_SEEN:
         page = await call.queries.commits.page(reader, None, cursor, PAGE)
@@ -269,7 +269,7 @@ async def observe(request: Request, arguments: Arguments) -> Record:
     data: Any = {} if arguments["data"] is None else arguments["data"]  # without data only the hook is stored
     if not isinstance(data, dict):
         data = {"content" if isinstance(data, str) else "value": data}
-    fits = await _fitted(request, cast("dict[str, Any]", data))
+    fits = await _fitted(request, cast(Record, data))
     observation = hook_observation(
         session,
         home.project,
@@ -412,7 +412,7 @@ async def observations(call: Call, arguments: Arguments) -> Record:
     return {"observations": list(map(observation_record, observed))}
 
 
-async def _observed_in(call: Call, reader: Reader, session: Session, limit: int) -> list[dict[str, Any]]:
+async def _observed_in(call: Call, reader: Reader, session: Session, limit: int) -> list[Record]:
     """What was observed in a session, oldest first."""
     page = await call.queries.sessions.observations(reader, session.session_id, session.project, None, limit)
     return sorted(page.items, key=lambda observation: observation["occurred_at"])

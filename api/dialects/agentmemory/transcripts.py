@@ -166,8 +166,8 @@ async def sync(call: Call, arguments: Arguments) -> Record:
 async def sync_all(call: Call, arguments: Arguments) -> Record:
     """memory_antigravity_sync_all: and each session is summarised, and its slots brought up to date."""
     record, projects = await _synced(call, arguments)
-    summaries: dict[str, Any] = {}
-    reflections: dict[str, Any] = {}
+    summaries: Record = {}
+    reflections: Record = {}
     for session_id, project in projects.items():
         session = await session_of(call, call.reader(EVERYBODY), session_id, project)
         try:
@@ -179,7 +179,7 @@ async def sync_all(call: Call, arguments: Arguments) -> Record:
     return {**record, "crystallizations": summaries, "reflections": reflections}
 
 
-async def _synced(call: Call, arguments: Arguments) -> tuple[dict[str, Any], dict[str, str]]:
+async def _synced(call: Call, arguments: Arguments) -> tuple[Record, dict[str, str]]:
     """What was taken over, and the project of each session."""
     mode = one_of(arguments.chosen("mode") or MODES[0], MODES, "mode")
     only = ""
@@ -233,6 +233,6 @@ async def _observe_new_turns(call: Call, conversation: Conversation, project: st
     return added
 
 
-def _record(projects: dict[str, str], added: int, error: str = "") -> dict[str, Any]:
-    record: dict[str, Any] = {"success": not error, "syncedSessions": list(projects), "observationsAdded": added}
+def _record(projects: dict[str, str], added: int, error: str = "") -> Record:
+    record: Record = {"success": not error, "syncedSessions": list(projects), "observationsAdded": added}
     return record | ({"error": error} if error else {})

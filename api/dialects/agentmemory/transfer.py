@@ -87,7 +87,7 @@ async def import_export(request: Request) -> Record:
         raw = await body(request, MAX_IMPORT_BYTES)
         arguments = lenient.read(await in_thread(object_in, raw, MAX_IMPORT_VALUES), fields(EXPORT, ("exportData",)))
         strategy = one_of(arguments["strategy"], STRATEGIES, "strategy")
-        export: dict[str, Any] = arguments["exportData"]
+        export: Record = arguments["exportData"]
         if reason := _unsupported(export):
             return failure(reason)
         call = call_of(request)
@@ -98,7 +98,7 @@ async def import_export(request: Request) -> Record:
             return failure(error.message)
         call.wrote(call.caller().agent_id, str(done.token))
         counts = {f"{name[:-1]}ies" if name.endswith("y") else f"{name}s": count for name, count in done.rows.items()}
-        record: dict[str, Any] = {**dict.fromkeys(("sessions", "observations", "memories", "summaries"), 0), **counts}
+        record: Record = {**dict.fromkeys(("sessions", "observations", "memories", "summaries"), 0), **counts}
         record |= {"refused": done.refused, "refusals": done.refusals} if done.refused else {}
         return success(strategy=strategy, skipped=done.skipped, **record)
 
@@ -207,14 +207,15 @@ class ExportImport:
 
     async def _append(self, events: Sequence[Event]) -> Token:
         """Append events as soon as there is room for them."""
-        for waited in range(OVERLOADED_S + 1):
+        waited_s = 0
+        while True:
             try:
                 return (await self._call.commands.append_events(events)).token if events else Token()
             except Overloaded:
-                if waited == OVERLOADED_S:
+                if waited_s == OVERLOADED_S:
                     raise
+            waited_s += 1
             await asyncio.sleep(1)
-        raise AssertionError("the last attempt returned or raised")
 
     async def _find_own(self, source: Export) -> None:
         """Find the rows that are documents of this server under their own names."""

@@ -251,7 +251,7 @@ async def _write(call: Call, arguments: Arguments, *, overwrite: bool = True, **
     noted(call, caller, accepted)
 
 
-async def _current(call: Call, arguments: Arguments) -> dict[str, Any]:
+async def _current(call: Call, arguments: Arguments) -> Record:
     """The slot as it is after all that was acknowledged; raises NotFound."""
     project = arguments.chosen("project") or ""
     return slot_record(view(await call.operations.slots.get(call.reader(), project, arguments.needed("label"))))
@@ -287,7 +287,7 @@ async def list_actions(call: Call, arguments: Arguments) -> Record:
 async def post_action(call: Call, arguments: Arguments) -> Record:
     """A new action, with what it depends on."""
     edges: list[dict[str, str]] = []
-    for edge in cast("list[dict[str, Any]]", arguments["edges"] or []):
+    for edge in cast("list[Record]", arguments["edges"] or []):
         kind, target = edge.get("type"), edge.get("targetActionId") or edge.get("target")
         if not isinstance(kind, str) or not isinstance(target, str) or not target.strip():
             raise BadArgument("an edge has a type and a targetActionId", "edges")
@@ -309,7 +309,7 @@ async def post_update(call: Call, arguments: Arguments) -> Record:
         return failure("action not found")
 
 
-async def _listed(call: Call, reader: Reader, project: str | None) -> list[dict[str, Any]]:
+async def _listed(call: Call, reader: Reader, project: str | None) -> list[Record]:
     """The actions of a project; without one, all open actions and those of the known projects."""
     queries = call.queries
     if project is not None:
