@@ -14,9 +14,9 @@ from api.services import NativeCall
 from ingest.commands.handler import CommandHandler
 from ingest.embedded.room import Acknowledged, EmbeddedValkey
 from ingest.errors import InvalidSetting
-from ingest.log.archive.room import open_to_write
 from ingest.log.event_log import refuse_if_closed
 from ingest.log.group_commit import GroupCommit
+from ingest.log.opening import open_to_write
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, retry_until_connected
 from ingest.platform.settings import Settings

@@ -15,11 +15,12 @@ from ingest.commands.handler import CommandHandler
 from ingest.errors import InvalidSetting, MnemologError
 from ingest.events.envelope import Event, encode, route_of
 from ingest.ids import dedup_id, new_event_id
-from ingest.log.archive.room import ArchivedLog, ArchiveJob, open_to_write
+from ingest.log.archive.room import ArchivedLog, ArchiveJob
 from ingest.log.event_log import Entry, refuse_if_closed
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import LEASE_TTL, WORKERS
 from ingest.log.lag import wait_projected
+from ingest.log.opening import open_to_write
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of
 from ingest.platform.connections import Client, connect, retry_until_connected

@@ -21,9 +21,9 @@ from rich.text import Text
 from api.cli.direct import on_redis, server
 from api.cli.output import FAILED, Output
 from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
-from ingest.log.archive.room import open_log
 from ingest.log.keys import MANIFEST, PartitionKeys
 from ingest.log.lag import wait_projected
+from ingest.log.opening import open_log
 from ingest.log.position import Token
 from ingest.platform.connections import connected
 from ingest.platform.settings import Settings, from_environment

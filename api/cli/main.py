@@ -75,7 +75,7 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
         "dead-letters": Listed("repair", "Events that could not be applied: list, show, redrive, discard."),
         "reconcile": Listed("repair", "Compare log, documents and index, and repair what is safe."),
         "rebuild": Listed("repair", "Rebuild documents and index from the log in the background, compare, and switch."),
-        "log-file": Listed("archive", "Show, check or repair the embedded server's append-only file."),
+        "log-file": Listed("log_file", "Show, check or repair the embedded server's append-only file."),
     },
     "For scripts of other systems": {"memory": Listed("memory", "The commands of agentd's `agent memory`.")},
 }

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ingest.commands.decide import Caller, RetireSession
 from ingest.errors import MnemologError
 from ingest.ids import DocumentId, new_event_id
-from ingest.log.archive.archive import count_erased
+from ingest.log.archived import count_erased
 from ingest.log.keys import FORGET_LEASE, JOB_LEASE_TTL, embedding
 from ingest.log.lease import lease
 from ingest.log.position import Token

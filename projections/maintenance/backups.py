@@ -25,19 +25,7 @@ from msgspec.structs import replace
 
 from ingest.errors import MnemologError
 from ingest.ids import new_event_id
-from ingest.log.archive.archive import count_erased
-from ingest.log.archive.segments import ArchiveManifest as Chain
-from ingest.log.archive.segments import (
-    ArchiveUnavailable,
-    DamagedArchive,
-    MissingFile,
-    appended,
-    content_of,
-    filled,
-    pack,
-    unpack,
-)
-from ingest.log.archive.store import Store
+from ingest.log.archived import count_erased
 from ingest.log.event_log import EventLog, Stored, pages
 from ingest.log.keys import (
     BACKUP_LEASE,
@@ -51,6 +39,18 @@ from ingest.log.keys import (
 from ingest.log.keys import MANIFEST as MANIFEST_KEY
 from ingest.log.lease import lease
 from ingest.log.position import START, Position
+from ingest.log.segments import ArchiveManifest as Chain
+from ingest.log.segments import (
+    ArchiveUnavailable,
+    DamagedArchive,
+    MissingFile,
+    appended,
+    content_of,
+    filled,
+    pack,
+    unpack,
+)
+from ingest.log.store import Store
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client
 from ingest.platform.processes import release

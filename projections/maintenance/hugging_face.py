@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ingest.errors import InvalidSetting
-from ingest.log.archive.segments import MissingFile
+from ingest.log.segments import MissingFile
 from projections.maintenance.backups import MANIFEST, BackupFailed
 
 try:

@@ -26,7 +26,7 @@ from ingest.errors import CommandRejected, MnemologError, PartitionCountMismatch
 from ingest.events.envelope import as_json_object, route_of
 from ingest.events.subject import SubjectForgotten
 from ingest.ids import dedup_id, imported_dedup_id
-from ingest.log.archive.archive import forget_archive
+from ingest.log.archived import forget_archive
 from ingest.log.event_log import Entry, Stored
 from ingest.log.keys import (
     DEDUP_IDS,

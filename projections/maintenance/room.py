@@ -7,7 +7,7 @@ repairs.
 """
 
 from ingest.errors import InvalidSetting
-from ingest.log.archive.store import store_of
+from ingest.log.store import store_of
 from projections.maintenance.backups import (
     BackupFailed,
     BackupJob,

@@ -17,7 +17,7 @@ from commands import ROOT, command_line, environment, run
 from hub_stub import REPOSITORY, TOKEN, HubStub
 from ports import free_port
 
-from ingest.log.archive.store import DirectoryStore
+from ingest.log.store import DirectoryStore
 from projections.maintenance.backups import INDEX, BackupManifest, StoreTarget, listed
 from tests.acceptance.running import PATIENT_READ_S
 

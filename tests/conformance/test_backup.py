@@ -17,12 +17,12 @@ from workshop import PARTITIONS, TENANT, Workshop
 
 from ingest.commands.decide import Caller, ForgetSubject, Remember
 from ingest.errors import CommandRejected, PartitionCountMismatch, RestoreUnfinished
-from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import Entry, Stored
 from ingest.log.keys import BACKUP_LEASE, MANIFEST, RESTORED, WORKERS, NumberKeys, PartitionKeys
 from ingest.log.position import START, Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import beat, number
+from ingest.log.store import DirectoryStore
 from ingest.platform.connections import Client
 from projections.forgetting.forget import Forgetting
 from projections.maintenance import backups as backup_module

@@ -13,8 +13,8 @@ import pytest
 from hub_stub import REPOSITORY, TOKEN, HubStub
 
 from ingest.errors import InvalidSetting
-from ingest.log.archive.segments import MissingFile
-from ingest.log.archive.store import DirectoryStore, Store, UrlStore
+from ingest.log.segments import MissingFile
+from ingest.log.store import DirectoryStore, Store, UrlStore
 from projections.maintenance.backups import MANIFEST, BackupFailed, StoreTarget, Target
 from projections.maintenance.hugging_face import HuggingFaceTarget
 

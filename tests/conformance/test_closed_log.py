@@ -10,10 +10,10 @@ from servers import Server
 
 from api import wiring
 from ingest.errors import LogRefused, RestoreUnfinished
-from ingest.log.archive.room import open_to_write
 from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import MANIFEST, RESTORING
+from ingest.log.opening import open_to_write
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client
 from ingest.platform.settings import Settings

@@ -27,10 +27,10 @@ from ingest.errors import AlteredEntry, BeingRebuilt, CommandRejected, NotFound
 from ingest.events.envelope import encode
 from ingest.events.subject import EventErased
 from ingest.ids import EventId
-from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import Entry
 from ingest.log.position import START, Position, Token
 from ingest.log.redis_log import RedisLog
+from ingest.log.store import DirectoryStore
 from ingest.nouns.registry import decode
 from ingest.nouns.session import ObservationRecorded
 from ingest.platform.clock import system_clock

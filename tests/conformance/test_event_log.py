@@ -21,13 +21,14 @@ from factories import ManualClock
 from ingest.durability import LEVELS, Durability
 from ingest.errors import DurabilityUnavailable, LogUnavailable, PartitionCountMismatch
 from ingest.ids import EventId
-from ingest.log.archive.archive import Archive, load_archived
-from ingest.log.archive.store import store_of
+from ingest.log.archive.archive import Archive
+from ingest.log.archived import load_archived
 from ingest.log.event_log import Appended, Entry, EventLog, LogHistory, Stored
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import ALTERED, START, Position
 from ingest.log.redis_log import ENTRIES_PER_CALL, RedisLog, stub_member
 from ingest.log.scripts import begin_window, restore_entries
+from ingest.log.store import store_of
 from ingest.platform import clock as clock_module
 from ingest.platform.clock import from_ms
 from ingest.platform.connections import Client

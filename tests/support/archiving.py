@@ -4,14 +4,14 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ingest.log.archive.archive import load_archived
 from ingest.log.archive.archived_log import ArchivedLog
 from ingest.log.archive.sealing import Sealing
-from ingest.log.archive.segments import Outrun
+from ingest.log.archived import load_archived
 from ingest.log.event_log import Appended, Entry, Stored
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.redis_log import stub_member
+from ingest.log.segments import Outrun
 from ingest.platform.connections import Client
 
 LATE = Position(10**14 - 1, 0)

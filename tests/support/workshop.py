@@ -22,13 +22,13 @@ from ingest.ids import DocumentId
 from ingest.log.archive.archive import Archive
 from ingest.log.archive.archived_log import ArchivedLog
 from ingest.log.archive.sealing import ArchiveJob
-from ingest.log.archive.store import store_of
 from ingest.log.event_log import EventLog
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Token, partition_of, project_route
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
+from ingest.log.store import store_of
 from ingest.nouns.registry import decode
 from ingest.platform.connections import Client
 from projections.condensing.operations import Condensing

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from operator import attrgetter
 
-from ingest.log.archive.archive import Archive, Archived, queue_archived, read_archived
-from ingest.log.archive.segments import MissingFile, overlaid
+from ingest.log.archive.archive import Archive
+from ingest.log.archived import Archived, queue_archived, read_archived
 from ingest.log.event_log import Stored
 from ingest.log.keys import DEDUP_IDS
 from ingest.log.position import START, Position
@@ -24,6 +24,7 @@ from ingest.log.redis_log import (
     read_stub,
     read_stubs,
 )
+from ingest.log.segments import MissingFile, overlaid
 from ingest.platform.connections import Client
 
 logger = logging.getLogger(__name__)

@@ -18,9 +18,15 @@ from redis.exceptions import WatchError
 
 from ingest.errors import ArchiveUnavailable, LogUnavailable, MnemologError
 from ingest.ids import new_event_id
-from ingest.log.archive.archive import CHAIN, FILE, SEALED, STUBS, TRIMMED, VERSION, Archived, load_archived
 from ingest.log.archive.archived_log import ArchivedLog
-from ingest.log.archive.segments import (
+from ingest.log.archived import CHAIN, FILE, SEALED, STUBS, TRIMMED, VERSION, Archived, load_archived
+from ingest.log.event_log import Stored, pages
+from ingest.log.keys import ARCHIVE_LEASE, JOB_LEASE_TTL, PartitionKeys
+from ingest.log.lag import checkpoint
+from ingest.log.lease import lease
+from ingest.log.position import START, Position
+from ingest.log.redis_log import queue_stubs, read_stub, read_stubs
+from ingest.log.segments import (
     ArchiveManifest,
     Content,
     DamagedArchive,
@@ -36,12 +42,6 @@ from ingest.log.archive.segments import (
     pack,
     replaced,
 )
-from ingest.log.event_log import Stored, pages
-from ingest.log.keys import ARCHIVE_LEASE, JOB_LEASE_TTL, PartitionKeys
-from ingest.log.lag import checkpoint
-from ingest.log.lease import lease
-from ingest.log.position import START, Position
-from ingest.log.redis_log import queue_stubs, read_stub, read_stubs
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client, Transaction
 

@@ -22,17 +22,18 @@ from replay_compare import assert_equals_replay
 from workshop import PARTITIONS, TENANT, Workshop
 
 from ingest.errors import ArchiveUnavailable, DurabilityUnavailable, InvalidSetting
-from ingest.log.archive import segments as segments_module
-from ingest.log.archive.archive import Archive, count_erased, load_archived, look, verify
+from ingest.log import segments as segments_module
+from ingest.log.archive.archive import Archive, look, verify
 from ingest.log.archive.archived_log import ArchivedLog
-from ingest.log.archive.room import open_log
 from ingest.log.archive.sealing import ArchiveJob, ArchiveRun, Sealing
-from ingest.log.archive.segments import ArchiveNotConfigured, DamagedArchive, DamagedSegment, MissingFile, Outrun
-from ingest.log.archive.store import DirectoryStore
+from ingest.log.archived import count_erased, load_archived
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import ARCHIVE_ID, ARCHIVE_LEASE, CONSUMER, CONSUMER_GROUP, MANIFEST, PartitionKeys
 from ingest.log.lag import entries_behind
+from ingest.log.opening import ArchiveNotConfigured, open_log
 from ingest.log.position import START, Position, partition_of, project_route
+from ingest.log.segments import DamagedArchive, DamagedSegment, MissingFile, Outrun
+from ingest.log.store import DirectoryStore
 from ingest.platform.connections import Client
 from ingest.platform.settings import from_environment
 from projections.maintenance.backups import BackupJob, StoreTarget, choose, count_forgotten

@@ -16,12 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ingest.ids import EventId
-from ingest.log.archive.archive import Archive, count_erased
+from ingest.log.archive.archive import Archive
 from ingest.log.archive.archived_log import ArchivedLog
 from ingest.log.archive.sealing import Sealing
-from ingest.log.archive.store import store_of
+from ingest.log.archived import count_erased
 from ingest.log.event_log import Entry, Stored
 from ingest.log.position import START
+from ingest.log.store import store_of
 from ingest.platform.connections import Client
 
 STEPS = st.lists(

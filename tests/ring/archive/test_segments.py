@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.errors import ArchiveUnavailable
-from ingest.log.archive.segments import (
+from ingest.log.event_log import Stored
+from ingest.log.position import START, Position
+from ingest.log.segments import (
     MAX_UNPACKED_BYTES,
     ArchiveManifest,
     Content,
@@ -32,9 +34,7 @@ from ingest.log.archive.segments import (
     unpack,
     version_of,
 )
-from ingest.log.archive.store import DirectoryStore, Store, UrlStore, store_of
-from ingest.log.event_log import Stored
-from ingest.log.position import START, Position
+from ingest.log.store import DirectoryStore, Store, UrlStore, store_of
 
 PARTITION = 3
 POSITIONS = st.builds(Position, st.integers(0, 10**13), st.integers(0, 10**5))

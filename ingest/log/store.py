@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from ingest.errors import ArchiveUnavailable, InvalidSetting
-from ingest.log.archive.segments import MissingFile
+from ingest.log.segments import MissingFile
 from ingest.platform.files import sync
 
 _BESIDE = ".writing-"

@@ -31,19 +31,6 @@ class MissingFile(ArchiveUnavailable):
     """The place can be reached, and the file is not there."""
 
 
-class ArchiveNotConfigured(MnemologError):
-    """The beginning of the log is in an archive, and MNEMOLOG_ARCHIVE does not say where."""
-
-    code = "archive_not_configured"
-
-    def __init__(self, partition: int, trimmed: str) -> None:
-        super().__init__(
-            f"partition {partition} of this log is archived up to "
-            f"{trimmed}; "
-            "set MNEMOLOG_ARCHIVE to the archive's location"
-        )
-
-
 class DamagedArchive(MnemologError):
     """What a partition's manifest says is not what was sealed."""
 
