@@ -36,7 +36,7 @@ from ingest.platform.processes import tune_interpreter
 from ingest.platform.settings import Settings
 from ingest.roles import ANY
 from mcp_gateway.room import Gateway
-from projections.condensing.llm.assistant import check as check_llm
+from projections.condensing.operations import check_model
 
 
 def create_listeners(settings: Settings, api_process: ApiProcess | None = None) -> Listeners:
@@ -66,7 +66,7 @@ def create_listeners(settings: Settings, api_process: ApiProcess | None = None) 
 def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None = None) -> Starlette:
     if settings.redis_url is None:
         raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
-    check_llm(settings.llm, settings.llm_key or "", settings.llm_daily_tokens)
+    check_model(settings)
     rules = token_rules(settings)
     resource = None if rules is None else Resource(rules)
 

@@ -21,8 +21,7 @@ from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, retry_until_connected
 from ingest.platform.settings import Settings
 from mcp_gateway.room import LastWrites
-from projections.condensing.llm.assistant import build_assistant, parse_daily_tokens
-from projections.condensing.operations import Condensing
+from projections.condensing.operations import Condensing, build_assistant
 from projections.dead_letters.room import DeadLetters
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
@@ -51,7 +50,6 @@ from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import Recall
 from projections.queries.session import Commits, Sessions, Summaries
 from projections.queries.work import Actions, Relations, Slots
-from projections.search_engine.room import EngineService
 from projections.services import Operations, Queries
 from workers.queue import JobQueue
 
@@ -102,8 +100,7 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
     patient = Current(commands, documents, log, partial(index.wait_for, timeout_s=CONDENSING_WAITS_S))
     if settings.observations_per_session:
         commands.admission = SessionCap(current, settings.observations_per_session)
-    tokens = parse_daily_tokens(settings.llm_daily_tokens)
-    assistant = build_assistant(settings.llm, settings.llm_key or "", tokens, redis)
+    assistant = build_assistant(settings, redis)
     if assistant is not None:
         stack.push_async_callback(assistant.aclose)
     operations = Operations(
@@ -164,6 +161,8 @@ async def _index(
     # also removes the working copies of earlier releases, which can contain deleted documents
     name = work_folder(settings.cache_dir / "replicas").name
     if (url := settings.search_engine) is not None:
+        from projections.search_engine.room import EngineService  # only with a search engine
+
         engine = connect(url, connections=4)
         stack.push_async_callback(engine.aclose)
         service = EngineService(

@@ -1,4 +1,7 @@
-"""Composition root of the worker process: runners for leased partitions, and the arq jobs."""
+"""Composition root of the worker process: runners for leased partitions, and the arq jobs.
+
+What only a setting asks for (archive, search engine, language model) is imported where the setting is looked at.
+"""
 
 import asyncio
 import logging
@@ -9,13 +12,12 @@ from contextlib import AsyncExitStack, suppress
 from datetime import timedelta
 from functools import partial
 from itertools import starmap
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ingest.commands.handler import CommandHandler
 from ingest.errors import InvalidSetting, MnemologError
 from ingest.events.envelope import Event, encode, route_of
 from ingest.ids import dedup_id, new_event_id
-from ingest.log.archive.room import ArchivedLog, ArchiveJob
 from ingest.log.event_log import Entry, refuse_if_closed
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import LEASE_TTL, WORKERS
@@ -27,10 +29,7 @@ from ingest.platform.connections import Client, connect, retry_until_connected
 from ingest.platform.processes import give_way, tune_interpreter, usable_cores
 from ingest.platform.settings import Settings
 from ingest.platform.tasks import end
-from projections.condensing.llm.assistant import build_assistant, parse_daily_tokens
-from projections.condensing.llm.assistant import check as check_llm
-from projections.condensing.llm.enrich import EnrichJob
-from projections.condensing.operations import Condensing
+from projections.condensing.operations import Condensing, build_assistant, check_model
 from projections.dead_letters.room import DeadLetters, PartitionDeadLetters
 from projections.embedding.embed_job import LOOK_AGAIN_S, DocumentVectors, EmbeddingQueue, EmbedJob, LaterTexts
 from projections.embedding.factory import build_embedder
@@ -44,12 +43,14 @@ from projections.nouns.session import Session
 from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
 from projections.rebuilding.room import DocumentRebuild, EmbeddingRebuild, EngineEmbeddingRebuild, RebuildJob, Rebuilds
-from projections.search_engine.room import EngineNames, SearchEngineIndexes, Servers
 from projections.vectors.embedder import Embedder
 from workers.host import RunnerHost
 from workers.queue import Job, JobQueue, arq_settings, build_worker, run_worker
 from workers.snapshotting import SubprocessSnapshotJob
 from workers.upkeep import Condense, Upkeep
+
+if TYPE_CHECKING:
+    from ingest.log.archive.room import ArchiveJob
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ class WorkerProcess:
     def __init__(self, settings: Settings) -> None:
         if settings.redis_url is None:
             raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
-        check_llm(settings.llm, settings.llm_key or "", settings.llm_daily_tokens)
+        check_model(settings)
         self._settings, self._redis_url, self._jobs_url = settings, settings.redis_url, settings.jobs_url
         self._id = self._arq_worker_id = str(new_event_id())
         self._documents_changed, self._session_ended = asyncio.Event(), asyncio.Event()
@@ -172,6 +173,8 @@ class WorkerProcess:
             if on_jobs is not None:
                 on_jobs(jobs)
             if engine is not None:
+                from projections.search_engine.room import SearchEngineIndexes, Servers
+
                 # twice as many connections as it has partitions, because one index is filled to replace another
                 servers = Servers(redis, client(self._redis_url, connections=most_connections, repeat=False), engine)
                 indexes = SearchEngineIndexes(
@@ -271,8 +274,7 @@ class _Services(NamedTuple):
         wait = partial(wait_projected, redis, timeout_s=WAIT_S)
         documents = DocumentReader(redis, settings.partitions)
         current = Current(CommandHandler(appends, settings.partitions), documents, log, wait)
-        daily_tokens = parse_daily_tokens(settings.llm_daily_tokens)
-        assistant = build_assistant(settings.llm, settings.llm_key or "", daily_tokens, redis)
+        assistant = build_assistant(settings, redis)
         condense = Condense(settings.condense_threshold, settings.condense_batch)
         condensing = Condensing(current, assistant)
         upkeep = Upkeep(
@@ -284,7 +286,11 @@ class _Services(NamedTuple):
         )
 
         def index_of(embedder: Embedder) -> IndexNames:
-            return NewestSnapshot(settings.snapshots, embedder.model) if engine is None else EngineNames(engine)
+            if engine is None:
+                return NewestSnapshot(settings.snapshots, embedder.model)
+            from projections.search_engine.room import EngineNames
+
+            return EngineNames(engine)
 
         jobs = [
             Job("upkeep", upkeep.run, UPKEEP_EVERY_S),
@@ -295,7 +301,10 @@ class _Services(NamedTuple):
             Job("reconcile", ReconcileJob(redis, log, index_of, self.embedders).run, UPKEEP_EVERY_S),
         ]
         archive = None
-        if isinstance(log, ArchivedLog):
+        if settings.archive:
+            from ingest.log.archive.room import ArchivedLog, ArchiveJob
+
+            assert isinstance(log, ArchivedLog), "the log was opened with the same settings"
             archive = ArchiveJob(redis, log, after=timedelta(seconds=settings.archive_after))
         erase_dead_letters = DeadLetters(redis, log, documents).erase_all
         jobs += starmap(
@@ -306,6 +315,7 @@ class _Services(NamedTuple):
             ),
         )  # fmt: skip
         if assistant is not None:
+            from projections.condensing.llm.enrich import EnrichJob
 
             async def append(partition: int, event: Event) -> None:
                 id_of_it = dedup_id(route_of(event.envelope, event.data), event.envelope.event_id)
@@ -332,7 +342,7 @@ class _Services(NamedTuple):
         return [Job("backup", backup.start_or_go_on, min(UPKEEP_EVERY_S, settings.backup_every))]
 
 
-async def _seal_and_trim(archive: ArchiveJob) -> None:
+async def _seal_and_trim(archive: "ArchiveJob") -> None:
     try:
         await archive.run()
     except MnemologError as error:

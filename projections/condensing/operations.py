@@ -1,22 +1,43 @@
 """All condensing operations, with their dependencies."""
 
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, convert
 
 from ingest.nouns.command import Caller
 from ingest.platform.clock import Clock, system_clock
+from ingest.platform.connections import Client
+from ingest.platform.settings import Settings
 from projections.condensing.consolidation import Consolidated, condense_pair, consolidate
 from projections.condensing.crystals import crystallize
 from projections.condensing.insights import Reflected, reflect, reflect_slots, suggest
-from projections.condensing.llm.assistant import Assistant
 from projections.condensing.summaries import SessionSummaries
 from projections.nouns.access import Reader
 from projections.operations.current import Current
 
+if TYPE_CHECKING:
+    from projections.condensing.llm.assistant import Assistant
+
 SUMMARISED_AT_ONCE = 8
 """Sessions that the rules summarize at a time: most of the time of a summary is waiting for the log and for threads."""
+
+
+def check_model(settings: Settings) -> None:
+    """Raise InvalidSetting, naming the variable, for settings that no assistant can be built of; opens nothing."""
+    if settings.llm or settings.llm_key or settings.llm_daily_tokens:
+        from projections.condensing.llm.assistant import check  # the rules need no model
+
+        check(settings.llm, settings.llm_key or "", settings.llm_daily_tokens)
+
+
+def build_assistant(settings: Settings, redis: Client) -> "Assistant | None":
+    """Return the assistant that the settings name, None without one; raises as `check_model`."""
+    if not settings.llm:
+        return None
+    from projections.condensing.llm.assistant import build, parse_daily_tokens
+
+    return build(settings.llm, settings.llm_key or "", parse_daily_tokens(settings.llm_daily_tokens), redis)
 
 
 class ProjectOrder(Struct, frozen=True, kw_only=True):
@@ -33,7 +54,7 @@ class ProjectOrder(Struct, frozen=True, kw_only=True):
 class Condensing:
     """Makes summaries, crystals, consolidated memories, insights; condenses what has grown too many."""
 
-    def __init__(self, current: Current, assistant: Assistant | None = None, clock: Clock = system_clock) -> None:
+    def __init__(self, current: Current, assistant: "Assistant | None" = None, clock: Clock = system_clock) -> None:
         """`assistant` is the model that summaries are made by; without one, the rules make them."""
         self.at_once = 1 if assistant else SUMMARISED_AT_ONCE
         self.summarise = SessionSummaries(current, assistant, partial(suggest, current)).summarise

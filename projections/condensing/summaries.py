@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import chain, groupby
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -18,8 +18,6 @@ from ingest.ids import RELATION, DocumentId, relation_id
 from ingest.log.position import Position, Token, partition_of, project_route
 from ingest.secrets.scrub import is_only_marks
 from projections.condensing.claims import VERB_STEMS
-from projections.condensing.llm.answers import RELATION_CHARS
-from projections.condensing.llm.assistant import Assistant, Skipped
 from projections.condensing.salience import SHORT, Sentence, chosen, sentences_of
 from projections.nouns.access import Reader, may_read
 from projections.nouns.memory import MADE_TAGS, Memory
@@ -33,6 +31,9 @@ from projections.queries.documents import DocumentReader
 from projections.text.accounts import MODIFYING, account, in_time, is_call_alone
 from projections.text.sentences import FULL_SENTENCE, best, closed, pieces, shortened
 from projections.text.terms import UNSPACED, terms
+
+if TYPE_CHECKING:
+    from projections.condensing.llm.assistant import Assistant
 
 TITLE_CHARS = 160
 SUMMARY_CHARS = 620
@@ -351,12 +352,15 @@ EXTRACTED_CONFIDENCE = 0.6
 
 
 async def _extract_relations(
-    current: Current, assistant: Assistant, session: Session, made: Digest, writing: Writing
+    current: Current, assistant: "Assistant", session: Session, made: Digest, writing: Writing
 ) -> str:
     """Have the model read relations out of a session's digest; returns why it did not, if so.
 
     A relation that a caller stated stays the caller's.
     """
+    from projections.condensing.llm.answers import RELATION_CHARS
+    from projections.condensing.llm.assistant import Skipped
+
     graph = await assistant.extract(session.tenant, [made.title, made.narrative, *made.decisions])
     if isinstance(graph, Skipped) or not graph.relations:
         return str(graph) if isinstance(graph, Skipped) else ""
@@ -413,7 +417,7 @@ Suggest: TypeAlias = Callable[[Reader, str, Sequence[Observation], Writing], Awa
 class SessionSummaries:
     """Makes a session's summary, and has the model read relations out of its own."""
 
-    def __init__(self, current: Current, assistant: Assistant | None, suggest: Suggest) -> None:
+    def __init__(self, current: Current, assistant: "Assistant | None", suggest: Suggest) -> None:
         """`suggest` stores the lessons that a session's observations suggest."""
         self._current, self._assistant, self._suggest = current, assistant, suggest
 
@@ -472,6 +476,8 @@ class SessionSummaries:
         """The digest, its model and prompt version, and why the rules made it though there is a model."""
         fell_back = ""
         if self._assistant is not None:
+            from projections.condensing.llm.assistant import Skipped
+
             answer = await self._assistant.summarise(session.tenant, seen)
             if not isinstance(answer, Skipped):
                 trust = lowest(observation.trust for observation in seen)

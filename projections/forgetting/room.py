@@ -7,8 +7,8 @@ Without this room nothing can be deleted; nothing else depends on it.
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
-from ingest.log.archive.sealing import ArchiveJob
 from ingest.log.position import Token
 from ingest.platform.connections import Client
 from ingest.platform.settings import Settings
@@ -18,7 +18,7 @@ from projections.forgetting.forget import Forgotten as Forgotten
 from projections.forgetting.forget import Sweep as Sweep
 from projections.forgetting.forget import user_digest as user_digest
 from projections.forgetting.jobs import EraseDeadLetters, ForgetJob, RetireJob
-from projections.forgetting.purge import Purge, SearchEnginePurge, SnapshotPurge
+from projections.forgetting.purge import IndexPurge, Purge, SnapshotPurge
 from projections.index.snapshots import SnapshotJob
 from projections.operations.current import Current
 from projections.rebuilding.job import RebuildJob
@@ -27,6 +27,9 @@ from projections.store.receipts import all_receipts as all_receipts
 from projections.store.receipts import load_receipt as load_receipt
 from projections.store.receipts import save_receipt as save_receipt
 from projections.vectors.embedder import Embedders
+
+if TYPE_CHECKING:
+    from ingest.log.archive.sealing import ArchiveJob
 
 EVERY_S = 60.0
 
@@ -39,16 +42,17 @@ def purging_jobs(
     embedders: Embedders,
     snapshots: SnapshotJob,
     rebuilding: RebuildJob,
-    archive: ArchiveJob | None,
+    archive: "ArchiveJob | None",
     wait: Callable[[Token], Awaitable[None]],
     erase_dead_letters: EraseDeadLetters,
 ) -> list[tuple[str, Callable[..., Awaitable[object]], float]]:
     """The jobs by name, with the seconds between two runs. `engine` is the search engine that has the index, if any."""
-    index = (
-        SnapshotPurge(redis, embedders, snapshots, settings.snapshots)
-        if engine is None
-        else SearchEnginePurge(redis, engine, settings.partitions)
-    )
+    if engine is None:
+        index: IndexPurge = SnapshotPurge(redis, embedders, snapshots, settings.snapshots)
+    else:
+        from projections.forgetting.engine_purge import SearchEnginePurge  # only with a search engine
+
+        index = SearchEnginePurge(redis, engine, settings.partitions)
     purge = Purge(redis, settings.partitions, embedders, index, rebuilding, archive=archive)
     jobs: list[tuple[str, Callable[..., Awaitable[object]], float]] = [
         ("purge", purge.run_if_wanted, settings.purge_every),

@@ -327,7 +327,7 @@ def check(setting: str, key: str, daily_tokens: str) -> None:
         raise InvalidSetting("MNEMOLOG_LLM_KEY contains characters that are not allowed in a header")
 
 
-def build_assistant(
+def build(
     setting: str, key: str, daily_tokens: int | None, redis: Client, clock: Clock = system_clock
 ) -> Assistant | None:
     """The assistant a setting names, None for an empty one; InvalidSetting for one that cannot be.

@@ -41,7 +41,7 @@ from projections.condensing.llm.assistant import (
     DailyBudget,
     Skipped,
     SkipReason,
-    build_assistant,
+    build,
 )
 from projections.condensing.llm.client import LlmClient
 from projections.condensing.llm.enrich import MAX_RUNS, MIN_CHARS, READ, EnrichJob
@@ -129,7 +129,7 @@ async def test_the_request_is_what_the_contract_says(bench: Bench):
 
 
 async def test_without_a_key_no_authorization_is_sent(bench: Bench):
-    assistant = build_assistant(bench.stub.setting, "", None, bench.redis, bench.clock)
+    assistant = build(bench.stub.setting, "", None, bench.redis, bench.clock)
     assert assistant is not None
     assert isinstance(await assistant.compress(TENANT, observation_with()), Compression)
     assert "authorization" not in bench.stub.requests[0].headers

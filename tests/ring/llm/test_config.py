@@ -7,7 +7,7 @@ from ingest.platform.connections import Client
 from projections.condensing.llm.assistant import (
     DEFAULT_DAILY_TOKENS,
     ModelEndpoint,
-    build_assistant,
+    build,
     parse_daily_tokens,
     parse_endpoint,
 )
@@ -27,7 +27,7 @@ def test_a_setting_is_a_base_url_and_a_model():
 @pytest.mark.parametrize("setting", ["", "  "])
 def test_no_setting_is_no_model(setting: str):
     assert parse_endpoint(setting) is None
-    assert build_assistant(setting, "", None, NO_REDIS) is None
+    assert build(setting, "", None, NO_REDIS) is None
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_bad_setting_is_named_and_not_repeated(setting: str):
 @pytest.mark.parametrize("key", ["s3cret\n", "s3crét", " s3cret", "s3\x00cret"])
 def test_a_key_that_no_header_can_carry_is_named_and_not_repeated(key: str):
     with pytest.raises(InvalidSetting, match="MNEMOLOG_LLM_KEY") as raised:
-        build_assistant("http://host/v1|model", key, None, NO_REDIS)
+        build("http://host/v1|model", key, None, NO_REDIS)
     assert "s3" not in str(raised.value)
 
 
@@ -73,7 +73,7 @@ def test_any_other_number_of_tokens_is_named(setting: str):
 
 
 async def test_an_assistant_knows_its_model():
-    assistant = build_assistant("http://host/v1|model", "key", None, NO_REDIS)
+    assistant = build("http://host/v1|model", "key", None, NO_REDIS)
     assert assistant is not None
     assert assistant.model == "model"
     await assistant.aclose()

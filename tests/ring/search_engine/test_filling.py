@@ -26,8 +26,8 @@ from ingest.log.position import Token
 from ingest.platform.connections import Client
 from projections.embedding.embed_job import DocumentVectors, EmbeddingQueue
 from projections.embedding.live import Choice, choice_of, chosen, declare
-from projections.forgetting import purge as purge_engine
-from projections.forgetting.purge import SearchEnginePurge
+from projections.forgetting import engine_purge
+from projections.forgetting.engine_purge import SearchEnginePurge
 from projections.index.protocol import DocumentLocation
 from projections.index.replica import FeedGap, FeedPosition, end_of_feed, trim_feed
 from projections.nouns.index_entry import IndexEntry
@@ -342,7 +342,7 @@ async def test_a_purge_waits_for_the_index_and_trims_what_told_of_the_forgotten(
     await pen.forget(secret.id)
     await pen.project()
     with monkeypatch.context() as patch:
-        patch.setattr(purge_engine, "WAIT_FOR_ENGINE_S", 0.3)
+        patch.setattr(engine_purge, "WAIT_FOR_ENGINE_S", 0.3)
         assert await purge.clean() is None, "nobody fills the index"
     async with keep():
         cleaned = await purge.clean()
@@ -361,7 +361,7 @@ async def test_a_purge_is_not_done_while_a_dropped_index_has_keys(
         await in_line(servers)
     read = await schema.read_catalogue(servers.engine)
     assert await schema.exchange(servers.engine, read, replace(read.catalogue, leaving=["mnemolog:search:index:0"]))
-    monkeypatch.setattr(purge_engine, "WAIT_FOR_ENGINE_S", 0.3)
+    monkeypatch.setattr(engine_purge, "WAIT_FOR_ENGINE_S", 0.3)
     assert await SearchEnginePurge(servers.redis, servers.engine, PARTITIONS).clean() is None
 
 
