@@ -8,10 +8,8 @@ from pkgutil import resolve_name
 from starlette.applications import Starlette
 
 from api.access.admission import RateLimits, guarded
-from api.access.binding import check_binding
+from api.access.binding import check_binding, token_rules
 from api.access.keys import Keyring, Registry
-from api.access.oauth.rules import Resource, token_rules
-from api.agents import room as spooled
 from api.api_processes import ApiProcess, wait_to_listen
 from api.dialects.profiles import PROFILES
 from api.dialects.registry import DIALECTS, listeners_of
@@ -27,7 +25,7 @@ from api.services import tool_context
 from api.spooling import Spooling
 from api.viewer.room import OPEN_PATHS
 from api.wiring import wire
-from ingest.commands.decide import Caller
+from ingest.commands.decide import Caller, WriteCommand
 from ingest.commands.spool import Spool
 from ingest.errors import InvalidSetting
 from ingest.nouns.command import writer
@@ -68,7 +66,11 @@ def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None
         raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
     check_model(settings)
     rules = token_rules(settings)
-    resource = None if rules is None else Resource(rules)
+    resource = None
+    if rules is not None:
+        from api.access.oauth.rules import Resource
+
+        resource = Resource(rules)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
@@ -89,7 +91,7 @@ def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None
             gateway.connect(lambda scope, agent: tool_context(scope, "mcp", agent))
             await stack.enter_async_context(gateway.running())
             if api_process is None or api_process.is_first:
-                spools = [] if settings.spool is None else [Spool(settings.spool, spooled.parse)]
+                spools = [] if settings.spool is None else [Spool(settings.spool, _parse_spooled)]
                 named = (DIALECTS[name].hook_spool for name in settings.drop_in)
                 spools += [resolve_name(name)(settings) for name in named if name]
                 if spools:
@@ -111,3 +113,10 @@ def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None
     # MCP checks the roles for each call
     listed = [guarded(gateway.route, ANY), *routes(own)]
     return Application(gate, routes=listed, lifespan=lifespan, exception_handlers=HANDLERS)
+
+
+def _parse_spooled(content: bytes, name: str) -> list[WriteCommand]:
+    """Return the commands in a file of a hook. Only a file loads the room of the hooks."""
+    from api.agents.room import parse
+
+    return parse(content, name)

@@ -1,13 +1,27 @@
-"""Refuses to start a server that anyone on its network could use."""
+"""Who can use a server by its settings: whose access tokens it accepts, and that not anyone on its network can."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
-from api.access.oauth.rules import token_rules
 from ingest.errors import InvalidSetting
 from ingest.log.keys import ACCESS_VERSION
 from ingest.platform.addresses import LOOPBACK
 from ingest.platform.connections import connected, retry_until_connected
 from ingest.platform.settings import Settings
+
+if TYPE_CHECKING:
+    from api.access.oauth.rules import TokenRules
+
+
+def token_rules(settings: Settings) -> "TokenRules | None":
+    """The rules of a server that accepts access tokens; raises InvalidSetting for contradictory settings."""
+    if not settings.oauth_issuer:
+        if settings.oauth_resource or settings.oauth_audience or settings.oauth_jwks:
+            raise InvalidSetting("other MNEMOLOG_OAUTH settings need MNEMOLOG_OAUTH_ISSUER: set it, or unset them")
+        return None
+    from api.access.oauth.rules import rules_of  # only with an issuer
+
+    return rules_of(settings)
 
 
 def check_binding(settings: Settings, *, keys: bool) -> None:

@@ -15,6 +15,10 @@ class Rates(NamedTuple):
     writes: int = 0
 
 
+class TokenRefused(Exception):
+    """The token is refused; the text says why, and quotes only names from the token."""
+
+
 class Principal(NamedTuple):
     """The caller of a request. `key_id` is public; empty for the server's secret and for callers of an open server.
 

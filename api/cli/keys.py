@@ -19,7 +19,6 @@ from rich.table import Table
 from rich.text import Text
 
 from api.access.keys import FRESH_S, Grant, Key, Made, Registry, parse
-from api.agents.files import System, installed
 from api.cli.direct import on_redis, server
 from api.cli.output import FAILED, Output
 from api.cli.rows import Url, names_in
@@ -225,6 +224,8 @@ def _before_the_first(
         f"this is the server's first key: within {FRESH_S:g} seconds, every request needs a key (or MNEMOLOG_SECRET, "
         "if the server has one); all others get 401"
     )
+    from api.agents.files import System, installed  # only for what `mnemolog install` wrote
+
     files = installed(System(Path.home(), Path.cwd(), os.environ))
     for host, path in files:
         output.note(f"used by {host.value}, in {path}")

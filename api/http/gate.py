@@ -21,8 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.admission import DENIED, POLICY_VIOLATION, close
 from api.access.keys import Keyring
-from api.access.oauth.rules import Resource, TokenRefused, stepping_up
-from api.access.principal import SCOPE_KEY, Principal, open_caller
+from api.access.principal import SCOPE_KEY, Principal, TokenRefused, open_caller
 from api.http.endpoint import DirectRoutes
 from api.http.http import HANDLERS, ProblemAnswer, answer
 from api.http.requests import REQUEST_ID, answered, request_id_of, request_span, route_of
@@ -39,6 +38,7 @@ from ingest.platform.addresses import LOOPBACK
 from ingest.platform.settings import Settings
 
 if TYPE_CHECKING:
+    from api.access.oauth.rules import Resource
     from api.access.oauth.verifier import AccessTokens
 
 _MESSAGE = "send `Authorization: Bearer <key>`: an API key (`mnemolog keys create`), or the server's MNEMOLOG_SECRET"
@@ -76,7 +76,7 @@ class Gate:
         open_paths: Collection[str] = (),
         hosts: Collection[str] | None = None,
         unknown_host: ASGIApp | None = None,
-        resource: Resource | None = None,
+        resource: "Resource | None" = None,
         before: Sequence[Middleware] = (),
         direct: DirectRoutes = MappingProxyType({}),
         handlers: Mapping[Any, Any] = HANDLERS,
@@ -146,7 +146,7 @@ class Gate:
             if self._resource is not None and principal.expires_ms and scope["type"] == "http":
                 denied: list[RoleMissing] = []
                 scope[DENIED] = denied
-                send = stepping_up(send, self._resource, principal, denied)
+                send = self._resource.stepping_up(send, principal, denied)
         route = self._direct.get((scope.get("method", ""), scope["path"]))
         if route is None:
             await self._app(scope, receive, send)
@@ -252,7 +252,7 @@ def may_call(host: bytes, origin: bytes, site: bytes, allowed: Allowed) -> bool:
     return origin in (b"http://" + host, b"https://" + host) or origin.decode("latin-1") in allowed.origins
 
 
-def unauthorized(resource: Resource, reason: str) -> ProblemAnswer:
+def unauthorized(resource: "Resource", reason: str) -> ProblemAnswer:
     """401 for clients that can request a token; `reason` says why the sent one is invalid."""
     detail = reason or f"{_MESSAGE}, or an access token of {resource.issuer}"
     return ProblemAnswer(401, "unauthorized", detail, {"WWW-Authenticate": resource.challenge(reason)})

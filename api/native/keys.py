@@ -8,14 +8,13 @@ Also the metadata for clients that can request access tokens (RFC 9728), if the 
 
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 from starlette.responses import Response
 
 from api.access.keys import Grant, Key, KeyView, Made, Registry
-from api.access.oauth.rules import Resource
 from api.access.principal import Principal
 from api.http.endpoint import Endpoint
 from api.http.http import Json
@@ -24,6 +23,9 @@ from api.services import NativeCall
 from ingest.errors import AccessDenied, NotFound, OutsideKeyScope
 from ingest.platform.clock import from_ms, system_clock, to_ms
 from ingest.roles import ADMIN, ANY, OF_THE_SERVER
+
+if TYPE_CHECKING:
+    from api.access.oauth.rules import Resource
 
 
 def check_named(principal: Principal) -> None:
@@ -171,7 +173,7 @@ class ResourceMetadata(Struct, frozen=True, kw_only=True):
     resource_name: str
 
 
-def metadata_endpoints(resource: Resource) -> list[Endpoint]:
+def metadata_endpoints(resource: "Resource") -> list[Endpoint]:
     """The endpoints of the protected-resource metadata, one for each path."""
     endpoints: list[Endpoint] = []
 

@@ -23,10 +23,10 @@ from typer.testing import CliRunner, Result
 from api.access.admission import RateLimits
 from api.access.keys import Grant, Keyring, Made, Registry, parse
 from api.access.oauth import verifier
-from api.access.oauth.rules import TokenRefused, TokenRules
+from api.access.oauth.rules import TokenRules
 from api.access.oauth.tokens import LEEWAY_S
 from api.access.oauth.verifier import AGAIN_S, FRESH_S, MAX_BYTES, STALE_S, AccessTokens, IssuerKeys
-from api.access.principal import Principal
+from api.access.principal import Principal, TokenRefused
 from api.cli.main import application
 from api.http.http import answer
 from ingest.embedded.valkey import EmbeddedValkey

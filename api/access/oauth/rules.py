@@ -15,10 +15,6 @@ from ingest.platform.settings import Settings
 from ingest.roles import READ_WRITE, Role, roles_by_scope
 
 
-class TokenRefused(Exception):
-    """The token is refused; the text says why, and quotes only names from the token."""
-
-
 class TokenRules(NamedTuple):
     """Which issuer's tokens are accepted, for which resource, and which claims limit access. An empty claim name: the
     claim is not read."""
@@ -35,12 +31,8 @@ class TokenRules(NamedTuple):
     jwks: str = ""
 
 
-def token_rules(settings: Settings) -> TokenRules | None:
+def rules_of(settings: Settings) -> TokenRules:
     """The rules of a server that accepts access tokens; raises InvalidSetting for contradictory settings."""
-    if not settings.oauth_issuer:
-        if settings.oauth_resource or settings.oauth_audience or settings.oauth_jwks:
-            raise InvalidSetting("other MNEMOLOG_OAUTH settings need MNEMOLOG_OAUTH_ISSUER: set it, or unset them")
-        return None
     if not settings.oauth_resource:
         raise InvalidSetting(
             "MNEMOLOG_OAUTH_ISSUER needs MNEMOLOG_OAUTH_RESOURCE: the URL of /mcp that MCP clients use, such as "
@@ -65,6 +57,10 @@ _NOT_QUOTABLE = re.compile(r"[^ !#-\[\]-~]")
 """RFC 6750, section 3: characters that an error_description must not contain."""
 FORBIDDEN_RPC = -32001
 """JSON-RPC reserves -32000 to -32099 for servers."""
+
+
+class _RpcAnswer(msgspec.Struct):
+    id: int | str | None = None
 
 
 class Resource:
@@ -113,6 +109,39 @@ class Resource:
             return ""
         return self._header("insufficient_scope", str(refused), self.scopes_for(principal.roles | refused.needs))
 
+    def stepping_up(self, send: Send, principal: Principal, denied: list[RoleMissing]) -> Send:
+        """Sends the response, or if a role was missing, a 403 that names the scope to request.
+
+        MCP tools and resources answer refusals with 200, because models need the text. A client that can request tokens
+        needs the status, so it gets the refusal as a JSON-RPC error. A response that has started continues.
+        """
+        begun, body, header = False, bytearray(), b""
+
+        async def answer(message: Message) -> None:
+            nonlocal begun, header
+            if message["type"] == "http.response.start" and denied:
+                header = self.step_up(principal, denied[0]).encode("latin-1")
+            if begun or not header:
+                begun = True
+                await send(message)
+            elif message["type"] == "http.response.start":
+                if message["status"] == 403:
+                    begun = True
+                    await send({**message, "headers": [*message["headers"], (b"www-authenticate", header)]})
+            elif message["type"] == "http.response.body":
+                body.extend(message.get("body", b""))
+                if not message.get("more_body", False):
+                    begun = True
+                    requested = msgspec.json.decode(bytes(body), type=_RpcAnswer).id
+                    error = {"code": FORBIDDEN_RPC, "message": str(denied[0])}
+                    reply = msgspec.json.encode({"jsonrpc": "2.0", "id": requested, "error": error})
+                    length = (b"content-length", str(len(reply)).encode())
+                    headers = [(b"content-type", b"application/json"), length, (b"www-authenticate", header)]
+                    await send({"type": "http.response.start", "status": 403, "headers": headers})
+                    await send({"type": "http.response.body", "body": reply})
+
+        return answer
+
     def _header(self, error: str, reason: str, scopes: Iterable[str]) -> str:
         parts = {
             "error": error,
@@ -121,41 +150,3 @@ class Resource:
             "scope": " ".join(scopes),
         }
         return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in parts.items() if value)
-
-
-class _RpcAnswer(msgspec.Struct):
-    id: int | str | None = None
-
-
-def stepping_up(send: Send, resource: Resource, principal: Principal, denied: list[RoleMissing]) -> Send:
-    """Sends the response, or if a role was missing, a 403 that names the scope to request.
-
-    MCP tools and resources answer refusals with 200, because models need the text. A client that can request tokens
-    needs the status, so it gets the refusal as a JSON-RPC error. A response that has started continues.
-    """
-    begun, body, header = False, bytearray(), b""
-
-    async def answer(message: Message) -> None:
-        nonlocal begun, header
-        if message["type"] == "http.response.start" and denied:
-            header = resource.step_up(principal, denied[0]).encode("latin-1")
-        if begun or not header:
-            begun = True
-            await send(message)
-        elif message["type"] == "http.response.start":
-            if message["status"] == 403:
-                begun = True
-                await send({**message, "headers": [*message["headers"], (b"www-authenticate", header)]})
-        elif message["type"] == "http.response.body":
-            body.extend(message.get("body", b""))
-            if not message.get("more_body", False):
-                begun = True
-                requested = msgspec.json.decode(bytes(body), type=_RpcAnswer).id
-                error = {"code": FORBIDDEN_RPC, "message": str(denied[0])}
-                reply = msgspec.json.encode({"jsonrpc": "2.0", "id": requested, "error": error})
-                length = (b"content-length", str(len(reply)).encode())
-                headers = [(b"content-type", b"application/json"), length, (b"www-authenticate", header)]
-                await send({"type": "http.response.start", "status": 403, "headers": headers})
-                await send({"type": "http.response.body", "body": reply})
-
-    return answer

@@ -10,7 +10,8 @@ import jwt
 import msgspec
 from jwt.types import Options
 
-from api.access.oauth.rules import TokenRefused, TokenRules
+from api.access.oauth.rules import TokenRules
+from api.access.principal import TokenRefused
 
 # allowed clock difference between the issuer and this machine
 LEEWAY_S = 30

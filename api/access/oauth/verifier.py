@@ -24,9 +24,9 @@ import httpx
 import msgspec
 
 from api.access.keys import AgentNames, ProjectNames
-from api.access.oauth.rules import TokenRefused, TokenRules
+from api.access.oauth.rules import TokenRules
 from api.access.oauth.tokens import LEEWAY_S, SigningKey, is_token, key_id_of, signing_keys, verified_claims
-from api.access.principal import Principal
+from api.access.principal import Principal, TokenRefused
 from ingest.errors import IssuerUnavailable
 from ingest.names import nfc
 from ingest.nouns.command import Name

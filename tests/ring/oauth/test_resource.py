@@ -11,7 +11,7 @@ from mcp.shared.auth import ProtectedResourceMetadata
 from pydantic import AnyHttpUrl
 from starlette.types import Message
 
-from api.access.oauth.rules import Resource, TokenRules, stepping_up
+from api.access.oauth.rules import Resource, TokenRules
 from api.access.principal import Principal
 from ingest.errors import RoleMissing
 from ingest.platform.settings import SCOPES
@@ -103,7 +103,7 @@ class Sent:
 async def answered(status: int, body: bytes, denied: list[RoleMissing]) -> Sent:
     """What becomes of an answer to a token that reads."""
     sent = Sent()
-    send = stepping_up(sent, RESOURCE, principal("read"), denied)
+    send = RESOURCE.stepping_up(sent, principal("read"), denied)
     await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", b"application/json")]})
     await send({"type": "http.response.body", "body": body[:5], "more_body": True})
     await send({"type": "http.response.body", "body": body[5:]})
@@ -137,7 +137,7 @@ async def test_a_refusal_that_no_scope_lifts_goes_as_it_is():
 
 async def test_an_answer_that_has_begun_goes_on():
     sent, denied = Sent(), list[RoleMissing]()
-    send = stepping_up(sent, RESOURCE, principal("read"), denied)
+    send = RESOURCE.stepping_up(sent, principal("read"), denied)
     await send({"type": "http.response.start", "status": 200, "headers": []})
     denied.append(RoleMissing("no write role", WRITE))
     await send({"type": "http.response.body", "body": b'{"id": 7}'})

@@ -11,11 +11,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import HMACAlgorithm, OKPAlgorithm, RSAAlgorithm
 from oauth_issuer import public_jwk, signed
 
-from api.access.binding import check_binding
-from api.access.oauth.rules import TokenRefused, TokenRules, token_rules
+from api.access.binding import check_binding, token_rules
+from api.access.oauth.rules import TokenRules
 from api.access.oauth.tokens import LEEWAY_S, MAX_TOKEN_CHARS, is_token, key_id_of, signing_keys, verified_claims
 from api.access.oauth.verifier import principal_of_claims
-from api.access.principal import Principal, Rates
+from api.access.principal import Principal, Rates, TokenRefused
 from ingest.errors import InvalidSetting
 from ingest.platform.settings import SCOPES, from_environment
 from ingest.roles import KeyScope, roles_by_scope
