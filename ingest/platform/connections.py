@@ -9,7 +9,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, cast
 
 from redis.asyncio import BlockingConnectionPool
 from redis.backoff import ExponentialBackoff, NoBackoff
@@ -18,8 +18,10 @@ from redis.retry import Retry
 
 from ingest.errors import InvalidSetting, LogUnavailable
 from ingest.platform.addresses import FORMS, is_cluster
-from ingest.platform.cluster import ClusterClient, SpreadPipeline
 from ingest.platform.redis_client import PROTOCOL, Command, Expected, SharedConnectionClient, packed_by_hiredis
+
+if TYPE_CHECKING:
+    from ingest.platform.cluster import ClusterClient
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -127,6 +129,8 @@ def connect(url: str, *, connections: int = 64, read_timeout_s: float = 5.0, rep
     tcp: dict[str, Any] = {} if url.startswith("unix") else {"socket_keepalive": True, "socket_connect_timeout": 2.0}
     try:
         if is_cluster(url):
+            from ingest.platform.cluster import ClusterClient  # only with a cluster's URL
+
             cluster = ClusterClient(url, connections=connections, read_timeout_s=read_timeout_s, repeat=repeat)
             return cast(Client, cluster)
         pool = cast(Any, BlockingConnectionPool).from_url(
@@ -160,7 +164,7 @@ def on_each_node(pipe: Transaction, *command: str | int) -> Callable[[Any], list
     """Queue a command without a key (`WAITAOF`) after what a pipeline without transaction has so far, on a cluster on
     each node that carries out those commands. Returns a function from its answer to the list of the nodes' answers."""
     queue = cast(Any, pipe)
-    if isinstance(pipe, SpreadPipeline):
+    if hasattr(pipe, "on_each_node"):  # a cluster's
         queue.on_each_node(*command)
         return list
     queue.execute_command(*command)
@@ -191,9 +195,14 @@ async def ask_apart(client: Client, groups: Sequence[Sequence[Command]]) -> list
     return await ask(client, [command for group in groups for command in group])
 
 
+def _cluster(client: Client) -> "ClusterClient | None":
+    """Return the client if it is one of a cluster, which only its class says: without a cluster it is not imported."""
+    return cast("ClusterClient", client) if getattr(client, "is_cluster", False) else None
+
+
 def keys_may_be_apart(client: Client) -> bool:
     """Whether one command may name keys of several slots: on one server it may."""
-    return not isinstance(client, ClusterClient)
+    return _cluster(client) is None
 
 
 @asynccontextmanager
@@ -213,7 +222,8 @@ async def retry_until_connected(client: Client, what: str, step: Callable[[], Aw
         try:
             return await step()
         except (ConnectionError, TimeoutError, LogUnavailable, OSError) as error:
-            if not isinstance(client, ClusterClient) or not client.is_known:
+            cluster = _cluster(client)
+            if cluster is None or not cluster.is_known:
                 raise
             logger.warning("a cluster node is unreachable; waiting for it %s: %s", what, error)
             await asyncio.sleep(AGAIN_AFTER_S)
@@ -228,28 +238,31 @@ class PoolSize(NamedTuple):
 
 def pool_size(client: Client) -> PoolSize:
     """The client's pools as they are now: one, or one for each node of a cluster."""
-    pools: list[Any] = client.pools if isinstance(client, ClusterClient) else [cast(Any, client).connection_pool]
+    cluster = _cluster(client)
+    pools: list[Any] = [cast(Any, client).connection_pool] if cluster is None else cluster.pools
     idle = sum(len(pool._available_connections) for pool in pools)
     return PoolSize(idle + sum(len(pool._in_use_connections) for pool in pools), idle)
 
 
 def server_of(client: Client, key: str) -> str:
     """The node of a cluster that has a key, as far as is known; empty without a cluster."""
-    is_cluster = cast(Any, type(client)) is ClusterClient  # `isinstance` asks a protocol of redis-py
-    return cast(ClusterClient, client).server_of(key) if is_cluster else ""
+    cluster = _cluster(client)
+    return "" if cluster is None else cluster.server_of(key)
 
 
 async def down_nodes(client: Client) -> str:
     """Return which nodes of a cluster are down, and how many primaries have no replica; empty for a single server, and
     if the server refuses to say (managed services may)."""
+    cluster = _cluster(client)
     with suppress(ResponseError):
-        return await client.down_nodes() if isinstance(client, ClusterClient) else ""
+        return "" if cluster is None else await cluster.down_nodes()
     return ""
 
 
 async def info_of_nodes(client: Client, *sections: str, of_any: bool = False) -> list[dict[str, Any]]:
     """These sections of INFO from the server, or from every primary of a cluster, with `of_any` only from those that
     answer. Raises ResponseError if the server refuses (managed services may)."""
-    if isinstance(client, ClusterClient):
-        return await client.info_of_nodes(*sections, of_any=of_any)
+    cluster = _cluster(client)
+    if cluster is not None:
+        return await cluster.info_of_nodes(*sections, of_any=of_any)
     return [await client.info(*sections)]

@@ -237,6 +237,9 @@ class ClusterClient(AsyncCoreCommands):
     without a key goes to every primary; see `MERGED` for the answers. MGET, UNLINK and DEL may name keys of several
     slots; everything else raises KeysInDifferentSlots then."""
 
+    is_cluster = True
+    """By this `connections` knows it."""
+
     def __init__(self, url: str, *, connections: int, read_timeout_s: float, repeat: bool) -> None:
         """`connections` bounds the pool of each primary. See `connect` for the rest; raises InvalidSetting."""
         seeds, options = parse_cluster_url(url)
