@@ -61,6 +61,12 @@ def imported_dedup_id(routing_key: str, event_id: str, payload: bytes) -> str:
     return dedup_id(routing_key, f"{event_id}\0{blake2b(payload, digest_size=16).hexdigest()}")
 
 
+def imported_event_id(system: str, key: str) -> EventId:
+    """The event id for a row of another system, independent of the file or server it is read from."""
+    digest = blake2b(f"{system}\0{key}".encode(errors="replace"), digest_size=16).hexdigest()
+    return EventId(f"import-{digest}")
+
+
 def content_id(prefix: str, routing_key: str, fingerprint: str) -> DocumentId:
     """The id of a document whose identity is its content (a lesson): `<prefix>_<20 hex>` within tenant and project."""
     return document_id(prefix, routing_key, fingerprint)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from starlette.requests import Request
 
-from api.importing.sessions import UNKNOWN_PROJECT
+from api.hook_observations import UNKNOWN_PROJECT
 from api.services import services
 from ingest.log.position import Token
 from ingest.log.shared_positions import SharedPositions

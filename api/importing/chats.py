@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from api.hook_observations import hook_observation
 from api.importing import sessions
 from api.importing.claude_code import ANSWER, cut, plain
 from api.importing.mapping import (
@@ -64,7 +65,7 @@ def mapped(row: ImportRow, project: str) -> Mapped:
     elif content_text and record["role"] == "user":
         steps.append(sessions.prompted(project, session_id, content_text, key, at))
     elif content_text:
-        answer = sessions.hook_observation(session_id, project, ANSWER, {}, content=content_text)
+        answer = hook_observation(session_id, project, ANSWER, {}, content=content_text)
         steps.append(Step(answer, key, at))
     if not steps:
         raise CommandRejected("the message has no text")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PureWindowsPath
 from typing import NamedTuple, cast
 
+from api.hook_observations import UNKNOWN_PROJECT, hook_observation
 from api.importing import sessions
 from api.importing.mapping import NAME_CHARS, ImportRow, Mapped, Record, Step, as_object, needed, objects, text, when
 from ingest.errors import CommandRejected
@@ -57,7 +58,7 @@ def mapped(row: ImportRow) -> Mapped:
         raise CommandRejected(cast(str, row.value["reason"]))
     record, lost = row.value, list[str]()
     session_id, cwd, at = needed(record, "sessionId"), text(record, "cwd"), when(record, "timestamp")
-    project = PureWindowsPath(cwd).name or sessions.UNKNOWN_PROJECT
+    project = PureWindowsPath(cwd).name or UNKNOWN_PROJECT
     key = f"{OBSERVATION}\0{session_id}\0{row.name}"
     steps: list[Step] = []
     if record.get("first"):
@@ -66,7 +67,7 @@ def mapped(row: ImportRow) -> Mapped:
         case "prompt":
             steps.append(sessions.prompted(project, session_id, text(record, "text"), key, at))
         case "answer":
-            command = sessions.hook_observation(session_id, project, ANSWER, {}, content=text(record, "text"))
+            command = hook_observation(session_id, project, ANSWER, {}, content=text(record, "text"))
             steps.append(Step(command, key, at))
         case _:
             tool_input, tool_output = cut(record["given"], lost), cut(plain(record["answered"]), lost)

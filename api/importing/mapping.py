@@ -5,7 +5,6 @@ Event ids are hashes of the system and the row's id there, so the same row alway
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -15,7 +14,7 @@ from ingest.commands.decide import AnyCommand, Caller, Relate, Remember, decide
 from ingest.commands.parse import rejected
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Event
-from ingest.ids import EventId
+from ingest.ids import EventId, imported_event_id
 from ingest.nouns.command import Command
 from ingest.nouns.session import ObservationCompressed
 from ingest.platform.clock import to_ms
@@ -87,12 +86,6 @@ def related(
     ]
 
 
-def event_id(system: str, key: str) -> EventId:
-    """The event id for a row, independent of the file or server it is read from."""
-    digest = blake2b(f"{system}\0{key}".encode(errors="replace"), digest_size=16).hexdigest()
-    return EventId(f"import-{digest}")
-
-
 def events_of(mapped: Mapped, system: str, tenant: str) -> list[Event]:
     """The events of a row, with its times; raises CommandRejected if one of its commands is invalid.
 
@@ -101,7 +94,7 @@ def events_of(mapped: Mapped, system: str, tenant: str) -> list[Event]:
     events: list[Event] = []
     for step in mapped.steps:
         recorded_at = _EPOCH + timedelta(milliseconds=to_ms(step.at))
-        name = EventId(step.command.event_id) or event_id(system, step.key)
+        name = EventId(step.command.event_id) or imported_event_id(system, step.key)
         decision = decide(checked(step.command), Caller(tenant, SOURCE), name, recorded_at)
         envelope = replace(decision.event.envelope, recorded_at=recorded_at)
         events.append(Event(envelope, decision.event.data))
@@ -109,7 +102,7 @@ def events_of(mapped: Mapped, system: str, tenant: str) -> list[Event]:
             data = cleaned(replace(step.compressed, observation=decision.subject), "keep")
             compressed = replace(
                 envelope,
-                event_id=event_id(system, f"{step.key}\0compressed"),
+                event_id=imported_event_id(system, f"{step.key}\0compressed"),
                 type=data.TYPE,
                 version=data.VERSION,
                 causation=envelope.event_id,

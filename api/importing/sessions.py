@@ -3,54 +3,21 @@
 A summary is imported only into a session that the same import opened; an existing session keeps its own summary.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from api.importing.mapping import TITLE_CHARS, Step, event_id
+from api.hook_observations import hook_observation
+from api.importing.mapping import TITLE_CHARS, Step
 from ingest.commands.decide import Observe, SummariseSession, TrackSession
-from ingest.ids import LESSON, content_id
+from ingest.ids import LESSON, content_id, imported_event_id
 from ingest.log.position import project_route
 from ingest.nouns.lesson import fingerprint
 from ingest.nouns.session import Outcome
 from ingest.secrets.scrub import beginning
 from projections.nouns.lesson import DECAY_RATE, decayed, strengthened, weeks_since
-from projections.text.compression import VALID_TYPES
 
 PROMPT = "prompt_submit"
-KIND_CHARS = 64
-UNKNOWN_PROJECT = "unknown"
-HOOK_FIELD = "hookType"
-"""Metadata with the hook that an observation is from. In the data it would look like part of the observation."""
-IMAGE_FIELD, MODALITY_FIELD = "imageData", "modality"
-"""Metadata with the image of an observation."""
-
-
-def hook_observation(
-    session_id: str,
-    project: str,
-    hook: str,
-    data: Mapping[str, Any],
-    *,
-    kind: str = "",
-    image: str = "",
-    modality: str = "",
-    **fields: Any,
-) -> Observe:
-    """The command that records a hook's event; `kind` if the caller knows it better than the hook.
-
-    `image` names an image that the data had, `modality` says whether there was anything else.
-    """
-    return Observe(
-        session_id=session_id,
-        project=project if project.strip() else UNKNOWN_PROJECT,
-        kind=kind if kind in VALID_TYPES else hook[:KIND_CHARS],
-        data=dict(data),
-        metadata={HOOK_FIELD: hook[:KIND_CHARS]}
-        | ({IMAGE_FIELD: image} if image else {})
-        | ({MODALITY_FIELD: modality} if modality else {}),
-        **fields,
-    )
 
 
 def started(project: str, session_id: str, at: datetime, *, title: str = "", **fields: Any) -> Step:
@@ -88,7 +55,7 @@ def summarised(
         title=beginning(title, TITLE_CHARS),
         model=system,
         observation_count=max(1, observations),
-        forgotten_at=event_id(system, _key("started", project, session_id)),
+        forgotten_at=imported_event_id(system, _key("started", project, session_id)),
         **fields,
     )
     return Step(command, f"{_key('summarised', project, session_id)}\0{name}", at)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from api.hook_observations import UNKNOWN_PROJECT, hook_observation
 from api.importing import claude_code, sessions
 from api.importing.mapping import ImportRow, Mapped, Step, as_object, needed, text
 from api.importing.source import Cursor, Placed, Source, Unusable, lines, reading
@@ -146,7 +147,7 @@ def observed(session_id: str, project: str, prompt: str, response: str) -> Obser
     """The command that records a turn; its event id is derived from session and prompt."""
     name = blake2b(f"{session_id}\0{prompt}".encode(), digest_size=16).hexdigest()
     data = {"tool_name": "conversation", "tool_input": prompt, "tool_output": response}
-    return sessions.hook_observation(session_id, project, "post_tool_use", data, agent_id=AGENT, event_id=name)
+    return hook_observation(session_id, project, "post_tool_use", data, agent_id=AGENT, event_id=name)
 
 
 def turn(row: ImportRow, at: datetime) -> Mapped:
@@ -154,7 +155,7 @@ def turn(row: ImportRow, at: datetime) -> Mapped:
     record = row.value
     if reason := text(record, "reason"):
         raise CommandRejected(reason)
-    session_id, project = needed(record, "session_id"), text(record, "project") or sessions.UNKNOWN_PROJECT
+    session_id, project = needed(record, "session_id"), text(record, "project") or UNKNOWN_PROJECT
     steps: list[Step] = []
     if record.get("first"):
         cwd = text(record, "project")

@@ -7,7 +7,8 @@ nothing is here.
 from pathlib import Path
 from typing import cast, get_args
 
-from api.importing.mapping import ImportRow, Mapped, Record, Step, event_id, names, needed, text, when, when_given
+from api.dialects.agentd.records import ID, KIND, PROJECT, SYSTEM, key, memory_id
+from api.importing.mapping import ImportRow, Mapped, Record, Step, names, needed, text, when, when_given
 from api.importing.source import (
     ImportRequest,
     RestServer,
@@ -19,16 +20,8 @@ from api.importing.source import (
 )
 from ingest.commands.decide import ChangeVisibility, Remember
 from ingest.errors import CommandRejected
-from ingest.ids import MEMORY, DocumentId, document_id
-from ingest.log.position import project_route
 from ingest.nouns.memory import Purpose, Visibility
 
-SYSTEM = "agentd"
-PROJECT = "agentd"
-"""Where memories go, and where clients of agentd look for them."""
-KIND = "memory"
-ID = "agentd_id"
-"""Metadata that keeps the id a memory had."""
 PAGE = 200
 
 
@@ -63,16 +56,6 @@ def mapped(row: ImportRow, tenant: str, project: str) -> Mapped:
         )
         steps.append(Step(change, f"{key(row.name)}\0visibility", changed))
     return Mapped(steps, lost)
-
-
-def memory_id(tenant: str, project: str, name: str) -> DocumentId:
-    """Our id of a memory of agentd's."""
-    return document_id(MEMORY, project_route(tenant, project), event_id(SYSTEM, key(name)))
-
-
-def key(name: str) -> str:
-    """What the event of a memory of agentd's is made of."""
-    return f"{KIND}\0{name}"
 
 
 def _one_of(record: Record, field: str, choices: object, otherwise: str) -> str:

@@ -15,19 +15,24 @@ from msgspec.structs import asdict, replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from api.dialects.agentd.importer import ID, PROJECT, SYSTEM, event_id, key, memory_id
 from api.http.http import read_json
 from ingest.commands.decide import Caller, Remember, decide
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Recorded
-from ingest.ids import DocumentId, EventId
-from ingest.log.position import Token
+from ingest.ids import MEMORY, DocumentId, EventId, document_id, imported_event_id
+from ingest.log.position import Token, project_route
 from ingest.names import with_nfc
 from ingest.nouns.command import EVERYBODY
 from ingest.nouns.memory import MemoryRecorded, Purpose, Visibility
 from ingest.platform.clock import from_ms, to_ms
 from projections.nouns.memory import Memory, memory
 
+SYSTEM = "agentd"
+PROJECT = "agentd"
+"""Where memories go, and where clients of agentd look for them."""
+KIND = "memory"
+ID = "agentd_id"
+"""Metadata that keeps the id a memory had."""
 _NAME = re.compile(r"mem_[0-9]+_[0-9a-f]{8}")
 
 
@@ -56,6 +61,16 @@ def new_name(at: datetime, noise: str) -> str:
     return f"mem_{to_ms(at)}_{noise}"
 
 
+def memory_id(tenant: str, project: str, name: str) -> DocumentId:
+    """Our id of a memory of agentd's."""
+    return document_id(MEMORY, project_route(tenant, project), imported_event_id(SYSTEM, key(name)))
+
+
+def key(name: str) -> str:
+    """What the event of a memory of agentd's is made of."""
+    return f"{KIND}\0{name}"
+
+
 def document_of(name: str, tenant: str) -> DocumentId:
     """The document that an id means: agentd's form, or one of ours as it is."""
     return memory_id(tenant, PROJECT, name) if _NAME.fullmatch(name) else DocumentId(name)
@@ -70,7 +85,7 @@ def name_of(memory: Memory) -> str:
 def remember(name: str, body: "Create", at: datetime) -> Remember:
     """The command that stores a memory under a new name."""
     return Remember(
-        event_id=event_id(SYSTEM, key(name)),
+        event_id=imported_event_id(SYSTEM, key(name)),
         project=PROJECT,
         **asdict(body),
         occurred_at=to_the_ms(at),

@@ -1,7 +1,7 @@
 """The application of the agentmemory API: /agentmemory, and a few other paths."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from inspect import signature
 from pkgutil import resolve_name
 from typing import Any
@@ -25,14 +25,20 @@ from ingest.roles import ANY
 from mcp_gateway.gateway import Gateway
 
 
+@cache
+def _function(name: str) -> tuple[Callable[..., Awaitable[Any]], list[str]]:
+    """Return a function and the names of its parameters. Its first request loads it: some need `api/importing`."""
+    function = resolve_name(f"{PACKAGE}.{name}")
+    return function, list(signature(function).parameters)
+
+
 def endpoint(operation: Operation) -> Endpoint:
     """The route of an operation."""
     method, path = operation.route.split()
     schema, in_query = operation.request(), operation.sent_in == "query" or method == "GET"
-    handler: Callable[..., Awaitable[Any]] = resolve_name(f"{PACKAGE}.{operation.handler or operation.call}")
-    parameters = list(signature(handler).parameters)
 
     async def handle(request: Request) -> Response:
+        handler, parameters = _function(operation.handler or operation.call)
         arguments: list[Mapping[str, Any]] = []
         if len(parameters) == 2:
             read = read_query(request, schema or {}) if in_query else await read_body(request, schema or {})

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from api.dialects.agentmemory.records import SOURCES_BYTES, STRENGTH, classified, kind_of, pairs, without_empty
+from api.hook_observations import UNKNOWN_PROJECT, hook_observation
 from api.importing import sessions
 from api.importing.mapping import (
     NAME_CHARS,
@@ -22,7 +23,6 @@ from api.importing.mapping import (
     Step,
     as_list,
     as_object,
-    event_id,
     names,
     needed,
     number,
@@ -33,7 +33,6 @@ from api.importing.mapping import (
     when_given,
     whole,
 )
-from api.importing.sessions import UNKNOWN_PROJECT, hook_observation
 from api.importing.source import (
     MAX_ITEMS,
     ImportRequest,
@@ -62,7 +61,7 @@ from ingest.commands.decide import (
     WriteAction,
 )
 from ingest.errors import CommandRejected
-from ingest.ids import ACTION, MEMORY, OBSERVATION, document_id
+from ingest.ids import ACTION, MEMORY, OBSERVATION, document_id, imported_event_id
 from ingest.log.position import project_route, session_route
 from ingest.nouns.action import ActionEdge, EdgeType
 from ingest.nouns.lesson import EVERY_PROJECT
@@ -355,7 +354,7 @@ class Export:
             noun, kind, route = ACTION, ACTION_ROW, project_route(self.tenant, text(self._actions[name], "project"))
         else:
             return ""
-        return name if name in self.own else document_id(noun, route, event_id(SYSTEM, f"{kind}\0{name}"))
+        return name if name in self.own else document_id(noun, route, imported_event_id(SYSTEM, f"{kind}\0{name}"))
 
 
 def open_source(request: ImportRequest) -> Source:

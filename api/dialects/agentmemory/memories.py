@@ -34,7 +34,7 @@ from api.dialects.agentmemory.records import (
     versions,
 )
 from api.dialects.agentmemory.searching import alike
-from api.importing.sessions import hook_observation
+from api.hook_observations import hook_observation
 from ingest.commands.decide import Relate, Remember
 from ingest.errors import CommandRejected, MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.platform.partial import check_missing

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-from api.importing.sessions import HOOK_FIELD, IMAGE_FIELD, MODALITY_FIELD
+from api.hook_observations import HOOK_FIELD, IMAGE_FIELD, MODALITY_FIELD
 from ingest.nouns.memory import MemoryType
 from projections.nouns.relation import Relation
 from projections.text.compression import spoken

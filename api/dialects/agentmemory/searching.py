@@ -30,7 +30,7 @@ from api.dialects.agentmemory.records import (
     search_result,
 )
 from api.dialects.agentmemory.work import lesson_hint
-from api.importing.sessions import UNKNOWN_PROJECT
+from api.hook_observations import UNKNOWN_PROJECT
 from ingest.errors import ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument

@@ -40,7 +40,7 @@ from api.dialects.agentmemory.records import (
 from api.dialects.agentmemory.searching import context_for
 from api.dialects.fitting import Fitted, fitted
 from api.dialects.session_projects import SessionProject, home_of, homes, settled, written_elsewhere
-from api.importing.sessions import hook_observation
+from api.hook_observations import hook_observation
 from ingest.commands.decide import LinkCommit, TrackSession, WriteCommand
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.log.position import Token

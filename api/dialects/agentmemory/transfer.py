@@ -31,14 +31,13 @@ from api.importing.mapping import (
     as_list,
     as_object,
     checked,
-    event_id,
     events_of,
 )
 from api.services import services
 from ingest.commands.decide import Caller, SetSlot, SummariseSession, TrackSession, WriteAction, decide
 from ingest.errors import CommandRejected, Forbidden, NotFound, Overloaded, ProjectionBehind, ReaderUnknown
 from ingest.events.envelope import Event
-from ingest.ids import DocumentId
+from ingest.ids import DocumentId, imported_event_id
 from ingest.log.position import Token, partition_of, session_route
 from ingest.platform.clock import system_clock
 from ingest.platform.partial import whole_reads
@@ -260,7 +259,7 @@ def _location(step: Step, tenant: str, partitions: int) -> tuple[int, DocumentId
         name = session_document_id(tenant, command.project, command.session_id)
         home = partition_of(session_route(tenant, command.project, command.session_id), partitions)
         return home, summary_id(name) if isinstance(command, SummariseSession) else name
-    decision = decide(checked(command), Caller(tenant, SOURCE), event_id(SYSTEM, step.key), step.at)
+    decision = decide(checked(command), Caller(tenant, SOURCE), imported_event_id(SYSTEM, step.key), step.at)
     return partition_of(decision.route, partitions), DocumentId(decision.subject)
 
 

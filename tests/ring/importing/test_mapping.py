@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from factories import NOW, TENANT
 
-from api.importing.mapping import Mapped, Step, event_id, events_of, names, needed, texts, when, when_given
+from api.importing.mapping import Mapped, Step, events_of, names, needed, texts, when, when_given
 from ingest.commands.decide import Observe, Remember
 from ingest.errors import CommandRejected
+from ingest.ids import imported_event_id
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -65,7 +66,9 @@ def test_half_a_surrogate_pair_is_repaired():
 def test_an_event_is_recorded_when_the_row_says_and_named_by_what_it_is_called_there():
     step = Step(Remember(content="tea", project="p"), "memory\0m1", NOW)
     (event,) = events_of(Mapped([step]), "memex", TENANT)
-    assert event.envelope.event_id == event_id("memex", "memory\0m1") != event_id("agentd", "memory\0m1")
+    assert (
+        event.envelope.event_id == imported_event_id("memex", "memory\0m1") != imported_event_id("agentd", "memory\0m1")
+    )
     assert (event.envelope.recorded_at, event.envelope.occurred_at, event.envelope.source) == (NOW, NOW, "import")
     assert events_of(Mapped([step]), "memex", TENANT) == [event]
 

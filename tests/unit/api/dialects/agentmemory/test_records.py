@@ -13,7 +13,7 @@ from api.dialects.agentmemory.work import (
     lesson_record,
     slot_record,
 )
-from api.importing import sessions
+from api.hook_observations import UNKNOWN_PROJECT, hook_observation
 from ingest.commands.decide import Observe, Remember
 from ingest.ids import DocumentId
 from projections.nouns.action import Action
@@ -115,9 +115,7 @@ def test_a_version_names_all_before_it_the_newest_first():
 
 def test_an_observation_of_a_tool_comes_back_with_what_went_in():
     data = {"tool_name": "Edit", "tool_input": {"file_path": "a.py"}, "tool_output": "ok"}
-    record = dialect.observation_record(
-        seen(sessions.hook_observation("s1", "shop", "post_tool_use", data, agent_id="ada"))
-    )
+    record = dialect.observation_record(seen(hook_observation("s1", "shop", "post_tool_use", data, agent_id="ada")))
     assert record["hookType"] == "post_tool_use"
     assert record["raw"] == data
     assert (record["toolName"], record["toolInput"], record["toolOutput"]) == ("Edit", {"file_path": "a.py"}, "ok")
@@ -127,19 +125,19 @@ def test_an_observation_of_a_tool_comes_back_with_what_went_in():
 
 
 def test_a_failed_tools_output_is_its_error_and_a_prompt_is_the_users():
-    failed = sessions.hook_observation("s1", "", "post_tool_failure", {"tool_name": "Bash", "error": "exit 2"})
-    assert failed.project == sessions.UNKNOWN_PROJECT
+    failed = hook_observation("s1", "", "post_tool_failure", {"tool_name": "Bash", "error": "exit 2"})
+    assert failed.project == UNKNOWN_PROJECT
     assert dialect.observation_record(seen(failed))["toolOutput"] == "exit 2"
-    asked = dialect.observation_record(seen(sessions.hook_observation("s1", "p", "prompt_submit", {"prompt": "why?"})))
+    asked = dialect.observation_record(seen(hook_observation("s1", "p", "prompt_submit", {"prompt": "why?"})))
     assert (asked["userPrompt"], asked["type"]) == ("why?", "conversation")
     assert "toolName" not in asked
 
 
 def test_a_kind_that_a_caller_states_counts_if_there_is_such_a_kind():
     data = {"tool_name": "agent_error", "tool_input": "x", "tool_output": "x"}
-    stated = dialect.observation_record(seen(sessions.hook_observation("s1", "p", "post_tool_use", data, kind="error")))
+    stated = dialect.observation_record(seen(hook_observation("s1", "p", "post_tool_use", data, kind="error")))
     assert (stated["type"], stated["hookType"], stated["title"]) == ("error", "post_tool_use", "agent_error")
-    assert sessions.hook_observation("s1", "p", "post_tool_use", data, kind="whatever").kind == "post_tool_use"
+    assert hook_observation("s1", "p", "post_tool_use", data, kind="whatever").kind == "post_tool_use"
 
 
 def test_an_observation_made_otherwise_has_its_text_as_raw():
