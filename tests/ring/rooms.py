@@ -17,11 +17,13 @@ TABLE: dict[str, Any] = tomllib.loads((ROOT / "tests/ring/rooms.toml").read_text
 def touched(names: Iterable[str]) -> list[str]:
     """Return the folders of the rooms that one of the named files belongs to."""
     changed = list(names)
-    rooms = {f"tests/ring/{room}/": paths for room, paths in TABLE["rooms"].items()}
-    return [
-        folder for folder, paths in rooms.items()
-        if any(name.startswith((folder, *paths, *TABLE["everything"])) for name in changed)
-    ]  # fmt: skip
+    folders: list[str] = []
+    for room, paths in TABLE["rooms"].items():
+        folder = f"tests/ring/{room}/"
+        watched = (folder, *paths, *TABLE["doors"].get(room, ()), *TABLE["everything"])
+        if any(name.startswith(watched) for name in changed):
+            folders.append(folder)
+    return folders
 
 
 def main() -> None:
