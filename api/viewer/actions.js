@@ -2,7 +2,22 @@
 
 import { found, read, write } from "./api.js";
 import { el } from "./dom.js";
-import { chooseProject, empty, facts, field, form, select, tag, time } from "./parts.js";
+import {
+  aside,
+  buttons,
+  chooseProject,
+  detail,
+  empty,
+  facts,
+  field,
+  form,
+  head,
+  hint,
+  link,
+  select,
+  tag,
+  time,
+} from "./parts.js";
 import { may } from "./rights.js";
 import { again, href } from "./route.js";
 import { count, shortened } from "./text.js";
@@ -63,13 +78,11 @@ export async function show(route) {
     words,
     items.filter((one) => meaning(one) === name).sort((a, b) => b.priority - a.priority),
   ]).filter(([words, some]) => some.length || words !== NEVER);
-  return el(
-    "div",
-    { class: "detail" },
+  return detail(
     items.length
       ? board(columns, byId, ready, route.id)
       : empty("This project has no actions", "Agents add them with `POST /v1/actions`."),
-    next && el("p", { class: "quiet" }, `Showing the newest ${LIMIT}.`),
+    next && hint(`Showing the newest ${LIMIT}.`),
     may("write") && el("details", { class: "card" }, el("summary", {}, "New action"), creation(project, items)),
   );
 }
@@ -82,7 +95,7 @@ function board(columns, byId, ready, chosen) {
       el(
         "section",
         {},
-        el("h2", {}, `${words} `, el("span", { class: "quiet" }, items.length)),
+        el("h2", {}, `${words} `, aside(items.length)),
         items.map((one) => card(one, byId, ready, chosen)),
       ),
     ),
@@ -99,12 +112,7 @@ function card(one, byId, ready, chosen) {
   const made = el(
     "article",
     { class: one.id === chosen ? "card chosen" : "card", id: one.id },
-    el(
-      "div",
-      { class: "head" },
-      el("h3", {}, one.title),
-      meaning(one) === "waiting" && ready.has(one.id) && tag("ready", "ok"),
-    ),
+    head(el("h3", {}, one.title), meaning(one) === "waiting" && ready.has(one.id) && tag("ready", "ok")),
     one.description && el("p", { class: "snippet" }, shortened(one.description, 200)),
     el(
       "ul",
@@ -113,15 +121,15 @@ function card(one, byId, ready, chosen) {
         .filter(({ type }) => !(WAITS.has(type) && isFinished(one)))
         .map((edge) => el("li", {}, dependency(edge, byId))),
     ),
-    one.result && el("p", { class: "quiet" }, shortened(one.result, 200)),
+    one.result && hint(shortened(one.result, 200)),
     facts(
       one.assigned_to && `for ${one.assigned_to}`,
       one.agent_id && `by ${one.agent_id}`,
       one.priority !== 0 && `priority ${one.priority}`,
       time(one.updated_at),
-      one.crystallized_into && el("a", { href: href("memories", one.crystallized_into) }, "saved as a memory"),
+      one.crystallized_into && link("saved as a memory", "memories", one.crystallized_into),
     ),
-    el("div", { class: "buttons" }, state, said),
+    buttons(state, said),
   );
   if (one.id === chosen) requestAnimationFrame(() => made.scrollIntoView({ block: "center" }));
   return made;
@@ -131,7 +139,7 @@ function dependency({ type, target }, byId) {
   const other = byId.get(target);
   const over = other && isFinished(other);
   return [
-    el("span", { class: "quiet" }, `${EDGES[type] ?? type} `),
+    aside(`${EDGES[type] ?? type} `),
     other ? el("a", { href: href("actions", target), class: over ? "over" : "" }, shortened(other.title, 80)) : target,
   ];
 }
@@ -159,13 +167,18 @@ function creation(project, items) {
       open.length ? "" : `${count(0, "open action")}`,
     ),
   ];
-  return form(fields, "Add action", async ({ title: named, description, priority, requires }) => {
-    await write("POST", "/v1/actions", {
-      body: { project, title: named, description, priority: Number(priority), requires: requires ? [requires] : [] },
-    });
-    again();
-    return "Added.";
-  }, { creates: true });
+  return form(
+    fields,
+    "Add action",
+    async ({ title: named, description, priority, requires }) => {
+      await write("POST", "/v1/actions", {
+        body: { project, title: named, description, priority: Number(priority), requires: requires ? [requires] : [] },
+      });
+      again();
+      return "Added.";
+    },
+    { creates: true },
+  );
 }
 
 export const follows = (event, route) =>

@@ -4,9 +4,8 @@ import { byProject, countedSince, history, series } from "./activity.js";
 import { get } from "./api.js";
 import { documentLine } from "./documents.js";
 import { el, svg } from "./dom.js";
-import { empty, facts, list, section, tag, time } from "./parts.js";
+import { aside, detail, empty, facts, hint, link, list, section, tag, time } from "./parts.js";
 import { may } from "./rights.js";
-import { href } from "./route.js";
 import { count, mib, number, percent, projectName, when } from "./text.js";
 
 export const title = "Dashboard";
@@ -27,18 +26,11 @@ export async function show(route) {
     get("/v1/audit", { operation: "*", limit: RECENT, project }),
     Promise.race([history().catch(() => null), new Promise((resolve) => setTimeout(resolve, HISTORY_MS))]),
   ]);
-  return el(
-    "div",
-    { class: "detail" },
+  return detail(
     health(ready, diagnosis),
     el("div", { class: "tiles" }, ready.vitals && figuresOf(ready).map(tile)),
     eventCounts(route),
-    !ready.vitals &&
-      el(
-        "p",
-        { class: "quiet" },
-        "Server-wide metrics (pending events, backlog, memory) need an operator key.",
-      ),
+    !ready.vitals && hint("Server-wide metrics (pending events, backlog, memory) need an operator key."),
     section(
       route.project === null ? "Recent activity" : `Recent activity in ${projectName(route.project)}`,
       await recent(entries),
@@ -58,7 +50,9 @@ function health(ready, diagnosis) {
       BACKLOGS.has(one.code) ? ["quiet", `Catching up: ${one.message}`] : ["warning", `${one.code}: ${one.message}`],
     ),
     // both responses report the condition, under different names
-    ...checks.filter((one) => one.status !== "pass" && !degraded.some((it) => it.message === one.message)).map((one) => [MARKS[one.status], checked(one)]),
+    ...checks
+      .filter((one) => one.status !== "pass" && !degraded.some((it) => it.message === one.message))
+      .map((one) => [MARKS[one.status], checked(one)]),
   ];
   return el(
     "section",
@@ -80,7 +74,7 @@ const tile = ([name, value, words, kind = ""]) =>
     " ",
     el("strong", {}, value),
     " ",
-    el("span", { class: "quiet" }, words),
+    aside(words),
   );
 
 /** Events in the last minute, hour and day, the hour by project; for one project if one is selected. */
@@ -108,8 +102,8 @@ function eventCounts({ project }) {
               el(
                 "li",
                 {},
-                el("a", { href: href("diary", "", { project: name }) }, projectName(name)),
-                el("span", { class: "quiet" }, ` ${number(some)} (${percent(some / all)})${some < 6 ? "" : `, ${number(some / 60)} a minute`}`),
+                link(projectName(name), "diary", "", { project: name }),
+                aside(` ${number(some)} (${percent(some / all)})${some < 6 ? "" : `, ${number(some / 60)} a minute`}`),
               ),
             ),
           ),
@@ -141,7 +135,7 @@ function chart(heading, counts, words, id = null) {
       },
       bars,
     ),
-    el("p", { class: "quiet" }, [words, `highest bar: ${number(Math.max(...counts))}`].filter(Boolean).join("; ")),
+    hint([words, `highest bar: ${number(Math.max(...counts))}`].filter(Boolean).join("; ")),
   );
 }
 

@@ -2,8 +2,8 @@
 
 import { found, read } from "./api.js";
 import { el, fill } from "./dom.js";
-import { byAgent, empty, facts, failure, filters, list, pages, table, tag } from "./parts.js";
-import { current, href } from "./route.js";
+import { byAgent, empty, facts, failure, filters, head, hint, link, list, pages, table, tag } from "./parts.js";
+import { current } from "./route.js";
 import { count, day, hours, projectName, shortened } from "./text.js";
 import { turn } from "./turn.js";
 
@@ -45,17 +45,13 @@ function entry(one, route) {
   return el(
     "article",
     { class: "card entry" },
-    el(
-      "div",
-      { class: "head" },
+    head(
       el(
         "h3",
         {},
-        el(
-          "a",
-          { href: href("sessions", one.id, { project: one.project }) },
-          shortened(one.title || one.asked || summary?.title || one.id, 120),
-        ),
+        link(shortened(one.title || one.asked || summary?.title || one.id, 120), "sessions", one.id, {
+          project: one.project,
+        }),
       ),
       one.status !== "ended" && tag(one.status, one.status),
     ),
@@ -72,7 +68,14 @@ function entry(one, route) {
 
 /** The details of a session, cached until it changes. */
 function story(one) {
-  const name = JSON.stringify([current().agent, one.project, one.id, one.updated_at, one.observation_count, one.summarised]);
+  const name = JSON.stringify([
+    current().agent,
+    one.project,
+    one.id,
+    one.updated_at,
+    one.observation_count,
+    one.summarised,
+  ]);
   if (stories.size > MOST_STORIES) stories.clear();
   if (!stories.has(name)) {
     const made = readStory(one);
@@ -102,7 +105,9 @@ async function readStory(one) {
 /** The author of a turn: "user", "tool" or "agent". */
 function speaker({ role, trust, kind, data }) {
   if (role === "user" || trust === "user_stated" || (kind === "conversation" && !role)) return "user";
-  return data.tool_name || role.startsWith("tool") || trust === "tool_output" || trust === "external" ? "tool" : "agent";
+  return data.tool_name || role.startsWith("tool") || trust === "tool_output" || trust === "external"
+    ? "tool"
+    : "agent";
 }
 
 /** A session's turns, loaded when opened; consecutive tool calls are collapsed. */
@@ -118,15 +123,11 @@ function turns(one) {
   return made;
 
   async function opened() {
-    fill(body, el("p", { class: "quiet" }, "…"));
+    fill(body, hint("…"));
     try {
       const path = `/v1/sessions/${encodeURIComponent(one.id)}/observations`;
       const { items, next } = await read(path, { project: one.project, limit: TURNS });
-      fill(
-        body,
-        folded(items),
-        next && el("a", { href: href("sessions", one.id, { project: one.project }) }, "All turns"),
-      );
+      fill(body, folded(items), next && link("All turns", "sessions", one.id, { project: one.project }));
     } catch (error) {
       fill(body, failure(error));
     }

@@ -4,6 +4,7 @@ import { found } from "./api.js";
 import { el } from "./dom.js";
 import { href } from "./route.js";
 import { shortened } from "./text.js";
+import { aside } from "./parts.js";
 
 const COLLECTIONS = {
   obs: "observations",
@@ -19,7 +20,7 @@ const COLLECTIONS = {
 export async function documentLine(id) {
   const collection = COLLECTIONS[id.split("_", 1)[0]];
   const known = collection ? await found(`/v1/${collection}/${encodeURIComponent(id)}`) : null;
-  if (known === null) return el("span", { class: "quiet" }, `${id}: deleted, or you don't have access`);
+  if (known === null) return aside(`${id}: deleted, or you don't have access`);
   const words = shortened(known.headline || known.title || known.content || known.message || known.commit || id, 140);
   const home = address(collection, known);
   return home ? el("a", { href: home }, words) : el("span", {}, words);

@@ -2,7 +2,7 @@
 
 import { found, get, lastWrite, post, write } from "./api.js";
 import { el, fill } from "./dom.js";
-import { failure, table } from "./parts.js";
+import { buttons, failure, table } from "./parts.js";
 import { again } from "./route.js";
 import { count, when } from "./text.js";
 
@@ -79,15 +79,7 @@ function receipt(title) {
   const made = el(
     "dialog",
     { class: "receipt", "aria-labelledby": "receipt-title" },
-    el(
-      "form",
-      { method: "dialog" },
-      el("h2", { id: "receipt-title" }, title),
-      steps,
-      body,
-      now,
-      el("div", { class: "buttons" }, close),
-    ),
+    el("form", { method: "dialog" }, el("h2", { id: "receipt-title" }, title), steps, body, now, buttons(close)),
   );
   made.addEventListener("close", () => {
     made.remove();

@@ -3,7 +3,7 @@
 import { read } from "./api.js";
 import { canvas } from "./drawing.js";
 import { el, fill } from "./dom.js";
-import { action, empty, filters, tag, typed } from "./parts.js";
+import { action, empty, filters, link, tag, typed } from "./parts.js";
 import { href } from "./route.js";
 import { count, shortened } from "./text.js";
 
@@ -72,7 +72,7 @@ export async function show(route) {
         " ",
         action("Show its neighbors", () => grow(node)),
         " ",
-        el("a", { href: href("graph", "", { start: node.id }) }, "Start here"),
+        link("Start here", "graph", "", { start: node.id }),
       ],
     );
   }

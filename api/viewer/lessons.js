@@ -6,14 +6,20 @@ import { documentLine } from "./documents.js";
 import { el, svg } from "./dom.js";
 import {
   action,
+  buttons,
+  card,
   checked,
   chooseProject,
   confirmed,
+  detail,
   empty,
   facts,
   field,
   filters,
   form,
+  head,
+  hint,
+  link,
   list,
   pages,
   section,
@@ -60,11 +66,9 @@ function row(one) {
     el(
       "div",
       {},
-      el(
-        "div",
-        { class: "head" },
+      head(
         one.severity && tag(one.severity, one.severity),
-        el("h2", {}, el("a", { href: href("lessons", one.id) }, shortened(one.title || one.content, 120))),
+        el("h2", {}, link(shortened(one.title || one.content, 120), "lessons", one.id)),
         one.retired_at && tag("retired", "old"),
         !one.active && tag("off", "old"),
       ),
@@ -120,49 +124,31 @@ async function lesson(id) {
   const path = `/v1/lessons/${encodeURIComponent(id)}`;
   const known = await found(path);
   if (known === null)
-    return empty(
-      "Lesson not found",
-      "Deleted, or you don't have access.",
-      el("a", { href: href("lessons") }, "All lessons"),
-    );
+    return empty("Lesson not found", "Deleted, or you don't have access.", link("All lessons", "lessons"));
   const sources = await Promise.all(known.derived_from.slice(0, 50).map(documentLine));
   const changeable = !known.retired_at && may("write");
-  return el(
-    "div",
-    { class: "detail" },
-    el(
-      "p",
-      {},
-      el("a", { href: href("lessons", "", { project: known.project }) }, `‹ Lessons of ${projectName(known.project)}`),
-    ),
-    el(
-      "article",
-      { class: "card" },
-      el(
-        "div",
-        { class: "head" },
+  return detail(
+    el("p", {}, link(`‹ Lessons of ${projectName(known.project)}`, "lessons", "", { project: known.project })),
+    card(
+      head(
         el("h2", {}, known.title || "Lesson"),
         known.severity && tag(known.severity, known.severity),
         known.retired_at && tag("retired", "old"),
         !known.active && tag("off", "old"),
       ),
       el("p", { class: "text" }, known.content),
-      known.context && el("p", { class: "quiet" }, known.context),
+      known.context && hint(known.context),
       facts(
         known.agent_id && `by ${known.agent_id}`,
         time(known.recorded_at),
         `confirmed ${count(known.reinforcements, "time")}`,
       ),
       chart(known),
-      el(
-        "p",
-        { class: "quiet" },
+      hint(
         `Recorded ${when(known.recorded_at)}; last repeated or confirmed ${when(known.reinforced_at)}, with ${percent(known.confidence)} confidence, the start of the curve.`,
       ),
       changeable &&
-        el(
-          "div",
-          { class: "buttons" },
+        buttons(
           action("Proved correct again", () => done(write("POST", `${path}/reinforce`), "Reinforced.")),
           action(known.active ? "Disable" : "Enable", () =>
             done(
@@ -219,9 +205,7 @@ function edit(known, path) {
       names.filter((name) => values[name] !== known[name]).map((name) => [name, values[name]]),
     );
     if (listed(values.tags).join() !== known.tags.join()) changes.tags = listed(values.tags);
-    return Object.keys(changes).length
-      ? done(write("PATCH", path, { body: changes }), "Saved.")
-      : "No changes.";
+    return Object.keys(changes).length ? done(write("PATCH", path, { body: changes }), "Saved.") : "No changes.";
   });
 }
 

@@ -3,8 +3,22 @@
 import { read } from "./api.js";
 import { el } from "./dom.js";
 import { memory } from "./memory.js";
-import { byAgent, checked, chooseProject, chosen, empty, facts, filters, pages, tag, time, typed } from "./parts.js";
-import { href } from "./route.js";
+import {
+  byAgent,
+  card,
+  checked,
+  chooseProject,
+  chosen,
+  empty,
+  facts,
+  filters,
+  head,
+  link,
+  pages,
+  tag,
+  time,
+  typed,
+} from "./parts.js";
 import { headed, says, shortened, when } from "./text.js";
 
 export const title = "Memories";
@@ -46,13 +60,9 @@ export async function show(route) {
 
 function row(one) {
   const [heading, text] = headed(one.title, one.content);
-  return el(
-    "article",
-    { class: "card" },
-    el(
-      "div",
-      { class: "head" },
-      el("h2", {}, el("a", { href: href("memories", one.id) }, heading)),
+  return card(
+    head(
+      el("h2", {}, link(heading, "memories", one.id)),
       one.visibility !== "public" && tag(one.visibility, "private"),
       !one.is_latest && tag("superseded", "old"),
     ),

@@ -5,9 +5,28 @@ import { diff } from "./diff.js";
 import { documentLine } from "./documents.js";
 import { el } from "./dom.js";
 import { forget } from "./forget.js";
-import { action, confirmed, empty, facts, field, form, list, section, select, table, tag, time } from "./parts.js";
+import {
+  action,
+  buttons,
+  card,
+  confirmed,
+  detail,
+  empty,
+  facts,
+  field,
+  form,
+  head,
+  hint,
+  link,
+  list,
+  section,
+  select,
+  table,
+  tag,
+  time,
+} from "./parts.js";
 import { may } from "./rights.js";
-import { go, href } from "./route.js";
+import { go } from "./route.js";
 import { count, headed, listed, projectName, when } from "./text.js";
 
 const TYPES = ["episodic", "semantic", "procedural"].map((one) => [one, one]);
@@ -23,30 +42,16 @@ export async function memory(id) {
   if (known === null)
     return empty(
       "Memory not found",
-      "It was deleted, or you don't have access. Try another agent under \"Read as\".",
-      el("a", { href: href("memories") }, "All memories"),
+      'It was deleted, or you don\'t have access. Try another agent under "Read as".',
+      link("All memories", "memories"),
     );
   const { items: versions } = await read(`${path}/history`);
   const [heading, text] = headed(known.title, known.content, Infinity);
   const changeable = known.is_latest && may("write");
-  return el(
-    "div",
-    { class: "detail" },
-    el(
-      "p",
-      {},
-      el(
-        "a",
-        { href: href("memories", "", { project: known.project }) },
-        `‹ Memories of ${projectName(known.project)}`,
-      ),
-    ),
-    el(
-      "article",
-      { class: "card" },
-      el(
-        "div",
-        { class: "head" },
+  return detail(
+    el("p", {}, link(`‹ Memories of ${projectName(known.project)}`, "memories", "", { project: known.project })),
+    card(
+      head(
         el("h2", { class: "text" }, heading),
         known.visibility !== "public" && tag(known.visibility, "private"),
         !known.is_latest && tag("superseded", "old"),
@@ -59,12 +64,9 @@ export async function memory(id) {
         known.confirmations > 0 && `confirmed ${count(known.confirmations, "time")}`,
         known.tags.map((word) => tag(word)),
       ),
-      known.superseded_by &&
-        el("p", {}, "Newer version: ", el("a", { href: href("memories", known.superseded_by) }, known.superseded_by)),
+      known.superseded_by && el("p", {}, "Newer version: ", link(known.superseded_by, "memories", known.superseded_by)),
       may("write") &&
-        el(
-          "div",
-          { class: "buttons" },
+        buttons(
           action("Confirm: proved correct", () => confirm(id)),
           action("Delete…", () => forgotten(known), "danger"),
         ),
@@ -132,11 +134,7 @@ async function provenance(known) {
       ["Project", projectName(known.project)],
       ["Author", known.agent_id],
       ["Owner", known.owner],
-      [
-        "Session",
-        known.session_id &&
-          el("a", { href: href("sessions", known.session_id, { project: known.project }) }, known.session_id),
-      ],
+      ["Session", known.session_id && link(known.session_id, "sessions", known.session_id, { project: known.project })],
       ["Happened", when(known.occurred_at)],
       ["Recorded", when(known.recorded_at)],
       ["Through", known.source],
@@ -151,7 +149,7 @@ async function provenance(known) {
     ]),
     sources.length
       ? el("div", {}, el("h3", {}, `Derived from ${count(known.derived_from.length, "document")}`), list(sources))
-      : el("p", { class: "quiet" }, "Recorded directly (not derived from other documents)."),
+      : hint("Recorded directly (not derived from other documents)."),
   );
 }
 

@@ -5,6 +5,26 @@ import { knownAgents, knownProjects } from "./names.js";
 import { change, current, href } from "./route.js";
 import { ago, matches, projectName, when } from "./text.js";
 
+const classed =
+  (tag, name) =>
+  (...children) =>
+    el(tag, { class: name }, children);
+
+/** A document in a list, or on its page; `head` is its first line. */
+export const card = classed("article", "card");
+export const head = classed("div", "head");
+export const buttons = classed("div", "buttons");
+
+/** The cards of a page about one thing. */
+export const detail = classed("div", "detail");
+
+/** Words that matter less: a paragraph, or beside others. */
+export const hint = classed("p", "quiet");
+export const aside = classed("span", "quiet");
+
+/** A link to another part of the page; `where` are the arguments of `href`. */
+export const link = (words, ...where) => el("a", { href: href(...where) }, words);
+
 /** An empty state, with a hint about what to do. */
 export const empty = (title, ...advice) =>
   el(
@@ -77,10 +97,10 @@ export async function pages(fetchPage, row, nothing, wanted = () => true) {
     fill(
       foot,
       page.next && el("button", { type: "button", onclick: () => more(page.next) }, "Show more"),
-      page.note && el("p", { class: "quiet" }, page.note),
+      page.note && hint(page.note),
     );
     if (!shown && !page.next) fill(foot, nothing);
-    if (!shown && page.next) foot.prepend(el("p", { class: "quiet" }, "Nothing on this page. "));
+    if (!shown && page.next) foot.prepend(hint("Nothing on this page. "));
   }
   async function more(cursor) {
     foot.setAttribute("aria-busy", "true");
@@ -195,7 +215,7 @@ export function form(fields, words, work, { creates = false } = {}) {
     "form",
     { class: "edit", onsubmit: submit, oninput: compare, onchange: compare },
     fields,
-    el("div", { class: "buttons" }, button, said),
+    buttons(button, said),
   );
   const values = () => JSON.stringify([...new FormData(made)]);
   let before = values();
@@ -219,7 +239,7 @@ export function form(fields, words, work, { creates = false } = {}) {
 }
 
 /** Asks for confirmation before something that cannot be undone. */
-export function confirmed(title, words, verb) {
+export function confirmed(title, words, verb, ...fields) {
   return new Promise((resolve) => {
     const dialog = el(
       "dialog",
@@ -229,11 +249,10 @@ export function confirmed(title, words, verb) {
         { method: "dialog" },
         el("h2", { id: "confirm-title" }, title),
         el("p", {}, words),
-        el(
-          "div",
-          { class: "buttons" },
+        fields,
+        buttons(
           el("button", { value: "yes", class: "danger" }, verb),
-          el("button", { value: "" }, "Cancel"),
+          el("button", { value: "", formnovalidate: true }, "Cancel"),
         ),
       ),
     );

@@ -4,6 +4,7 @@ import { el, fill } from "./dom.js";
 import { knownAgents, knownProjects } from "./names.js";
 import { change, current } from "./route.js";
 import { projectName } from "./text.js";
+import { buttons } from "./parts.js";
 
 const ALL = "all";
 const OTHER = "other";
@@ -53,9 +54,7 @@ function named(what) {
         { method: "dialog" },
         el("h2", {}, what),
         input,
-        el(
-          "div",
-          { class: "buttons" },
+        buttons(
           el("button", { class: "primary", value: "use" }, "Use it"),
           el("button", { value: "", formnovalidate: true }, "Cancel"),
         ),

@@ -2,7 +2,26 @@
 
 import { found, get, post } from "./api.js";
 import { el } from "./dom.js";
-import { action, chosen, code, confirmed, empty, facts, filters, pages, section, tag, time } from "./parts.js";
+import {
+  action,
+  aside,
+  buttons,
+  card,
+  chosen,
+  code,
+  confirmed,
+  detail,
+  empty,
+  facts,
+  field,
+  filters,
+  head,
+  hint,
+  pages,
+  section,
+  tag,
+  time,
+} from "./parts.js";
 import { may } from "./rights.js";
 import { again } from "./route.js";
 import { count, duration, number, percent, when } from "./text.js";
@@ -41,9 +60,7 @@ export async function show(route) {
     get("/v1/admin/dead-letters", lettersOf(route)),
   ]);
   const embedder = diagnosis && diagnosis.checks.find((one) => one.name === "embedder");
-  return el(
-    "div",
-    { class: "detail" },
+  return detail(
     progress &&
       section(
         count(progress.partitions.length, "partition"),
@@ -52,17 +69,20 @@ export async function show(route) {
           { class: "wide", tabindex: 0, role: "region", "aria-label": "Partitions" },
           partitions(progress.partitions),
         ),
-        el("dl", { class: "pairs columns" }, COLUMNS.map(([words, meaning]) => [el("dt", {}, words), el("dd", {}, meaning)])),
+        el(
+          "dl",
+          { class: "pairs columns" },
+          COLUMNS.map(([words, meaning]) => [el("dt", {}, words), el("dd", {}, meaning)]),
+        ),
       ),
     embedder && section("Embedder", el("p", {}, embedder.message)),
     rebuilds && section("Rebuilds", rebuildList(rebuilds.rebuilds)),
-    !progress && el("p", { class: "quiet" }, "Partitions and rebuilds need an operator key."),
+    !progress && hint("Partitions and rebuilds need an operator key."),
     section("Dead letters", await letterList(route, letters)),
   );
 }
 
 function partitions(all) {
-  const head = COLUMNS.map(([words]) => words);
   return el(
     "table",
     { class: "grid" },
@@ -72,7 +92,7 @@ function partitions(all) {
       el(
         "tr",
         {},
-        head.map((words, place) => el("th", { scope: "col", class: place > 1 && place < 7 && "figure" }, words)),
+        COLUMNS.map(([words], place) => el("th", { scope: "col", class: place > 1 && place < 7 && "figure" }, words)),
       ),
     ),
     el(
@@ -103,12 +123,10 @@ function rebuildList(all) {
   return el(
     "div",
     {},
-    el(
-      "p",
-      { class: "quiet" },
+    hint(
       "A rebuild recreates all documents from the log in the background, compares them with the current ones and switches.",
     ),
-    !running && el("div", { class: "buttons" }, action("Rebuild all documents…", begin)),
+    !running && buttons(action("Rebuild all documents…", begin)),
     el(
       "ul",
       { class: "plain" },
@@ -132,9 +150,7 @@ function rebuildList(all) {
               ` ${percent(one.total ? one.done / one.total : 0)}`,
             ),
           one.why && el("p", { class: "warning" }, one.why),
-          el(
-            "div",
-            { class: "buttons" },
+          buttons(
             ["running", "comparing", "ready"].includes(one.state) && action("Cancel", () => step(one, "cancel")),
             one.state === "ready" && action("Switch", () => step(one, "switch"), "primary"),
             one.state === "switched" &&
@@ -180,22 +196,14 @@ async function letterList(route, first) {
       return { items: page.dead_letters, next: page.next };
     },
     letter,
-    el("p", { class: "quiet" }, stateOf(route) === "parked" ? "None; every event was applied." : "None discarded."),
+    hint(stateOf(route) === "parked" ? "None; every event was applied." : "None discarded."),
   );
   return el("div", {}, counts, filters(chosen(route.params, "letters", "Shown", STATES)), rows);
 }
 
 function letter(one) {
-  return el(
-    "article",
-    { class: "card" },
-    el(
-      "div",
-      { class: "head" },
-      tag(one.code, "failed"),
-      el("h3", {}, one.type),
-      el("span", { class: "quiet" }, one.position),
-    ),
+  return card(
+    head(tag(one.code, "failed"), el("h3", {}, one.type), aside(one.position)),
     el("p", {}, one.message),
     facts(
       count(one.attempts, "attempt"),
@@ -204,9 +212,7 @@ function letter(one) {
       one.discarded && `discarded: ${one.discarded.reason}`,
     ),
     one.event && el("details", {}, el("summary", {}, "Event"), code(JSON.stringify(one.event, null, 2))),
-    el(
-      "div",
-      { class: "buttons" },
+    buttons(
       action("Try again", () => triedAgain(one)),
       !one.discarded && action("Discard…", () => discarded(one), "danger"),
     ),
@@ -229,30 +235,8 @@ async function triedAgain({ position }) {
 
 async function discarded(one) {
   const reason = el("input", { name: "reason", required: true, maxlength: 512 });
-  const dialog = el(
-    "dialog",
-    { "aria-labelledby": "discard-title" },
-    el(
-      "form",
-      { method: "dialog" },
-      el("h2", { id: "discard-title" }, "Discard this event?"),
-      el("p", {}, "It will not be applied. The reason is stored with it."),
-      el("label", { class: "field" }, el("span", {}, "Reason"), reason),
-      el(
-        "div",
-        { class: "buttons" },
-        el("button", { class: "danger", value: "yes" }, "Discard"),
-        el("button", { value: "", formnovalidate: true }, "Cancel"),
-      ),
-    ),
-  );
-  document.body.append(dialog);
-  dialog.showModal();
-  await new Promise((resolve) => {
-    dialog.addEventListener("close", resolve, { once: true });
-  });
-  dialog.remove();
-  if (dialog.returnValue !== "yes") return "";
+  const words = "It will not be applied. The reason is stored with it.";
+  if (!(await confirmed("Discard this event?", words, "Discard", field("Reason", reason)))) return "";
   await post("/v1/admin/dead-letters/discard", { position: one.position, reason: reason.value });
   again();
   return "Discarded.";

@@ -3,7 +3,20 @@
 import { found, post, read } from "./api.js";
 import { el, fill, svg } from "./dom.js";
 import { event, knownAt, Moments, MOST } from "./moments.js";
-import { chooseProject, empty, failure, field, filters, list, select, tag } from "./parts.js";
+import {
+  aside,
+  buttons,
+  chooseProject,
+  empty,
+  failure,
+  field,
+  filters,
+  hint,
+  link,
+  list,
+  select,
+  tag,
+} from "./parts.js";
 import { href, stay } from "./route.js";
 import { count, number, projectName, shortened, when } from "./text.js";
 import { clockTime, turn } from "./turn.js";
@@ -27,7 +40,7 @@ export async function show(route) {
     return empty(
       "Session not found",
       "It is in another project, was deleted, or you don't have access.",
-      el("a", { href: href("sessions") }, "All sessions"),
+      link("All sessions", "sessions"),
     );
   const project = session ? session.project : route.project;
   const [first, sessions] = await Promise.all([
@@ -219,9 +232,7 @@ function player(project, session, items, route) {
       said,
       slider,
       ticks,
-      el(
-        "div",
-        { class: "buttons" },
+      buttons(
         el("button", { type: "button", onclick: () => to(moments.place - 1) }, "Back"),
         play,
         el("button", { type: "button", onclick: () => to(moments.place + 1) }, "Forward"),
@@ -246,7 +257,7 @@ const ofTurn = (one) => event(one.kind, one);
 
 /** An event in the list; the full text of a turn is loaded when it is opened. */
 function row(one, isCurrent) {
-  const more = [one.agent && el("span", { class: "quiet" }, one.agent), isCurrent && tag("current", "ok")];
+  const more = [one.agent && aside(one.agent), isCurrent && tag("current", "ok")];
   const at = new Date(one.at).toISOString();
   if (!HOMES[one.kind])
     return turn(
@@ -272,11 +283,9 @@ function asOf(project, onLoaded) {
       const then = knownAt(all, at);
       fill(
         body,
-        el("h2", {}, `${heading} `, el("span", { class: "quiet" }, `${number(then.length)} then`)),
-        then.length
-          ? list(then.slice(0, LISTED).map((one) => line(one, HOMES[kind])))
-          : el("p", { class: "quiet" }, "None yet."),
-        then.length > LISTED && el("p", { class: "quiet" }, `and ${number(then.length - LISTED)} older`),
+        el("h2", {}, `${heading} `, aside(`${number(then.length)} then`)),
+        then.length ? list(then.slice(0, LISTED).map((one) => line(one, HOMES[kind]))) : hint("None yet."),
+        then.length > LISTED && hint(`and ${number(then.length - LISTED)} older`),
       );
     }
   }
@@ -302,9 +311,9 @@ function asOf(project, onLoaded) {
 }
 
 const line = (one, collection) => [
-  el("a", { href: href(collection, one.id) }, shortened(one.text, 110)),
-  one.version > 1 && el("span", { class: "quiet" }, ` version ${one.version}`),
-  Number.isFinite(one.until) && el("span", { class: "quiet" }, ` until ${when(one.until)}`),
+  link(shortened(one.text, 110), collection, one.id),
+  one.version > 1 && aside(` version ${one.version}`),
+  Number.isFinite(one.until) && aside(` until ${when(one.until)}`),
 ];
 
 /** A question, with the recall results as of the moment and those of today. */
@@ -365,7 +374,7 @@ function compared(then, today) {
           then.map((one) => el("li", {}, answer(one, !todayIds.has(one.id) && "not today"))),
         )
       : el("p", {}, "No results as of this time."),
-    el("p", { class: "quiet" }, `Found today but not at this time: ${today.filter((one) => !thenIds.has(one.id)).length}.`),
+    hint(`Found today but not at this time: ${today.filter((one) => !thenIds.has(one.id)).length}.`),
   ];
 }
 
@@ -374,7 +383,7 @@ const answer = (one, note) => [
   " ",
   shortened(one.snippet || one.title, 180),
   " ",
-  el("span", { class: "quiet" }, one.agent_id),
+  aside(one.agent_id),
   note && [" ", tag(note, "old")],
 ];
 

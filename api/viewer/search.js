@@ -3,8 +3,8 @@
 import { lastWrite, post } from "./api.js";
 import { documentLine } from "./documents.js";
 import { el } from "./dom.js";
-import { empty, facts, failure, field, marked, tag, time } from "./parts.js";
-import { change, href } from "./route.js";
+import { empty, facts, failure, field, head, hint, link, marked, tag, time } from "./parts.js";
+import { change } from "./route.js";
 import { legend, scoreBar, scoreTable } from "./score.js";
 import { count, headed, inWords, percent, projectName, shortened, when } from "./text.js";
 
@@ -137,7 +137,13 @@ async function results(query, route) {
   const answer = await post("/v1/recall", request);
   const enough = ({ confidence }) => confidence === undefined || confidence === null || confidence >= least;
   const shown = answer.results.filter(enough);
-  return el("div", {}, notes(answer, shown), list(shown, route) ?? nothing(answer, route), leftOut(answer, shown, least, route));
+  return el(
+    "div",
+    {},
+    notes(answer, shown),
+    list(shown, route) ?? nothing(answer, route),
+    leftOut(answer, shown, least, route),
+  );
 }
 
 const list = (results, route) =>
@@ -154,14 +160,11 @@ function notes(answer, shown) {
   return el(
     "div",
     {},
-    el(
-      "p",
-      { class: "quiet" },
+    hint(
       `${count(shown.length, "result")} in ${Math.round(answer.took_ms)} ms`,
       answer.certainty && `. Subject: ${inWords(answer)}`,
     ),
-    lag > 0 &&
-      el("p", { class: "warning" }, `${count(lag, "event")} pending, so recent documents may be missing.`),
+    lag > 0 && el("p", { class: "warning" }, `${count(lag, "event")} pending, so recent documents may be missing.`),
     shown.length > 0 && legend(shown),
     answer.degraded.map((reason) => el("p", { class: "warning" }, reason)),
   );
@@ -194,14 +197,13 @@ function card(result, { params }) {
   return el(
     "article",
     { class: "card result" },
-    el("div", { class: "head" }, tag(result.kind, result.kind), el("h2", {}, linked(result, marked(heading, query)))),
+    head(tag(result.kind, result.kind), el("h2", {}, linked(result, marked(heading, query)))),
     text && el("p", { class: "snippet" }, marked(text, query)),
     facts(
       result.agent_id,
       time(result.occurred_at),
       projectName(result.project),
-      result.session_id &&
-        el("a", { href: href("sessions", result.session_id, { project: result.project }) }, result.session_id),
+      result.session_id && link(result.session_id, "sessions", result.session_id, { project: result.project }),
       result.valid_until && `valid until ${when(result.valid_until)}`,
       result.trust && tag(result.trust.replace("_", " "), "old"),
       (result.changed_since ?? []).map((one) =>
@@ -220,31 +222,19 @@ function card(result, { params }) {
 }
 
 function linked(result, words) {
-  if (HOME[result.kind])
-    return el("a", { href: href(HOME[result.kind], result.id, { project: result.project }) }, words);
+  if (HOME[result.kind]) return link(words, HOME[result.kind], result.id, { project: result.project });
   return result.session_id
-    ? el(
-        "a",
-        {
-          href: href("sessions", result.session_id, {
-            project: result.project,
-            turn: result.kind === "observation" ? result.id : null,
-          }),
-        },
-        words,
-      )
+    ? link(words, "sessions", result.session_id, {
+        project: result.project,
+        turn: result.kind === "observation" ? result.id : null,
+      })
     : words;
 }
 
 /** The near-duplicates, loaded when opened. */
 function repeats(ids) {
   const list = el("ul", { class: "plain" });
-  return el(
-    "details",
-    { ontoggle: fetched },
-    el("summary", {}, `Also in ${count(ids.length, "document")}`),
-    list,
-  );
+  return el("details", { ontoggle: fetched }, el("summary", {}, `Also in ${count(ids.length, "document")}`), list);
   async function fetched() {
     if (list.childElementCount) return;
     list.append(el("li", { class: "quiet" }, "…"));

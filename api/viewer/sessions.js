@@ -5,12 +5,18 @@ import { el } from "./dom.js";
 import { forgetSession } from "./forget.js";
 import {
   action,
+  buttons,
   byAgent,
+  card,
   chosen,
   confirmed,
+  detail,
   empty,
   facts,
   filters,
+  head,
+  hint,
+  link,
   list,
   pages,
   section,
@@ -20,7 +26,6 @@ import {
   typed,
 } from "./parts.js";
 import { may } from "./rights.js";
-import { href } from "./route.js";
 import { count, projectName, says, shortened, when } from "./text.js";
 import { turn } from "./turn.js";
 
@@ -61,20 +66,12 @@ export async function show(route) {
 }
 
 function row(one) {
-  return el(
-    "article",
-    { class: "card" },
-    el(
-      "div",
-      { class: "head" },
+  return card(
+    head(
       el(
         "h2",
         {},
-        el(
-          "a",
-          { href: href("sessions", one.id, { project: one.project }) },
-          shortened(one.title || one.first_prompt || one.id, 120),
-        ),
+        link(shortened(one.title || one.first_prompt || one.id, 120), "sessions", one.id, { project: one.project }),
       ),
       tag(one.status, one.status),
     ),
@@ -97,7 +94,7 @@ async function session(route) {
     return empty(
       "Session not found",
       "It is in another project, was deleted, or you don't have access.",
-      el("a", { href: href("sessions") }, "All sessions"),
+      link("All sessions", "sessions"),
     );
   const summary = known.summarised > 0 ? await found(`${path}/summary`, { project: known.project }) : null;
   const turns = await pages(
@@ -105,19 +102,10 @@ async function session(route) {
     (one) => turn(one, one.id === route.params.get("turn")),
     empty("This session has no observations"),
   );
-  return el(
-    "div",
-    { class: "detail" },
-    el("p", {}, el("a", { href: href("sessions") }, "‹ Sessions")),
-    el(
-      "article",
-      { class: "card" },
-      el(
-        "div",
-        { class: "head" },
-        el("h2", {}, known.title || known.first_prompt || known.id),
-        tag(known.status, known.status),
-      ),
+  return detail(
+    el("p", {}, link("‹ Sessions", "sessions")),
+    card(
+      head(el("h2", {}, known.title || known.first_prompt || known.id), tag(known.status, known.status)),
       facts(
         known.agent_id && `by ${known.agent_id}`,
         projectName(known.project),
@@ -130,22 +118,14 @@ async function session(route) {
         ["Agent type", known.agent_type],
         ["Only in the log", known.retired_observations || ""],
       ]),
-      el(
-        "div",
-        { class: "buttons" },
-        el("a", { href: href("replay", known.id, { project: known.project }) }, "Replay it"),
+      buttons(
+        link("Replay it", "replay", known.id, { project: known.project }),
         may("admin") && action("Delete this session…", () => forgotten(known), "danger"),
       ),
     ),
     section(
       "Summary",
-      summary
-        ? told(summary)
-        : el(
-            "p",
-            { class: "quiet" },
-            known.status === "active" ? "It is created when the session ends." : "None.",
-          ),
+      summary ? told(summary) : hint(known.status === "active" ? "It is created when the session ends." : "None."),
     ),
     el("section", {}, el("h2", {}, "Turns"), turns),
   );

@@ -2,7 +2,7 @@
 
 import { read, write } from "./api.js";
 import { el } from "./dom.js";
-import { action, chooseProject, confirmed, facts, field, form, tag, time } from "./parts.js";
+import { action, card, chooseProject, confirmed, detail, facts, field, form, head, hint, tag, time } from "./parts.js";
 import { may } from "./rights.js";
 import { again } from "./route.js";
 import { count } from "./text.js";
@@ -12,14 +12,8 @@ export const title = "Slots";
 export async function show(route) {
   if (route.project === null) return chooseProject("Slots");
   const { items } = await read("/v1/slots", { project: route.project });
-  return el(
-    "div",
-    { class: "detail" },
-    el(
-      "p",
-      { class: "quiet" },
-      "A pinned slot is part of every agent's context in its project; a global slot, in all projects.",
-    ),
+  return detail(
+    hint("A pinned slot is part of every agent's context in its project; a global slot, in all projects."),
     el(
       "div",
       { class: "slots" },
@@ -50,18 +44,14 @@ function slot(one, project) {
     },
     one.content,
   );
-  return el(
-    "article",
-    { class: "card" },
-    el(
-      "div",
-      { class: "head" },
+  return card(
+    head(
       el("h2", {}, one.label),
       tag(one.scope),
       one.pinned && tag("pinned"),
       one.read_only && tag("read only", "old"),
     ),
-    one.description && el("p", { class: "quiet" }, one.description),
+    one.description && hint(one.description),
     changeable
       ? form([text, size], "Save", async ({ content }) => {
           await write("POST", "/v1/slots", { body: { label: one.label, content, ...scope } });
@@ -100,13 +90,18 @@ function creation(project) {
     field("Text", el("textarea", { name: "content", rows: 3, required: true })),
     el("label", { class: "check" }, el("input", { type: "checkbox", name: "global" }), "for all projects"),
   ];
-  return form(fields, "Create", async ({ label, content, global }) => {
-    await write("POST", "/v1/slots", {
-      body: { label, content, overwrite: false, ...(global ? { scope: "global" } : { project }) },
-    });
-    again();
-    return "Created.";
-  }, { creates: true });
+  return form(
+    fields,
+    "Create",
+    async ({ label, content, global }) => {
+      await write("POST", "/v1/slots", {
+        body: { label, content, overwrite: false, ...(global ? { scope: "global" } : { project }) },
+      });
+      again();
+      return "Created.";
+    },
+    { creates: true },
+  );
 }
 
 export const follows = (event, route) =>

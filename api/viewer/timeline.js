@@ -2,7 +2,7 @@
 
 import { read } from "./api.js";
 import { el } from "./dom.js";
-import { byAgent, chooseProject, empty, filters, pages, typed } from "./parts.js";
+import { aside, byAgent, chooseProject, empty, filters, pages, typed } from "./parts.js";
 import { day } from "./text.js";
 import { turn } from "./turn.js";
 
@@ -26,13 +26,11 @@ export async function show(route) {
       const its = day(one.occurred_at);
       const heading = its !== shownDay && el("h2", { class: "day" }, its);
       shownDay = its;
-      return [heading, turn(one, false, one.agent_id && el("span", { class: "quiet" }, one.agent_id))];
+      return [heading, turn(one, false, one.agent_id && aside(one.agent_id))];
     },
     empty(
       "No observations",
-      until
-        ? "Choose a later time."
-        : 'Use an agent\'s hooks, or `mnemolog observe "…" --project NAME --session ID`.',
+      until ? "Choose a later time." : 'Use an agent\'s hooks, or `mnemolog observe "…" --project NAME --session ID`.',
     ),
     (one) => !by || one.agent_id === by,
   );

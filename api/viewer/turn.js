@@ -1,7 +1,7 @@
 // One observation: its headline, and its full text when opened.
 
 import { el, fill } from "./dom.js";
-import { code, empty, facts, failure, table, tag } from "./parts.js";
+import { code, empty, facts, failure, hint, table, tag } from "./parts.js";
 import { clock, when } from "./text.js";
 
 export const clockTime = (iso) => el("time", { datetime: iso, title: when(iso) }, clock(iso));
@@ -46,7 +46,7 @@ function text(one) {
   const data = Object.keys(one.data).length > 0 && [
     el("h3", {}, "Sent by the agent"),
     Object.entries(one.data).map(([name, value]) => [
-      el("p", { class: "quiet" }, name),
+      hint(name),
       code(typeof value === "string" ? value : JSON.stringify(value, null, 2)),
     ]),
   ];
