@@ -33,13 +33,13 @@ class Frontier(Struct, frozen=True, kw_only=True):
     open: int
 
 
-class ActionsRequest(ListRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ActionsRequest(ListRequest, frozen=True, kw_only=True):
     """A page of actions; with `open`, only open ones."""
 
     open: bool = False
 
 
-class FrontierRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FrontierRequest(After, frozen=True, kw_only=True):
     """Of one project, or of all; omits items leased to agents other than `agent_id`."""
 
     project: Name | None = None

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict
 
 from api.http.endpoint import Endpoint
-from api.native.common import Bounds, InProject, Queued, Repeatable, as_struct, router
+from api.native.common import Bounds, Fields, InProject, Queued, Repeatable, as_struct, router
 from api.services import NativeCall
 from ingest.commands.decide import Quarantine
 from ingest.commands.handler import Accepted
@@ -62,7 +62,7 @@ class Projections(Struct, frozen=True):
     partitions: list[Progress]
 
 
-class QuarantineRequest(Repeatable, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class QuarantineRequest(Repeatable, frozen=True, kw_only=True):
     """Which memory, lesson or observation to hide, or to show again (`released`), and why."""
 
     id: Name
@@ -121,7 +121,7 @@ async def post_snapshot(call: NativeCall) -> Queued:
     return Queued(queued=await call.jobs.enqueue("snapshot", True, job_id="snapshot"))
 
 
-class LettersRequest(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LettersRequest(Bounds, frozen=True, kw_only=True):
     """A page of dead letters, waiting or discarded."""
 
     state: State = "parked"
@@ -132,7 +132,7 @@ class LettersRequest(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     limit: Annotated[int, Meta(ge=1, le=200)] = 50
 
 
-class RedriveRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RedriveRequest(Fields, frozen=True, kw_only=True):
     """Which dead letters to try again: one by its position, or all of a code or an event type."""
 
     position: str = ""
@@ -142,7 +142,7 @@ class RedriveRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cursor: str | None = None
 
 
-class DiscardRequest(RedriveRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DiscardRequest(RedriveRequest, frozen=True, kw_only=True):
     """The dead letters to discard, the reason, and whether to erase their text from the log."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=512)]
@@ -282,7 +282,7 @@ async def post_reconcile(call: NativeCall) -> Queued:
     return Queued(queued=await call.jobs.enqueue("reconcile", True, job_id="reconcile-now"))
 
 
-class RebuildOrder(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RebuildOrder(Fields, frozen=True, kw_only=True):
     """What to rebuild: the documents of all partitions or of some, with an automatic or a manual switch.
 
     Or all embeddings, with another `embedder`: an entry of MNEMOLOG_EMBEDDERS, spelled the same, or MNEMOLOG_EMBEDDER,
@@ -295,7 +295,7 @@ class RebuildOrder(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     switch: Switch = "auto"
 
 
-class SwitchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SwitchRequest(Fields, frozen=True, kw_only=True):
     """With `force`, switch even if the canaries differ."""
 
     force: bool = False

@@ -37,13 +37,17 @@ Check: TypeAlias = Callable[[Principal], None]
 Declare: TypeAlias = Callable[[Handler], Handler]
 
 
-class After(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Fields(Struct, frozen=True, forbid_unknown_fields=True):
+    """The fields of a request, in its query string or its body. Others are refused, also by the classes below."""
+
+
+class After(Fields, frozen=True, kw_only=True):
     """A read that can wait for a position."""
 
     after: str = ""
 
 
-class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Bounds(Fields, frozen=True, kw_only=True):
     """Filters a listing by event time and by recording time."""
 
     since: Time | None = None
@@ -57,13 +61,13 @@ class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return Times(Interval.of(self.since, self.until), Interval.of(self.recorded_since, self.recorded_until))
 
 
-class BoundedRead(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BoundedRead(Bounds, frozen=True, kw_only=True):
     """Bounds for a read that can wait for a position."""
 
     after: str = ""
 
 
-class AnyProjectRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AnyProjectRequest(BoundedRead, frozen=True, kw_only=True):
     """A page of documents of one project, or of all."""
 
     project: Name | None = None
@@ -76,13 +80,13 @@ class AnyProjectRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_f
         return self.project, self.cursor, self.limit, self.times
 
 
-class ListRequest(AnyProjectRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ListRequest(AnyProjectRequest, frozen=True, kw_only=True):
     """A page of one project's documents."""
 
     project: Name = ""
 
 
-class InProject(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class InProject(After, frozen=True, kw_only=True):
     """A document in one project, or in any."""
 
     project: Name | None = None
@@ -94,7 +98,7 @@ class Queued(Struct, frozen=True, kw_only=True):
     queued: bool
 
 
-class Repeatable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Repeatable(Fields, frozen=True, kw_only=True):
     """A write without a body; its event id makes a retry harmless."""
 
     event_id: EventName = ""

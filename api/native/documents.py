@@ -45,7 +45,7 @@ def check_collection(request: Request, document_id: str) -> str:
     return collection
 
 
-class GraphRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GraphRequest(After, frozen=True, kw_only=True):
     """Within `depth` steps of `start`, or the newest nodes of a project or of all."""
 
     project: Name | None = None
@@ -76,14 +76,14 @@ for _prefix, _name in COLLECTIONS.items():
     route(f"GET /v1/{_name}/{{id}}", READ, summary=f"Get one of the {_name}.", answer=VIEWS[_prefix])(get_document)
 
 
-class NamesRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NamesRequest(After, frozen=True, kw_only=True):
     """A page of names."""
 
     cursor: str | None = None
     limit: PageLimit = 50
 
 
-class AgentsRequest(NamesRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AgentsRequest(NamesRequest, frozen=True, kw_only=True):
     """A page of the agents of one project, or of all."""
 
     project: Name | None = None

@@ -2,12 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, to_builtins
+from msgspec import Meta, to_builtins
 from msgspec.structs import replace
 from starlette.requests import Request
 
 from api.http.endpoint import Endpoint
-from api.native.common import Bounds, PageLimit, Queued, router
+from api.native.common import Bounds, Fields, PageLimit, Queued, router
 from api.native.documents import check_collection
 from api.services import NativeCall
 from ingest.commands.handler import Accepted
@@ -28,7 +28,7 @@ ENDPOINTS: list[Endpoint] = []
 route = router(ENDPOINTS)
 
 
-class ForgetRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ForgetRequest(Fields, frozen=True, kw_only=True):
     """What to delete: a session (with its project, if several have a session of that id), a user, or a project (`""`
     for the nameless one)."""
 
@@ -38,20 +38,20 @@ class ForgetRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     reason: Annotated[str, Meta(max_length=512)] = ""
 
 
-class Deletion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Deletion(Fields, frozen=True, kw_only=True):
     """The reason for a deletion; the event id makes a retry harmless."""
 
     reason: Annotated[str, Meta(max_length=512)] = ""
     event_id: EventName = ""
 
 
-class SessionDeletion(Deletion, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SessionDeletion(Deletion, frozen=True, kw_only=True):
     """Which of the sessions with that id to delete, and the reason."""
 
     project: Name | None = None
 
 
-class ReceiptsRequest(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReceiptsRequest(Bounds, frozen=True, kw_only=True):
     """A page of receipts, after the receipt `cursor`."""
 
     cursor: str | None = None

@@ -18,7 +18,7 @@ from api.access.keys import Grant, Key, KeyView, Made, Registry
 from api.access.principal import Principal
 from api.http.endpoint import Endpoint
 from api.http.http import Json
-from api.native.common import router
+from api.native.common import Fields, router
 from api.services import NativeCall
 from ingest.errors import AccessDenied, NotFound, OutsideKeyScope
 from ingest.platform.clock import from_ms, system_clock, to_ms
@@ -41,7 +41,7 @@ ENDPOINTS: list[Endpoint] = []
 route = partial(router(ENDPOINTS), check=check_named)
 
 
-class Rotation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Rotation(Fields, frozen=True, kw_only=True):
     """How long the old key keeps working, and when the new one expires."""
 
     grace_hours: Annotated[float, Meta(ge=0, le=24 * 90)] = 24.0
@@ -78,15 +78,6 @@ async def list_keys(call: NativeCall, principal: Principal) -> KeysView:
     """
     now_ms = to_ms(system_clock())
     return KeysView([key.view(now_ms) for key in await Registry(call.redis).all() if _may_manage(principal, key)])
-
-
-@route("GET /v1/admin/keys/{id}", ADMIN)
-async def get_key(call: NativeCall, id: str, principal: Principal) -> KeyView:
-    """A key, without its secret.
-
-    Its permissions, and whether it is valid; its secret is not stored.
-    """
-    return (await _key(Registry(call.redis), principal, id)).view(to_ms(system_clock()))
 
 
 @route("POST /v1/admin/keys/{id}/rotate", ADMIN, 201, optional=True, answer=NewKey)

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from api.http.endpoint import Endpoint
-from api.native.common import After, ListRequest, Repeatable, as_struct, router
+from api.native.common import After, Fields, ListRequest, Repeatable, as_struct, router
 from api.services import NativeCall
 from ingest.commands.decide import (
     RecordLesson,
@@ -35,13 +35,13 @@ class SureLesson(LessonView, frozen=True, kw_only=True):
     confidence_now: float
 
 
-class LessonsRequest(ListRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LessonsRequest(ListRequest, frozen=True, kw_only=True):
     """A page of lessons; with `retired`, including retired ones."""
 
     retired: bool = False
 
 
-class MatchRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MatchRequest(After, frozen=True, kw_only=True):
     """The tool about to be used, and the beginning of its input."""
 
     tool_name: Name
@@ -50,7 +50,7 @@ class MatchRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True)
     limit: Annotated[int, Meta(ge=1, le=100)] = 5
 
 
-class LessonSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LessonSearch(Fields, frozen=True, kw_only=True):
     """Search the lessons of a project and the global ones, or all lessons."""
 
     query: Annotated[str, Meta(min_length=1, max_length=20_000)]
@@ -59,7 +59,7 @@ class LessonSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     limit: Annotated[int, Meta(ge=1, le=200)] = 10
 
 
-class SurestRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SurestRequest(After, frozen=True, kw_only=True):
     """Filters by project and by `origin`."""
 
     project: Name | None = None

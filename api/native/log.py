@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, NamedTuple
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -19,7 +19,7 @@ from api.access.keys import still_holds
 from api.http.endpoint import Endpoint, RequestHeader
 from api.http.openapi import ANYTHING, TEXT
 from api.http.serving import release_body
-from api.native.common import AnyProjectRequest, Bounds, PageLimit, router
+from api.native.common import AnyProjectRequest, Bounds, Fields, PageLimit, router
 from api.services import NativeCall
 from ingest.errors import Overloaded
 from ingest.log.event_log import EventLog
@@ -41,7 +41,7 @@ ENDPOINTS: list[Endpoint] = []
 route = router(ENDPOINTS)
 
 
-class EventsRequest(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EventsRequest(Bounds, frozen=True, kw_only=True):
     """A page of the log after the position `after`, without waiting for it."""
 
     after: str = ""
@@ -53,21 +53,21 @@ class EventsRequest(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     agent_id: Name = ""
 
 
-class AuditRequest(AnyProjectRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AuditRequest(AnyProjectRequest, frozen=True, kw_only=True):
     """Filters for writes: an event type (`*` includes observations), an agent, a project."""
 
     operation: Name = ""
     agent_id: Name = ""
 
 
-class DiagnoseRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DiagnoseRequest(Fields, frozen=True, kw_only=True):
     """Which categories, separated by commas; all by default. `after` is ignored."""
 
     after: str = ""
     categories: str = ""
 
 
-class LiveRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LiveRequest(Fields, frozen=True, kw_only=True):
     """Which events; `after` starts after a position instead of now."""
 
     after: str = ""
@@ -157,7 +157,7 @@ class Transfer(NamedTuple):
     documents: EventDocuments
 
 
-class ExportRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExportRequest(Fields, frozen=True, kw_only=True):
     """The whole tenant, or one project; an empty name is the nameless project."""
 
     project: str | None = None

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from api.access.principal import Principal
 from api.http.endpoint import Endpoint
-from api.native.common import After, ListRequest, router
+from api.native.common import After, Fields, ListRequest, router
 from api.services import NativeCall
 from ingest.commands.decide import Remember
 from ingest.commands.handler import Accepted
@@ -32,7 +32,7 @@ class Known(Struct, frozen=True, kw_only=True):
     cached: bool
 
 
-class ProfileRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProfileRequest(After, frozen=True, kw_only=True):
     """Whose profile; `refresh` computes it again."""
 
     project: Name
@@ -40,14 +40,14 @@ class ProfileRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     refresh: bool = False
 
 
-class ConfirmRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ConfirmRequest(Fields, frozen=True, kw_only=True):
     """Ids of recalled memories or lessons that proved correct."""
 
     ids: Annotated[list[Name], Meta(min_length=1, max_length=100)]
     event_id: EventName = ""
 
 
-class MemoriesRequest(ListRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MemoriesRequest(ListRequest, frozen=True, kw_only=True):
     """A page of memories; with `latest`, current versions only."""
 
     latest: bool = False

@@ -28,7 +28,7 @@ class Related(Struct, frozen=True, kw_only=True):
     path: Sequence[Any]
 
 
-class RelatedRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RelatedRequest(After, frozen=True, kw_only=True):
     """How far to follow relations."""
 
     max_hops: Annotated[int, Meta(ge=1, le=5)] = 2

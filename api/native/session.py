@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, json
 from msgspec.structs import replace
 
 from api.http.endpoint import Endpoint
-from api.native.common import AnyProjectRequest, InProject, ListRequest, router
+from api.native.common import AnyProjectRequest, Fields, InProject, ListRequest, router
 from api.services import NativeCall
 from ingest.commands.decide import LinkCommit, Observe, TrackSession
 from ingest.commands.handler import Accepted
@@ -63,13 +63,13 @@ async def list_session_observations(call: NativeCall, id: str, query: AnyProject
     return await call.queries.sessions.observations(call.reader(), id, *query.page)
 
 
-class InSession(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class InSession(Fields, frozen=True, kw_only=True):
     """Which of the sessions with that id."""
 
     project: Name | None = None
 
 
-class SessionReflectRequest(InSession, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SessionReflectRequest(InSession, frozen=True, kw_only=True):
     """Which of the sessions with that id, and how many of its newest observations are read."""
 
     max_observations: Annotated[int, Meta(ge=1, le=200)] = 50
@@ -133,20 +133,20 @@ async def post_reflect_session(call: NativeCall, id: str, body: SessionReflectRe
     return SlotsMade(*await reflect(session, call.caller(), body.max_observations, reader=call.reader()))
 
 
-class CrystallizeRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CrystallizeRequest(Fields, frozen=True, kw_only=True):
     """The finished actions."""
 
     action_ids: Annotated[list[Name], Meta(min_length=1, max_length=200)]
 
 
-class ConsolidateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ConsolidateRequest(Fields, frozen=True, kw_only=True):
     """The project, and how many important observations are needed."""
 
     project: Name = ""
     min_observations: Annotated[int, Meta(ge=1, le=1000)] = 10
 
 
-class ReflectRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReflectRequest(Fields, frozen=True, kw_only=True):
     """The project, and how many clusters of its memories and lessons."""
 
     project: Name = ""

@@ -1,9 +1,7 @@
 """Routes of slots."""
 
-from msgspec import Struct
-
 from api.http.endpoint import Endpoint
-from api.native.common import After, BoundedRead, as_struct, router
+from api.native.common import After, BoundedRead, Fields, as_struct, router
 from api.services import NativeCall
 from ingest.commands.decide import DeleteSlot, SetSlot
 from ingest.commands.handler import Accepted
@@ -17,19 +15,19 @@ ENDPOINTS: list[Endpoint] = []
 route = router(ENDPOINTS)
 
 
-class SlotsRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SlotsRequest(After, frozen=True, kw_only=True):
     """The project of the slot."""
 
     project: Name = ""
 
 
-class ListSlotsRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ListSlotsRequest(BoundedRead, frozen=True, kw_only=True):
     """The project of the slots; times filter by the last write."""
 
     project: Name = ""
 
 
-class SlotDelete(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SlotDelete(Fields, frozen=True, kw_only=True):
     """Which slot to remove."""
 
     project: Name = ""

@@ -136,7 +136,6 @@ CANNOT_SHOW: dict[str, str] = {
     "POST /v1/admin/dead-letters/redrive": "operator: positions",
     "POST /v1/admin/dead-letters/discard": "operator: positions",
     "GET /v1/admin/keys": "operator: keys, without their secrets",
-    "GET /v1/admin/keys/{id}": "operator: a key, without its secret",
     "POST /v1/admin/keys": "operator: a new key with its secret",
     "POST /v1/admin/keys/{id}/rotate": "operator: its successor with its secret",
     "DELETE /v1/admin/keys/{id}": "operator: the revoked key",
