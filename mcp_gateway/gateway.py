@@ -4,6 +4,7 @@ Loading the MCP SDK takes 0.45 s of processor time and 17 MB. So it is loaded at
 """
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -20,6 +21,8 @@ from mcp_gateway.tools.tool import CallOf
 
 if TYPE_CHECKING:
     from mcp_gateway.server import McpServers
+
+logger = logging.getLogger(__name__)
 
 
 class Gateway:
@@ -94,6 +97,8 @@ class Gateway:
                 await self._stopping.wait()
         except Exception as error:
             if started.done():
+                # raised when the application stops, which may be long after
+                logger.exception("the MCP servers have ended; MCP requests fail until this process is restarted")
                 raise
             started.set_exception(error)
             self._servers = None  # the next request tries again

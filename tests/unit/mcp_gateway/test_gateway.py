@@ -4,10 +4,12 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 import httpx2
 import pytest
 from starlette.applications import Starlette
+from waiting import wait_until
 
 import mcp_gateway.server
 from api.dialects.profiles import PROFILES
@@ -41,9 +43,14 @@ async def counted(monkeypatch: pytest.MonkeyPatch) -> type[Counted]:
 
 
 @pytest.fixture
-async def http(call: Call, counted: type[Counted]) -> AsyncGenerator[httpx2.AsyncClient]:
+def gateway(call: Call) -> Gateway:
     gateway = Gateway(PROFILES)
     gateway.connect(lambda scope, agent: call)
+    return gateway
+
+
+@pytest.fixture
+async def http(gateway: Gateway, counted: type[Counted]) -> AsyncGenerator[httpx2.AsyncClient]:
     transport = httpx2.ASGITransport(Starlette(routes=[gateway.route]), raise_app_exceptions=False)
     async with gateway.running(), httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
         yield client
@@ -63,8 +70,27 @@ async def test_a_start_that_fails_is_tried_again_by_the_next_request(http: httpx
     assert counted.made == 2
 
 
-async def test_an_application_stops_without_a_request():
-    async with Gateway(PROFILES).running():
+async def test_why_the_servers_ended_is_logged_at_once(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    @asynccontextmanager
+    async def ending(servers: McpServers) -> AsyncGenerator[None]:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(asyncio.to_thread(int, "a task of the SDK"))
+            yield
+
+    async def run_until_logged() -> None:
+        async with gateway.running():
+            await gateway._started()  # pyright: ignore[reportPrivateUsage]
+            await wait_until(lambda: "a task of the SDK" in caplog.text)
+
+    monkeypatch.setattr(McpServers, "running", ending)
+    with pytest.raises(ExceptionGroup):
+        await run_until_logged()
+
+
+async def test_an_application_stops_without_a_request(gateway: Gateway):
+    async with gateway.running():
         pass
 
 
