@@ -8,6 +8,7 @@ import {
   action,
   buttons,
   card,
+  changed,
   checked,
   chooseProject,
   confirmed,
@@ -21,11 +22,13 @@ import {
   hint,
   link,
   list,
+  namesField,
   pages,
   section,
   select,
   table,
   tag,
+  textField,
   time,
 } from "./parts.js";
 import { may } from "./rights.js";
@@ -182,29 +185,17 @@ async function done(request, words) {
 }
 
 function edit(known, path) {
-  const names = ["content", "context", "title", "severity", "trigger_tool", "trigger_pattern"];
   const fields = [
     field("Text", el("textarea", { name: "content", rows: 3, required: true }, known.content)),
     field("Context", el("textarea", { name: "context", rows: 2 }, known.context)),
-    field("Title", el("input", { name: "title", maxlength: 512, value: known.title })),
+    textField("Title", known, "title", { maxlength: 512 }),
     field("Severity", select({ name: "severity" }, SEVERITIES, known.severity)),
-    field(
-      "Tool",
-      el("input", { name: "trigger_tool", value: known.trigger_tool }),
-      "the tool before which it is shown; leave empty for any tool",
-    ),
-    field(
-      "Pattern",
-      el("input", { name: "trigger_pattern", maxlength: 500, value: known.trigger_pattern }),
-      "RE2 syntax, matched against the tool's input",
-    ),
-    field("Tags", el("input", { name: "tags", value: known.tags.join(", ") }), "separated by commas"),
+    textField("Tool", known, "trigger_tool", {}, "the tool before which it is shown; leave empty for any tool"),
+    textField("Pattern", known, "trigger_pattern", { maxlength: 500 }, "RE2 syntax, matched against the tool's input"),
+    namesField("Tags", known, "tags"),
   ];
   return form(fields, "Save", async (values) => {
-    const changes = Object.fromEntries(
-      names.filter((name) => values[name] !== known[name]).map((name) => [name, values[name]]),
-    );
-    if (listed(values.tags).join() !== known.tags.join()) changes.tags = listed(values.tags);
+    const changes = changed(known, { ...values, tags: listed(values.tags) });
     return Object.keys(changes).length ? done(write("PATCH", path, { body: changes }), "Saved.") : "No changes.";
   });
 }

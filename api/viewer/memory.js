@@ -9,6 +9,7 @@ import {
   action,
   buttons,
   card,
+  changed,
   confirmed,
   detail,
   empty,
@@ -19,10 +20,12 @@ import {
   hint,
   link,
   list,
+  namesField,
   section,
   select,
   table,
   tag,
+  textField,
   time,
 } from "./parts.js";
 import { may } from "./rights.js";
@@ -86,23 +89,14 @@ async function confirm(id) {
 function edit(known, path) {
   const fields = [
     field("Text", el("textarea", { name: "content", rows: 6, required: true }, known.content)),
-    field(
-      "Title",
-      el("input", { name: "title", value: known.title, maxlength: 512 }),
-      "An unchanged title is updated with the text.",
-    ),
+    textField("Title", known, "title", { maxlength: 512 }, "An unchanged title is updated with the text."),
     field("Type", select({ name: "memory_type" }, TYPES, known.memory_type)),
-    field(
-      "Importance",
-      el("input", { name: "importance", type: "number", min: 0, max: 10, step: "any", value: known.importance }),
-    ),
-    field("Tags", el("input", { name: "tags", value: known.tags.join(", ") }), "separated by commas"),
+    textField("Importance", known, "importance", { type: "number", min: 0, max: 10, step: "any" }),
+    namesField("Tags", known, "tags"),
   ];
   return form(fields, "Save as a new version", async (values) => {
     const wanted = { ...values, importance: Number(values.importance), tags: listed(values.tags) };
-    const changes = Object.fromEntries(
-      Object.entries(wanted).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(known[name])),
-    );
+    const changes = changed(known, wanted);
     if (!Object.keys(changes).length) return "No changes.";
     go("memories", (await write("PATCH", path, { body: changes })).id);
     return "Saved.";
@@ -112,11 +106,7 @@ function edit(known, path) {
 function readers(known, path) {
   const fields = [
     field("Readers", select({ name: "visibility" }, READERS, known.visibility)),
-    field(
-      "Shared with",
-      el("input", { name: "shared_with", value: known.shared_with.join(", ") }),
-      "agents, separated by commas; for “the agents listed below”",
-    ),
+    namesField("Shared with", known, "shared_with", "agents, separated by commas; for “the agents listed below”"),
   ];
   return form(fields, "Change", async ({ visibility, shared_with: names }) => {
     await write("PATCH", path, { body: { visibility, shared_with: listed(names) } });

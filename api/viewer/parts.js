@@ -123,6 +123,18 @@ export function field(label, input, hint = "") {
   return el("label", { class: "field" }, el("span", {}, label), input, hint && el("small", {}, hint));
 }
 
+/** A field with a document's text, and one with its list of names. */
+export const textField = (label, known, name, properties = {}, hint = "") =>
+  field(label, el("input", { name, value: known[name], ...properties }), hint);
+export const namesField = (label, known, name, hint = "separated by commas") =>
+  field(label, el("input", { name, value: known[name].join(", ") }), hint);
+
+/** The values that differ from those of a document. */
+export const changed = (known, values) =>
+  Object.fromEntries(
+    Object.entries(values).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(known[name])),
+  );
+
 export function select(properties, options, chosen) {
   return el(
     "select",
