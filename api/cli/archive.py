@@ -12,10 +12,10 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from api.cli.direct import on_redis, server
-from api.cli.output import FAILED, Output
+from api.cli.output import Failed, Output
+from api.cli.rows import add
 from ingest.errors import InvalidSetting, NotFound
 from ingest.log.archive.room import ArchivedLog, ArchiveJob, look, verify
 from ingest.log.keys import MANIFEST
@@ -37,7 +37,7 @@ class ArchiveAction(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the command to an application."""
-    app.command("archive", epilog="Example: mnemolog archive verify")(archive)
+    add(app, archive, "archive verify")
 
 
 @on_redis
@@ -93,14 +93,14 @@ async def _verify(settings: Settings, redis: Client, log: ArchivedLog, output: O
     fields = [{"partition": part.partition, "name": part.name, "trouble": part.trouble} for part in damaged]
     output.document({"damaged": fields})
     for part in damaged:
-        output.line(Text(str(part), style="red"))
+        output.line(str(part), style="red")
     if damaged:
-        raise typer.Exit(FAILED)
-    output.line(Text("the archive is intact"))
+        raise Failed
+    output.line("the archive is intact")
 
 
 async def _seal(settings: Settings, redis: Client, log: ArchivedLog, output: Output) -> None:
     run = await ArchiveJob(redis, log, after=timedelta(seconds=settings.archive_after)).run(force=True)
     output.document(run._asdict())
     counts = f"{run.sealed:,} segments sealed, {run.trimmed:,} entries trimmed, {run.rewritten:,} segments rewritten"
-    output.line(Text(counts))
+    output.line(counts)

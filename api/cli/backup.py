@@ -16,10 +16,10 @@ from typing import Annotated
 import typer
 from redis.exceptions import RedisError
 from rich.table import Table
-from rich.text import Text
 
 from api.cli.direct import on_redis, server
-from api.cli.output import FAILED, Output
+from api.cli.output import Failed, Output
+from api.cli.rows import add
 from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
 from ingest.log.keys import MANIFEST, PartitionKeys
 from ingest.log.lag import wait_projected
@@ -47,11 +47,11 @@ From = Annotated[str, typer.Option("--from", show_default="MNEMOLOG_BACKUP", hel
 
 def register(app: typer.Typer) -> None:
     """Add the commands to an application."""
-    app.command("backup", epilog="Example: mnemolog backup --to /srv/backups")(backup)
-    app.command("restore", epilog="Example: mnemolog restore --from /srv/backups")(restore_)
+    add(app, backup, "backup --to /srv/backups")
+    add(app, restore_, "restore --from /srv/backups", "restore")
     several = typer.Typer(invoke_without_command=True)
     several.callback(epilog="Example: mnemolog backups --from /srv/backups")(backups)
-    several.command("verify", epilog="Example: mnemolog backups verify --live")(verify_)
+    add(several, verify_, "backups verify --live", "verify")
     app.add_typer(several, name="backups")
 
 
@@ -62,7 +62,7 @@ def backup(output: Output, to: To = "") -> None:
     with server(settings) as url:
         manifest = asyncio.run(_back_up(settings, url, target))
     output.document({"backup": manifest, "target": str(target)})
-    output.line(Text(_description(manifest) if manifest else f"{target} is up to date"))
+    output.line(_description(manifest) if manifest else f"{target} is up to date")
 
 
 @on_redis
@@ -87,9 +87,9 @@ def restore_(
     manifest, left_out = restored
     output.document({"backup": manifest, "target": str(target), "left_out": left_out, "verified": verified})
     replayed = ", verified by replaying both" if verified else ""
-    output.line(Text(f"restored {_description(manifest)}{replayed}"))
+    output.line(f"restored {_description(manifest)}{replayed}")
     if at:
-        output.line(Text(f"up to {at}: {left_out:,} later events were left out"))
+        output.line(f"up to {at}: {left_out:,} later events were left out")
 
 
 @on_redis
@@ -108,7 +108,7 @@ def backups(output: Output, source: From = "") -> None:
         table.add_row(entry.name, *row, entry.trouble)
     output.show(table)
     if not available:
-        raise typer.Exit(FAILED)
+        raise Failed
 
 
 @on_redis
@@ -136,7 +136,7 @@ def verify_(
         table.add_row(str(partition), f"{count:,}", f"{counts.members:,}", *digests)
     output.show(table)
     same = "; the live documents are identical" if live else ""
-    output.line(Text(f"{_description(verified.manifest)}: all records were read and replayed{same}"))
+    output.line(f"{_description(verified.manifest)}: all records were read and replayed{same}")
 
 
 def restore_at_start(settings: Settings, on_wait: Callable[[str], None]) -> bool:

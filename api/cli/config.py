@@ -11,8 +11,8 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.text import Text
 
-from api.cli.output import FAILED, Output, WrongCommand
-from api.cli.rows import Url, on_machine, table
+from api.cli.output import Failed, Output, WrongCommand
+from api.cli.rows import Url, add, on_machine, table
 from ingest.platform.addresses import KEY_VARIABLES, client_key, key_file
 from ingest.platform.settings import CLIENT_VARIABLES, VARIABLES, from_environment, stated, to_environment
 from ingest.secrets.redaction import HIDDEN, redacted, secrets_of
@@ -30,8 +30,8 @@ _DERIVED = {
 
 def register(app: typer.Typer) -> None:
     """Add the commands to an application."""
-    app.command(epilog="Example: mnemolog config --changed")(config)
-    app.command(epilog="Example: mnemolog logs worker --follow")(logs)
+    add(app, config, "config --changed")
+    add(app, logs, "logs worker --follow")
 
 
 @on_machine
@@ -131,7 +131,7 @@ def logs(
         raise WrongCommand(f"there is no log of {unknown[0]!r}; logs: {', '.join(files)}")
     if not files:
         output.error(f"there are no logs in {folder}; `mnemolog up` writes them to MNEMOLOG_DATA_DIR")
-        raise typer.Exit(FAILED)
+        raise Failed
     files = {name: path for name, path in files.items() if not processes or name in processes}
     width = max(map(len, files))
     ends = {name: path.stat().st_size for name, path in files.items()}

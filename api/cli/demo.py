@@ -23,7 +23,7 @@ from rich.text import Text
 from api.cli.client import ApiClient
 from api.cli.errors import ClientError
 from api.cli.output import FAILED, OK, Output, one_line
-from api.cli.rows import on_server
+from api.cli.rows import add, on_server
 from api.cli.server import follow_log, head, lag_totals, projections_of
 
 WEEK = timedelta(days=7)
@@ -149,7 +149,7 @@ def build_fleet(now: datetime) -> Fleet:
 
 def register(app: typer.Typer) -> None:
     """Add the command to an application."""
-    app.command(epilog="Example: mnemolog demo --exit")(demo)
+    add(app, demo, "demo --exit")
 
 
 @on_server

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import typer
 from redis.exceptions import RedisError
 
-from api.cli.output import FAILED, UNREACHABLE, USAGE, Output
+from api.cli.output import UNREACHABLE, USAGE, Failed, Output
 from api.cli.rows import without_server
 from ingest.embedded.room import EmbeddedValkey
 from ingest.errors import InUse, InvalidSetting, LogUnavailable, MnemologError
@@ -58,13 +58,13 @@ def telling(output: Output) -> Generator[None]:
         raise typer.Exit(USAGE) from None
     except MnemologError as error:
         output.error(error)
-        raise typer.Exit(FAILED) from None
+        raise Failed from None
     except RedisError as error:
         output.error(f"Redis does not answer: {error}")
         raise typer.Exit(UNREACHABLE) from None
     except OSError as error:
         output.error(f"{error.filename or 'failed'}: {error.strerror or error}")
-        raise typer.Exit(FAILED) from None
+        raise Failed from None
 
 
 on_redis = without_server(telling)

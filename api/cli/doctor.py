@@ -15,8 +15,8 @@ from rich.text import Text
 
 from api.cli.client import ApiClient, probe
 from api.cli.errors import ClientError, ServerUnreachable
-from api.cli.output import FAILED, Output
-from api.cli.rows import Url, on_machine
+from api.cli.output import Failed, Output
+from api.cli.rows import Url, add, on_machine
 from api.cli.server import BACKLOGS, status_of, troubles_in
 from ingest.errors import InvalidSetting, MnemologError, ServerStartFailed
 from ingest.platform.addresses import client_key
@@ -41,7 +41,7 @@ class Finding(NamedTuple):
 
 def register(app: typer.Typer) -> None:
     """Add the command to an application."""
-    app.command(epilog="Example: mnemolog doctor")(doctor)
+    add(app, doctor, "doctor")
 
 
 @on_machine
@@ -54,12 +54,12 @@ def doctor(output: Output, url: Url = None) -> None:
         message = f"{finding.name}: {finding.message}"
         output.line(Text(f"{mark:<8}", style=style).append(message, style="default not bold"))
         if finding.advice:
-            output.line(Text(f"{'':<8}{finding.advice}", style="dim"))
+            output.line(f"{'':<8}{finding.advice}", style="dim")
     problems = sum(finding.status == "problem" for finding in results)
     output.document({"ok": not problems, "findings": [finding._asdict() for finding in results]})
     if problems:
         output.note(f"{problems} {'problem' if problems == 1 else 'problems'}")
-        raise typer.Exit(FAILED)
+        raise Failed
 
 
 def findings(environ: Mapping[str, str], url: str | None) -> Iterator[Finding]:

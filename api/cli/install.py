@@ -8,14 +8,13 @@ from typing import Annotated, TypeVar
 
 import typer
 from msgspec.structs import replace
-from rich.text import Text
 
 from api.agents import files as agents
 from api.agents import recording
 from api.agents.payloads import HOSTS
 from api.cli.client import host_of, probe
-from api.cli.output import FAILED, Output, WrongCommand
-from api.cli.rows import Yes, on_machine
+from api.cli.output import Failed, Output, WrongCommand
+from api.cli.rows import Yes, add, on_machine
 from ingest.platform.addresses import KEY_VARIABLES, client_key
 from ingest.platform.settings import Settings, from_environment
 
@@ -62,8 +61,8 @@ ForServer = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands to an application."""
-    app.command(epilog="Example: mnemolog install claude-code")(install)
-    app.command(epilog="Example: mnemolog uninstall claude-code --dry-run")(uninstall)
+    add(app, install, "install claude-code")
+    add(app, uninstall, "uninstall claude-code --dry-run")
 
 
 @on_machine
@@ -139,7 +138,7 @@ def _change(
         raise WrongCommand(f"{host.value} has no project settings; omit --scope")
     changes, errors = _each(plan, agents.together(files))
     for line in (line for change in changes for line in change.diff()):
-        output.line(Text(line, style=_STYLES.get(line[:1], "")))
+        output.line(line, style=_STYLES.get(line[:1], ""))
     for error in errors:
         output.note(f"left unchanged: {error}")
     to_write = [change for change in changes if change.before != change.after]
@@ -150,7 +149,7 @@ def _change(
         write = typer.confirm("Write this?", err=True)
     lines, failures = _each(_write, to_write if write else ())
     for line in lines:
-        output.line(Text(line))
+        output.line(line)
     for error in failures:
         output.note(error)
     errors += failures
@@ -164,9 +163,9 @@ def _change(
         }
     )
     if not to_write and not errors:
-        output.line(Text("nothing to change"))
+        output.line("nothing to change")
     if errors:
-        raise typer.Exit(FAILED)
+        raise Failed
     return write
 
 

@@ -16,12 +16,11 @@ import msgspec
 import typer
 from msgspec.structs import asdict, replace
 from rich.table import Table
-from rich.text import Text
 
 from api.access.keys import FRESH_S, Grant, Key, Made, Registry, parse
 from api.cli.direct import on_redis, server
-from api.cli.output import FAILED, Output
-from api.cli.rows import Url, names_in
+from api.cli.output import Failed, Output
+from api.cli.rows import Url, add, names_in
 from ingest.commands.parse import rejected
 from ingest.errors import CommandRejected
 from ingest.platform.addresses import client_key, store_key
@@ -49,14 +48,12 @@ Days = Annotated[float | None, typer.Option("--days", min=0, help="Days until it
 def register(app: typer.Typer) -> None:
     """Add the commands to an application."""
     keys = typer.Typer(name="keys", help="API keys: who can use the server, and for what.", no_args_is_help=True)
-    keys.command("create", epilog="Example: mnemolog keys create fleet --role read,write --project shop --days 90")(
-        create
-    )
-    keys.command("list", epilog="Example: mnemolog keys list --json")(list_)
-    keys.command("show", epilog="Example: mnemolog keys show 0123456789AB")(show)
-    keys.command("store", epilog="Example: mnemolog keys store < key.txt")(store)
-    keys.command("rotate", epilog="Example: mnemolog keys rotate 0123456789AB --grace-hours 2")(rotate)
-    keys.command("revoke", epilog="Example: mnemolog keys revoke 0123456789AB")(revoke)
+    add(keys, create, "keys create fleet --role read,write --project shop --days 90")
+    add(keys, list_, "keys list --json", "list")
+    add(keys, show, "keys show 0123456789AB")
+    add(keys, store, "keys store < key.txt")
+    add(keys, rotate, "keys rotate 0123456789AB --grace-hours 2")
+    add(keys, revoke, "keys revoke 0123456789AB")
     app.add_typer(keys)
 
 
@@ -117,7 +114,7 @@ def create(
     _hand_out(output, made, store_it, url, operators)
     if operators is not None:
         output.note("the operator key, with full access; keep it private:")
-        output.line(Text(str(operators.token)))
+        output.line(str(operators.token))
 
 
 @on_redis
@@ -140,7 +137,7 @@ def list_(
     output.document({"keys": [asdict(key.view(now_ms)) for key in keys]})
     output.show(_table(keys, now_ms))
     if not keys:
-        raise typer.Exit(FAILED)
+        raise Failed
 
 
 @on_redis
@@ -200,7 +197,7 @@ def _hand_out(output: Output, made: Made, store_it: bool, url: str | None, opera
         if key is not None
     }
     output.document({**fields.pop(""), **fields})
-    output.line(Text(str(made.token)))
+    output.line(str(made.token))
     output.note("shown only once; clients send it as `Authorization: Bearer mnk_...`, or set MNEMOLOG_KEY")
 
 
@@ -241,7 +238,7 @@ def _before_the_first(
     )
     if asks and not typer.confirm("Create it?", err=True):
         output.note("no key was created")
-        raise typer.Exit(FAILED)
+        raise Failed
     if "operator" in grant.roles or settings.secret:
         return False
     if operator is None and asks:

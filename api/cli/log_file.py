@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from api.cli.direct import on_redis
-from api.cli.output import FAILED, Output
+from api.cli.output import Failed, Output
+from api.cli.rows import add
 from ingest.embedded import room as embedded
 from ingest.errors import InvalidSetting
 from ingest.platform.settings import from_environment
@@ -25,7 +25,7 @@ LISTED = 100
 
 def register(app: typer.Typer) -> None:
     """Add the command to an application."""
-    app.command("log-file", epilog="Example: mnemolog log-file check")(log_file)
+    add(app, log_file, "log-file check")
 
 
 class LogFileAction(StrEnum):
@@ -58,7 +58,7 @@ def log_file(
         case LogFileAction.STATUS:
             damage = _show_damage(folder, output)
             if damage is not None and damage.open:
-                raise typer.Exit(FAILED)
+                raise Failed
         case LogFileAction.ACKNOWLEDGE:
             _show_damage(folder, output)
             embedded.forget_damage(folder)
@@ -75,10 +75,10 @@ def _check(folder: Path, output: Output) -> None:
     output.document({"fault": None if damage is None else damage._asdict(), "log": counts})
     counts_text = f"{log.entries:,} entries, {log.unchecked:,} of them without a checksum; {len(log.faults):,} faults"
     for line in ("the file is intact" if damage is None else str(damage), counts_text, *log.faults[:LISTED]):
-        output.line(Text(line))
+        output.line(line)
     if damage is not None or log.faults:
         output.note(embedded.WAY_OUT)
-        raise typer.Exit(FAILED)
+        raise Failed
 
 
 def _repair(folder: Path, output: Output, *, yes: bool) -> None:
@@ -86,11 +86,11 @@ def _repair(folder: Path, output: Output, *, yes: bool) -> None:
         unreadable = embedded.find_fault(folder)
         if unreadable is None:
             output.document({"damage": None})
-            output.line(Text("the file is intact"))
+            output.line("the file is intact")
             return
         if not embedded.is_newest(unreadable):
             output.error(f"{unreadable}; it is not the newest file: replace it with a copy, or restore a backup")
-            raise typer.Exit(FAILED)
+            raise Failed
         if not (yes or output.as_json):
             typer.confirm(
                 f"{unreadable}. Drop the {unreadable.size - unreadable.at:,} bytes after that?", abort=True, err=True
@@ -103,10 +103,10 @@ def _show_damage(folder: Path, output: Output) -> embedded.Damage | None:
     damage = embedded.load_damage(folder)
     output.document({"damage": damage})
     if damage is None:
-        output.line(Text("no damage"))
+        output.line("no damage")
     else:
         state = "open" if damage.open else "nothing acknowledged is lost"
-        output.line(Text(f"{damage.at:%Y-%m-%d %H:%M:%S} UTC ({state}): {damage.described(LISTED)}"))
+        output.line(f"{damage.at:%Y-%m-%d %H:%M:%S} UTC ({state}): {damage.described(LISTED)}")
         if damage.cut_bytes:
             output.note(f"what was cut off is in {folder / embedded.SET_ASIDE}")
     return damage

@@ -22,7 +22,19 @@ from rich.table import Table
 from rich.text import Text
 
 from api.cli.output import FAILED, USAGE
-from api.cli.rows import CONTEXT, AsJson, Param, Values, filled, names_in, option, options_of, values_of, with_options
+from api.cli.rows import (
+    CONTEXT,
+    AsJson,
+    Param,
+    Values,
+    filled,
+    names_in,
+    option,
+    options_of,
+    text_option,
+    values_of,
+    with_options,
+)
 from ingest.errors import InvalidSetting
 from ingest.names import visible
 from ingest.platform.addresses import LOOPBACK, client_key, proxy_options
@@ -306,7 +318,7 @@ def _utc(option: str) -> Callable[[str], str | None]:
 
 
 ID = {"name": Param(str, typer.Argument(..., metavar="ID"), "id")}
-LIST = option(str, "", "Comma-separated.", sent=names_in)
+LIST = text_option("Comma-separated.", sent=names_in)
 KIND = option(MemoryKind | None, None, "Only of this type.", "--type", field="type", case_sensitive=False)
 COMMANDS = (
     Command("health", "GET /health", "Show the state of the service.", AgentdHealth, {}, _health_lines),
@@ -332,12 +344,12 @@ COMMANDS = (
             "query": Param(str, typer.Argument(..., help="What to look for, in plain language.")),
             "as_actor": option(str | None, None, "The reader; also finds their own memories."),
             "kind": KIND,
-            "tags": option(str, "", "Comma-separated.", sent=lambda text: names_in(text) or None),
+            "tags": text_option("Comma-separated.", sent=lambda text: names_in(text) or None),
             "limit": Param(int, typer.Option(10, min=0)),
-            "since": option(
-                str, "", "Created at or after this time: 2026-01-31T12:00:00Z.", field="from", sent=_utc("--since")
+            "since": text_option(
+                "Created at or after this time: 2026-01-31T12:00:00Z.", field="from", sent=_utc("--since")
             ),
-            "until": option(str, "", "Created at or before this time.", field="to", sent=_utc("--until")),
+            "until": text_option("Created at or before this time.", field="to", sent=_utc("--until")),
         },
         _matches_lines,
     ),
@@ -346,8 +358,8 @@ COMMANDS = (
         "list", "GET /memories", "List memories, newest first.", AgentdPage,
         {
             "kind": KIND,
-            "tag": option(str, "", "Any of these, comma-separated.", sent=lambda text: text or None),
-            "created_by": option(str, "", "Only memories created by this agent.", sent=lambda text: text or None),
+            "tag": text_option("Any of these, comma-separated.", sent=lambda text: text or None),
+            "created_by": text_option("Only memories created by this agent.", sent=lambda text: text or None),
             "visibility": option(Level | None, None, "Only with this visibility.", case_sensitive=False),
             "limit": Param(int, typer.Option(50, min=0)),
             "offset": Param(int, typer.Option(0, min=0)),

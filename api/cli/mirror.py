@@ -6,12 +6,11 @@ from typing import Annotated
 
 import typer
 from msgspec import to_builtins
-from rich.text import Text
 
 from api.cli.client import ApiClient
 from api.cli.errors import ClientError
-from api.cli.output import FAILED, Output, WrongCommand
-from api.cli.rows import Reader, Yes, agreed, on_server
+from api.cli.output import Failed, Output, WrongCommand
+from api.cli.rows import Reader, Yes, add, agreed, on_server
 from ingest.names import visible
 from ingest.platform.addresses import client_key
 from ingest.platform.files import check_regular, write_whole
@@ -23,7 +22,7 @@ FAILURES = frozenset(("error", "conflict", "unknown"))
 
 def register(app: typer.Typer) -> None:
     """Add the command to an application."""
-    app.command("mirror", epilog="Example: mnemolog mirror notes --project shop")(mirror)
+    add(app, mirror, "mirror notes --project shop")
 
 
 @on_server
@@ -62,7 +61,7 @@ def mirror(
                 failed = failed or done.step in FAILURES
                 steps.append(to_builtins(done))
                 reason = f": {done.reason}" if done.reason else ""
-                output.line(Text(f"{done.step:9}{done.file}{reason}"))
+                output.line(f"{done.step:9}{done.file}{reason}")
         except WrongFolder as error:
             raise WrongCommand(str(error)) from None
         except MnemologError as error:
@@ -71,4 +70,4 @@ def mirror(
     if not steps:
         output.note("nothing to do")
     if failed:
-        raise typer.Exit(FAILED)
+        raise Failed

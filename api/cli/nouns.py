@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from api.cli.client import ApiClient
-from api.cli.output import FAILED, Output, WrongCommand
+from api.cli.output import Failed, Output, WrongCommand
 from api.cli.rows import (
     AGENT_READS,
     AGENT_WRITES,
@@ -33,6 +33,7 @@ from api.cli.rows import (
     show_page,
     table,
     text_of,
+    text_option,
     when,
 )
 from api.cli.show import history_table
@@ -59,8 +60,8 @@ def json_object(text: str) -> dict[str, Any]:
         raise typer.BadParameter(f"must be a JSON object: {error}", param_hint="--data") from None
 
 
-PROJECT = option(str, "", "Project it belongs to.", "--project", "-p")
-IN_PROJECT = option(str, "", "Only this project.", "--project", "-p", show_default="items without a project")
+PROJECT = text_option("Project it belongs to.", "--project", "-p")
+IN_PROJECT = text_option("Only this project.", "--project", "-p", show_default="items without a project")
 TAGS = option(list[str], [], "Comma-separated; may be repeated.", "--tags", "-t", sent=names_in)
 TEXT = argument("The text; `-` reads it from stdin.", field="content")
 IMPORTANCE: dict[str, Any] = {"min": 0, "max": 10}
@@ -150,13 +151,13 @@ MEMORIES = (
         {
             "memory_id": MEMORY_ID,
             "text": argument("The new text; `-` reads it from stdin. Omit it to keep the text.", "", field="content"),
-            "title": option(str, "", "A new title."),
+            "title": text_option("A new title."),
             "tags": TAGS,
             "importance": option(float | None, None, "0 to 10.", **IMPORTANCE),
             "visibility": option(
                 Literal["public", "shared", "private"] | None, None, "Who can recall it.", show_default="unchanged"
             ),
-            "shared_with": option(str, "", "Comma-separated agents who can also recall it.", sent=names_in),
+            "shared_with": text_option("Comma-separated agents who can also recall it.", sent=names_in),
             "valid_until": VALID_UNTIL,
             **WRITING,
         },
@@ -199,7 +200,7 @@ LESSONS = (
         "List the lessons that an agent is shown before it uses a tool. Exits 1 if the list is empty.",
         {
             "tool": Param(str, typer.Argument(..., help="Name of the tool, such as Bash."), "tool_name"),
-            "preview": option(str, "", "The tool's input; `-` reads it from stdin.", sent=text_of),
+            "preview": text_option("The tool's input; `-` reads it from stdin.", sent=text_of),
             "project": IN_PROJECT,
             "limit": most(5, limit=100),
             "agent": AGENT_READS,
@@ -250,7 +251,7 @@ ACTIONS = (
         {
             "project": ANY_PROJECT,
             "limit": most(20),
-            "agent": option(str, "", "Leave out actions that other agents work on.", "--agent", "-a"),
+            "agent": text_option("Leave out actions that other agents work on.", "--agent", "-a"),
         },
         "actions frontier --project shop", _show_frontier,
     ),
@@ -259,7 +260,7 @@ ACTIONS = (
         {
             "title": Param(str, typer.Argument(..., help="What to do.")),
             "project": IN_PROJECT,
-            "description": option(str, "", "Details; `-` reads them from stdin.", sent=text_of),
+            "description": text_option("Details; `-` reads them from stdin.", sent=text_of),
             "priority": option(
                 float, 0, "Higher is more urgent.", sent=lambda given: int(given) if given.is_integer() else given
             ),
@@ -267,7 +268,7 @@ ACTIONS = (
                 list[str], [], "Comma-separated ids of actions that must come first.", "--requires", sent=names_in
             ),
             "tags": TAGS,
-            "assigned_to": option(str, "", "Agent who is to do it."),
+            "assigned_to": text_option("Agent who is to do it."),
             **WRITING,
         },
         'actions add "Give refunds a key" --project shop --priority 8', "added",
@@ -277,7 +278,7 @@ ACTIONS = (
         "Mark an action as done, or set another status. Actions that required it become ready.",
         {
             "action_id": argument("Id of the action.", field="id", metavar="ID", kind="action"),
-            "result": option(str, "", "The result; `-` reads it from stdin.", sent=text_of),
+            "result": text_option("The result; `-` reads it from stdin.", sent=text_of),
             "status": option(str, "done", "done, cancelled, in_progress, ..."),
             **WRITING,
         },
@@ -300,7 +301,7 @@ def _slot_cells(slot: Mapping[str, Any]) -> Iterator[Text | str]:
 
 
 def _show_slot(output: Output, client: ApiClient, slot: Any, values: Values) -> None:
-    output.line(Text(slot["content"]))
+    output.line(slot["content"])
 
 
 def _slot_question(values: Values) -> str:
@@ -308,7 +309,7 @@ def _slot_question(values: Values) -> str:
     return f"Delete the slot {values['label']!r} of {owner}?"
 
 
-SLOT_PROJECT = option(str, "", "Project of the slot.", "--project", "-p", show_default="global slots only")
+SLOT_PROJECT = text_option("Project of the slot.", "--project", "-p", show_default="global slots only")
 LABEL = Param(str, typer.Argument(..., help="Label of the slot: lowercase letters, digits, `_`."))
 IN_SCOPE = {
     "project": SLOT_PROJECT,
@@ -384,7 +385,7 @@ def _show_results(output: Output, client: ApiClient, answer: Any, values: Values
     if not answer["results"] and not left_out:
         if not answer.get("notes"):
             output.note("No results.")
-        raise typer.Exit(FAILED)
+        raise Failed
     results, is_missing = answer["results"], answer.get("certainty") == NOT_RECORDED
     if is_missing:
         results = results[:CLOSEST]
@@ -394,7 +395,7 @@ def _show_results(output: Output, client: ApiClient, answer: Any, values: Values
     recorded = f"; {answer['certainty']} ({_percent(answer)})" if answer.get("certainty") and not is_missing else ""
     output.note(f"{len(results)} in {answer['took_ms']:.0f} ms{recorded}{left_out}")
     if is_missing:
-        raise typer.Exit(FAILED)
+        raise Failed
 
 
 def _percent(answer: Mapping[str, Any]) -> str:
@@ -426,7 +427,7 @@ def _changed(change: Mapping[str, Any]) -> str:
 
 
 def _show_context(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
-    output.line(Text(answer["context"]))
+    output.line(answer["context"])
     for note in answer.get("notes", ()):
         output.note(note)
     left_out = f"; left out: {'; '.join(answer['left_out'])}" if answer["left_out"] else ""
@@ -441,9 +442,9 @@ WORK = (
             "session": option(str, "cli", "Session it happened in.", "--session", "-s", field="session_id"),
             "project": PROJECT,
             "agent": AUTHOR,
-            "kind": option(str, "", "note, decision, error, ...", "--kind", "-k"),
+            "kind": text_option("note, decision, error, ...", "--kind", "-k"),
             "event_id": EVENT_ID,
-            "data": option(str, "", "Structured data to store with it: a JSON object.", sent=json_object),
+            "data": text_option("Structured data to store with it: a JSON object.", sent=json_object),
         },
         'observe "tests are red again" --project shop --session s1', "observed",
     ),
@@ -459,8 +460,7 @@ WORK = (
             ),
             "importance": option(float, 5.0, "0 to 10.", **IMPORTANCE),
             "private": option(bool, False, "Only --agent can recall it.", "--private"),
-            "shared_with": option(
-                str, "", "Comma-separated agents who can recall it, besides --agent.", sent=names_in
+            "shared_with": text_option("Comma-separated agents who can recall it, besides --agent.", sent=names_in
             ),
             "ttl_days": option(float | None, None, "Deleted after this many days."),
             "valid_until": VALID_UNTIL,
@@ -474,7 +474,7 @@ WORK = (
             "text": TEXT,
             "project": PROJECT,
             "agent": AUTHOR,
-            "context": option(str, "", "Where it was learned, or when it applies."),
+            "context": text_option("Where it was learned, or when it applies."),
             "confidence": option(float, 0.5, "Confidence, 0 to 1.", min=0, max=1),
             "tags": TAGS,
             "event_id": EVENT_ID,
@@ -486,9 +486,8 @@ WORK = (
         {
             "query": argument("What to look for; `-` reads it from stdin."),
             "project": option(str | None, None, "Search only this project.", "--project", "-p"),
-            "agent": option(str, "", "Read as this agent; finds its private memories.", "--agent", "-a"),
-            "as_of": option(
-                str, "", "Search what was known at TIME (local time unless it has a zone).", metavar="TIME",
+            "agent": text_option("Read as this agent; finds its private memories.", "--agent", "-a"),
+            "as_of": text_option("Search what was known at TIME (local time unless it has a zone).", metavar="TIME",
                 sent=lambda given: moment("as-of")(given) or None, show_default="now",
             ),
             "limit": Param(int, typer.Option(10, "--limit", "-n", min=1, max=200)),
@@ -500,7 +499,7 @@ WORK = (
             ),
             "min_trust": option(Trust | None, None, "Lowest trust class of a result.", show_default="any"),
             "explain": option(bool, False, "Show how each score was computed.", "--explain"),
-            "after": option(str, "", "Wait until this position (printed by a write) is searchable."),
+            "after": text_option("Wait until this position (printed by a write) is searchable."),
         },
         'recall "when do we deploy?" --project shop --limit 3', _show_results,
         _with_time_zone,
@@ -510,15 +509,14 @@ WORK = (
         "Print the context an agent receives at session start. On stderr: its size, and what was left out.",
         {
             "query": argument("What the agent is about to do; `-` reads it from stdin.", ""),
-            "project": option(str, "", "Project it works on.", "--project", "-p", show_default="none"),
+            "project": text_option("Project it works on.", "--project", "-p", show_default="none"),
             "tokens": option(
                 int, 2000, "Maximum number of tokens.", "--tokens", "-n", min=1, max=200_000, field="token_budget"
             ),
-            "agent": option(str, "", "Read as this agent.", "--agent", "-a"),
-            "session": option(
-                str, "", "The agent's own session, which is left out.", "--session", "-s", field="session_id"
+            "agent": text_option("Read as this agent.", "--agent", "-a"),
+            "session": text_option("The agent's own session, which is left out.", "--session", "-s", field="session_id"
             ),
-            "user": option(str, "", "User whose preferences to include.", "--user", field="user_id"),
+            "user": text_option("User whose preferences to include.", "--user", field="user_id"),
         },
         'context "change how refunds are paid" --project shop --tokens 800', _show_context,
         _with_time_zone,
@@ -527,7 +525,7 @@ WORK = (
 
 QUARANTINED = {
     "document_id": argument("Id of a memory, lesson or observation.", field="id", metavar="ID"),
-    "reason": option(str, "", "Why; kept in the audit log."),
+    "reason": text_option("Why; kept in the audit log."),
     "event_id": EVENT_ID,
 }
 QUARANTINE = (

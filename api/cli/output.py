@@ -54,6 +54,13 @@ class WrongCommand(MnemologError):
     code = "usage"
 
 
+class Failed(typer.Exit):
+    """Ends a command with exit code 1; what there is to say was printed."""
+
+    def __init__(self) -> None:
+        super().__init__(FAILED)
+
+
 class Output:
     """Prints a command's answer, for people or as JSON."""
 
@@ -79,10 +86,10 @@ class Output:
             for part in parts:
                 self.console.print(part, highlight=False)
 
-    def line(self, text: Text) -> None:
+    def line(self, text: Text | str, style: str = "") -> None:
         """One line for people, never wrapped, so that scripts can read it."""
         if not self.as_json:
-            self.console.print(text, soft_wrap=True)
+            self.console.print(Text(text, style) if isinstance(text, str) else text, soft_wrap=True)
 
     def error(self, error: ClientError | MnemologError | str) -> None:
         """Print an error: `error: ...` on stderr, or `{"error": ...}` on stdout."""

@@ -11,8 +11,8 @@ import typer
 from rich.text import Text
 
 from api.cli.client import ApiClient
-from api.cli.output import FAILED, Output, WrongCommand, one_line
-from api.cli.rows import Do, Param, Values, add_rows, on_server, option, table
+from api.cli.output import FAILED, Failed, Output, WrongCommand, one_line
+from api.cli.rows import Do, Param, Values, add, add_rows, on_server, option, table, text_option
 
 PATH, RECONCILE_PATH, REBUILDS = "/v1/admin/dead-letters", "/v1/admin/reconcile", "/v1/admin/rebuilds"
 POLL_S = 0.1
@@ -35,16 +35,16 @@ letters = typer.Typer(help="Events that could not be applied: list, show, redriv
 def register(app: typer.Typer) -> None:
     """Add the commands to an application."""
     add_rows(letters, LETTERS)
-    letters.command(epilog="Example: mnemolog dead-letters redrive --code newer_event_version")(redrive)
-    letters.command(epilog='Example: mnemolog dead-letters discard 3:1769860800000-0 --reason "of a test"')(discard)
+    add(letters, redrive, "dead-letters redrive --code newer_event_version")
+    add(letters, discard, 'dead-letters discard 3:1769860800000-0 --reason "of a test"')
     app.add_typer(letters, name="dead-letters")
-    app.command(epilog="Example: mnemolog reconcile --json")(reconcile)
+    add(app, reconcile, "reconcile --json")
     group = typer.Typer(invoke_without_command=True)
     group.callback(epilog="Example: mnemolog rebuild --partition 3 --manual")(rebuild)
-    group.command(epilog="Example: mnemolog rebuild status --json")(status)
-    group.command(epilog="Example: mnemolog rebuild switch --force")(switch)
-    group.command(epilog="Example: mnemolog rebuild rollback")(rollback)
-    group.command(epilog="Example: mnemolog rebuild cancel")(cancel)
+    add(group, status, "rebuild status --json")
+    add(group, switch, "rebuild switch --force")
+    add(group, rollback, "rebuild rollback")
+    add(group, cancel, "rebuild cancel")
     app.add_typer(group, name="rebuild")
 
 
@@ -70,8 +70,8 @@ def _show_letters(output: Output, client: ApiClient, page: Any, values: Values) 
 def _show_letter(output: Output, client: ApiClient, letter: Any, values: Values) -> None:
     for name, value in letter.items():
         if name != "event":
-            output.line(Text(f"{name}: {value}"))
-    output.line(Text(msgspec.json.format(msgspec.json.encode(letter["event"]), indent=2).decode()))
+            output.line(f"{name}: {value}")
+    output.line(msgspec.json.format(msgspec.json.encode(letter["event"]), indent=2).decode())
 
 
 LETTERS = (
@@ -79,11 +79,11 @@ LETTERS = (
         "list", f"GET {PATH}", "List dead letters in log order. Exits 0 even if the list is empty.",
         {
             "state": option(Literal["parked", "discarded"], "parked", "Parked letters wait to be applied."),
-            "code": option(str, "", "All with this error code.", "--code"),
-            "event_type": option(str, "", "All events of this type.", "--type", field="type"),
+            "code": text_option("All with this error code.", "--code"),
+            "event_type": text_option("All events of this type.", "--type", field="type"),
             "partition": option(int | None, None, "Only in this partition.", "--partition", min=0),
             "limit": Param(int, typer.Option(50, "--limit", "-n", min=1, max=200)),
-            "cursor": option(str, "", "Continue from this cursor."),
+            "cursor": text_option("Continue from this cursor."),
         },
         "dead-letters list --code newer_event_version", _show_letters,
     ),
@@ -113,12 +113,12 @@ def redrive(
     failed = [letter for name in requested if (letter := _tried(client, name, deadline))] if wait else []
     output.document({"requested": requested, "left": failed})
     applied = f"; {len(requested) - len(failed)} applied" if wait else ""
-    output.line(Text(f"asked to redrive {len(requested)}{applied}"))
+    output.line(f"asked to redrive {len(requested)}{applied}")
     for letter in failed:
         state = "not tried yet" if letter["redrive_requested"] else f"{letter['code']}: {letter['message']}"
         output.note(f"{letter['position']}: {one_line(state)}")
     if failed:
-        raise typer.Exit(FAILED)
+        raise Failed
 
 
 @on_server
@@ -141,7 +141,7 @@ def discard(
         raise WrongCommand("say why: --reason")
     positions = _all(client, "discard", {**body, "reason": reason, "erase": erase})
     output.document({"discarded": positions})
-    output.line(Text(f"discarded {len(positions)}" + (" and erased their content" if erase else "")))
+    output.line(f"discarded {len(positions)}" + (" and erased their content" if erase else ""))
 
 
 def _selected(position: str, code: str, event_type: str, partition: int | None) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def reconcile(output: Output, client: ApiClient, wait: WorkersWait = 3600) -> No
         raise typer.Exit(FAILED if wait else 0)
     documents = sum(partition["documents"] for partition in report["partitions"])
     differences = [f"{count} {name.replace('_', ' ')}" for name, count in report["found"].items() if count]
-    output.line(Text(f"compared {documents:,} documents: {', '.join(differences) or 'no problems found'}"))
+    output.line(f"compared {documents:,} documents: {', '.join(differences) or 'no problems found'}")
     for partition in report["partitions"]:
         if partition["not_compared"]:
             reason = partition["not_compared"]
@@ -200,7 +200,7 @@ def reconcile(output: Output, client: ApiClient, wait: WorkersWait = 3600) -> No
     for advice in report["advice"]:
         output.note(advice)
     if report["advice"]:
-        raise typer.Exit(FAILED)
+        raise Failed
 
 
 # --- rebuilds
@@ -274,7 +274,7 @@ def _newest(output: Output, client: ApiClient) -> dict[str, Any]:
     rebuilds: list[dict[str, Any]] = client.get(REBUILDS)["rebuilds"]
     if not rebuilds:
         output.error("there is no rebuild")
-        raise typer.Exit(FAILED)
+        raise Failed
     return rebuilds[0]
 
 
@@ -293,21 +293,21 @@ def _finish(output: Output, client: ApiClient, name: str, states: tuple[str, ...
             time.sleep(SLOW_POLL_S)
     _show_rebuild(output, current)
     if wait_s and current["state"] != goal:
-        raise typer.Exit(FAILED)
+        raise Failed
 
 
 def _show_rebuild(output: Output, current: dict[str, Any]) -> None:
     output.document(current)
     unit = "entries" if current["model"] is None else f"documents by {current['model']}"
     progress = f"{current['done']:,} of {current['total']:,} {unit}, {current['rate']:,.0f} per second"
-    output.line(Text(f"rebuild {current['id']} is {current['state']}: {progress}"))
+    output.line(f"rebuild {current['id']} is {current['state']}: {progress}")
     if current["why"]:
-        output.line(Text(current["why"]))
+        output.line(current["why"])
     if current["can_roll_back_until"]:
-        output.line(Text(f"can be rolled back until {current['can_roll_back_until']}"))
+        output.line(f"can be rolled back until {current['can_roll_back_until']}")
     canaries = current["canaries"]
     if canaries and canaries["said"] != current["why"]:
-        output.line(Text(canaries["said"]))
+        output.line(canaries["said"])
     if canaries and canaries["differences"]:
         rows = table("partition", "what", "name", "how")
         for difference in canaries["differences"]:

@@ -20,7 +20,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from api.cli.client import ApiClient
-from api.cli.output import FAILED, Output, WrongCommand, answering, one_line
+from api.cli.output import Failed, Output, WrongCommand, answering, one_line
 from ingest.ids import new_event_id
 from ingest.names import visible
 from ingest.nouns.kinds import KIND_NAMES
@@ -83,6 +83,11 @@ def option(kind: Any, default: Any, help: str, *names: str, field: str = "", sen
     return Param(kind, typer.Option(default, *names, help=help, **more), field, sent)
 
 
+def text_option(help: str, *names: str, sent: Sent = same, **more: Any) -> Param:
+    """An option with a text, by default an empty one; see `option`."""
+    return option(str, "", help, *names, sent=sent, **more)
+
+
 def flag(help: str, name: str, *, field: str = "") -> Param:
     """An option that makes a field true when given."""
     return option(bool, False, help, name, field=field, sent=lambda given: "true" if given else None)
@@ -126,20 +131,25 @@ def most(default: int, limit: int = 1000) -> Param:
     return option(int, default, "Maximum number of results.", "--limit", "-n", min=1, max=limit)
 
 
-AGENT_READS = option(str, "", "Read as this agent, including its private memories.", "--agent", "-a")
-AGENT_WRITES = option(str, "", "The writing agent.", "--agent", "-a")
-AUTHOR = option(str, "", "The writing agent.", "--agent", "-a", field="agent_id")
-EVENT_ID = option(str, "", "Event id; sending the same id again stores nothing twice.")
+AGENT_READS = text_option("Read as this agent, including its private memories.", "--agent", "-a")
+AGENT_WRITES = text_option("The writing agent.", "--agent", "-a")
+AUTHOR = text_option("The writing agent.", "--agent", "-a", field="agent_id")
+EVENT_ID = text_option("Event id; sending the same id again stores nothing twice.")
 ANY_PROJECT = option(str | None, None, "Only this project.", "--project", "-p", show_default="all projects")
 PAGE: dict[str, Param] = {
-    "since": option(
-        str, "", "Only items at or after TIME (local time unless it has a zone).", sent=moment("since"), metavar="TIME"
+    "since": text_option(
+        "Only items at or after TIME (local time unless it has a zone).", sent=moment("since"), metavar="TIME"
     ),
-    "until": option(str, "", "Only items before TIME.", sent=moment("until"), metavar="TIME"),
+    "until": text_option("Only items before TIME.", sent=moment("until"), metavar="TIME"),
     "limit": most(50),
-    "cursor": option(str, "", "Continue from this cursor."),
+    "cursor": text_option("Continue from this cursor."),
     "agent": AGENT_READS,
 }
+
+
+def add(app: typer.Typer, command: Callable[..., None], example: str, name: str | None = None) -> None:
+    """Add a command to an application or a group; its help has the example. By default it is called as its function."""
+    app.command(name, epilog=f"Example: mnemolog {example}")(command)
 
 
 def add_rows(app: typer.Typer, rows: Iterable[Do]) -> None:
@@ -164,7 +174,7 @@ def _command(row: Do) -> Callable[..., None]:
             if isinstance(row.then, str):
                 repeated = " (already known; nothing new stored)" if answer.get("duplicate") else ""
                 done = f"{row.then.format(**values)} {answer.get('id', '')}".rstrip()
-                output.line(Text(f"{done} at {answer['position']}{repeated}"))
+                output.line(f"{done} at {answer['position']}{repeated}")
             else:
                 row.then(output, client, answer, values)
 
@@ -293,14 +303,14 @@ def show_page(
     elif not page["items"]:
         projects = ""
         if page.get("notes"):
-            raise typer.Exit(FAILED)
+            raise Failed
         if not output.as_json:
             sessions = client.get("/v1/sessions", {"limit": ALL_PROJECTS})["items"]
             names = sorted({session["project"] for session in sessions if session["project"]})
             if names:
                 projects = f" Projects with sessions: {', '.join(names)}; choose one with --project."
         output.note(f"No results.{projects}")
-        raise typer.Exit(FAILED)
+        raise Failed
 
 
 def table(*titles: str) -> Table:
@@ -332,7 +342,7 @@ def agreed(output: Output, question: str, yes: bool) -> None:
         raise WrongCommand(f"{question} (not a terminal; pass --yes to do it)")
     if not typer.confirm(visible(question), err=True):
         output.note("nothing was changed")
-        raise typer.Exit(FAILED)
+        raise Failed
 
 
 def when(text: str, form: str) -> str:

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from api.cli.client import ApiClient
 from api.cli.errors import ClientError
-from api.cli.output import FAILED, Output, one_line
-from api.cli.rows import fields_table, on_server, table, when
+from api.cli.output import Failed, Output, one_line
+from api.cli.rows import add, fields_table, on_server, table, when
 from ingest.platform.settings import mib
 
 POLL_S = 1.0
@@ -30,10 +30,10 @@ _COLORS = {"ready": "green", "catching up": "green", "degraded": "yellow"}
 
 def register(app: typer.Typer) -> None:
     """Add the commands to an application."""
-    app.command(epilog="Example: mnemolog tail --json --no-follow --type memory.recorded")(tail)
-    app.command(epilog="Example: mnemolog lag --max 1000")(lag)
-    app.command(epilog="Example: mnemolog health")(health)
-    app.command("open", epilog="Example: mnemolog open --url http://127.0.0.1:3111")(open_)
+    add(app, tail, "tail --json --no-follow --type memory.recorded")
+    add(app, lag, "lag --max 1000")
+    add(app, health, "health")
+    add(app, open_, "open --url http://127.0.0.1:3111", "open")
 
 
 @on_server
@@ -83,7 +83,7 @@ def lag(
         output.note("no worker holds a partition: nothing is being projected")
     if most is not None and totals["lag"] > most:
         output.note(f"{totals['lag']} events are pending; the limit is {most}")
-        raise typer.Exit(FAILED)
+        raise Failed
 
 
 def projections_of(client: ApiClient) -> list[dict[str, Any]]:
@@ -179,19 +179,19 @@ def health(output: Output, client: ApiClient) -> None:
             output.note(f"no diagnosis: {error}")
     output.document({**state, "checks": checks})
     word = status_of(state)
-    output.line(Text(word, style=f"bold {_COLORS.get(word, 'red')}"))
+    output.line(word, style=f"bold {_COLORS.get(word, 'red')}")
     if not ready:
-        output.line(Text(state["detail"]))
+        output.line(state["detail"])
     for condition in state.get("degraded", ()):
-        output.line(Text(f"{condition['code']}: {condition['message']}"))
+        output.line(f"{condition['code']}: {condition['message']}")
     for check in troubles_in(checks, state):
-        output.line(Text(f"{check['category']}/{check['name']}: {check['message']}"))
+        output.line(f"{check['category']}/{check['name']}: {check['message']}")
     if "vitals" in state:
         rows = fields_table(figures(state["vitals"], state["lag"]))
         rows.columns[0].style = ""
         output.show(rows)
     if not ready:
-        raise typer.Exit(FAILED)
+        raise Failed
 
 
 def troubles_in(checks: list[dict[str, Any]], state: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -241,7 +241,7 @@ def open_(
         if error.status != 401:  # the page asks for the key itself
             raise
     page = f"{client.url}/viewer"
-    output.line(Text(page))
+    output.line(page)
     opened = browser and webbrowser.open(page)
     output.document({"url": page, "opened": opened})
     if browser and not opened:

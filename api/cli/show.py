@@ -16,7 +16,7 @@ from rich.text import Text
 
 from api.cli.client import ApiClient
 from api.cli.errors import ClientError
-from api.cli.output import FAILED, Output, WrongCommand, one_line
+from api.cli.output import Failed, Output, WrongCommand, one_line
 from api.cli.rows import (
     AGENT_READS,
     ANY_PROJECT,
@@ -27,6 +27,7 @@ from api.cli.rows import (
     Reader,
     Values,
     Yes,
+    add,
     add_rows,
     agreed,
     cell,
@@ -65,12 +66,12 @@ SessionProject = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands to an application."""
-    app.command(epilog="Example: mnemolog show mem_9e710a163bd72db5a7de")(show)
+    add(app, show, "show mem_9e710a163bd72db5a7de")
     add_rows(app, [CONFIRM])
-    app.command(epilog='Example: mnemolog forget session s1 --project shop --reason "asked to"')(forget)
+    add(app, forget, 'forget session s1 --project shop --reason "asked to"')
     sessions = group("sessions", "Agents' sessions: list them, or show one with its summary and turns.")
     add_rows(sessions, [SESSIONS])
-    sessions.command("show", epilog="Example: mnemolog sessions show s1 --project shop")(show_session)
+    add(sessions, show_session, "sessions show s1 --project shop", "show")
     app.add_typer(sessions)
 
 
@@ -99,11 +100,11 @@ def show(
 
 def _show_confirmed(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
     for name in answer["confirmed"]:
-        output.line(Text(f"confirmed {name}"))
+        output.line(f"confirmed {name}")
     for name in answer["unknown"]:
         output.note(f"there is no memory or lesson {name!r}")
     if not answer["confirmed"]:
-        raise typer.Exit(FAILED)
+        raise Failed
 
 
 CONFIRM = Do(
@@ -263,10 +264,7 @@ def forget(
     output: Output,
     client: ApiClient,
     arguments: Names,
-    project: Annotated[
-        str | None,
-        typer.Option("--project", "-p", help="Project of the session, if several projects have one with that id."),
-    ] = None,
+    project: OfProject = None,
     reason: Annotated[str, typer.Option(help="Reason, stored in the audit log.")] = "",
     agent: Reader = "",
     wait: Annotated[float, typer.Option(min=0, help="Seconds to wait until it is done; 0 does not wait.")] = 600,
@@ -297,7 +295,7 @@ def forget(
         answer = client.delete(f"/v1/sessions/{quote(names[0], safe='')}", subject)
         output.document(answer)
         counts = _counts(answer["documents"])
-        output.line(Text(f"forgotten session {names[0]} ({counts}) at {answer['position']}"))
+        output.line(f"forgotten session {names[0]} ({counts}) at {answer['position']}")
         output.note("no receipt: receipts need an admin key")
         return
     deadline, path = time.monotonic() + wait, f"/v1/forget/{receipt['id']}"
@@ -309,7 +307,7 @@ def forget(
     output.document(receipt)
     _show_receipt(output, receipt)
     if (wait and receipt["status"] != "done") or (receipt["probe"] or {}).get("found"):
-        raise typer.Exit(FAILED)
+        raise Failed
 
 
 def _forget_documents(output: Output, client: ApiClient, ids: list[str], reason: str, yes: bool) -> None:
@@ -330,7 +328,7 @@ def _forget_documents(output: Output, client: ApiClient, ids: list[str], reason:
     answers = [client.delete(path, {"reason": reason}) for path in paths]
     for path, answer in zip(paths, answers, strict=True):
         client.find(path, {"after": answer["position"]})  # returns when reads no longer find it
-        output.line(Text(f"forgotten {answer['id']} at {answer['position']}"))
+        output.line(f"forgotten {answer['id']} at {answer['position']}")
     output.document({"forgotten": answers})
 
 

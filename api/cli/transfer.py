@@ -11,12 +11,11 @@ from typing import Annotated, Any, BinaryIO, NamedTuple, cast
 
 import msgspec
 import typer
-from rich.text import Text
 
 from api.cli.client import ApiClient
 from api.cli.errors import ClientError
-from api.cli.output import FAILED, USAGE, Output, WrongCommand, answering, one_line
-from api.cli.rows import AsJson, Url, connect, on_server, table
+from api.cli.output import FAILED, USAGE, Failed, Output, WrongCommand, answering, one_line
+from api.cli.rows import AsJson, Url, add, connect, on_server, table
 from api.dialects.registry import IMPORTERS
 from api.importing import room as importing
 from ingest.platform.clock import system_clock
@@ -40,7 +39,7 @@ STDIN_STDOUT = Path("-")
 
 def register(app: typer.Typer) -> None:
     """Add the commands to an application."""
-    app.command("export", epilog="Example: mnemolog export --project shop --output shop.ndjson")(export_)
+    add(app, export_, "export --project shop --output shop.ndjson", "export")
     app.command("import", epilog="Examples: mnemolog import shop.ndjson; mnemolog import claude-mem --dry-run")(import_)
 
 
@@ -60,10 +59,10 @@ def export_(
         end = _write_file(client, output, project, file)
     if end is None:
         output.error("the export was cut off before its last line; nothing was exported")
-        raise typer.Exit(FAILED)
+        raise Failed
     if file != STDIN_STDOUT:
         output.document({"file": str(file), "events": end.events, "unreadable": end.unreadable})
-        output.line(Text(f"{end.events} events exported to {file}"))
+        output.line(f"{end.events} events exported to {file}")
     if end.unreadable:
         output.note(f"{end.unreadable} log entries are unreadable and were skipped; see the dead letters")
 
@@ -135,7 +134,7 @@ def import_(
 def _show_imported(output: Output, answer: Mapping[str, Any]) -> None:
     output.document(answer)
     repeated = f", {answer['duplicates']} already known" if answer["duplicates"] else ""
-    output.line(Text(f"{answer['events']} events imported{repeated}"))
+    output.line(f"{answer['events']} events imported{repeated}")
     for line in answer["rejected"][:SHOWN_REJECTED]:
         output.note(f"line {line['line']}: {line['code']}: {one_line(line['message'])}")
     if answer["rejected_lines"]:
@@ -146,7 +145,7 @@ def _show_imported(output: Output, answer: Mapping[str, Any]) -> None:
     if not taken:
         output.note(NOTHING)
     if answer["rejected_lines"] or not (answer["complete"] and taken):
-        raise typer.Exit(FAILED)
+        raise Failed
 
 
 def _write_file(client: ApiClient, output: Output, project: str | None, file: Path) -> End | None:
@@ -235,7 +234,7 @@ def _import_system(options: Options, output: Output, client: ApiClient | None, t
         output.note("dry run: nothing was sent")
     if not any(kind.taken for kind in report.kinds.values()):
         output.note(NOTHING)
-        raise typer.Exit(FAILED)
+        raise Failed
 
 
 def _show_report(output: Output, report: importing.ImportReport, *, dry: bool) -> None:
@@ -249,13 +248,13 @@ def _show_report(output: Output, report: importing.ImportReport, *, dry: bool) -
     output.show(rows)
     for name, kind in report.kinds.items():
         if kind.superseded:
-            output.line(Text(f"superseded, {name}: {kind.superseded:,} that later ones state again"))
+            output.line(f"superseded, {name}: {kind.superseded:,} that later ones state again")
         for title, reasons in (("skipped", kind.why), ("not kept", kind.lost)):
             for reason, counted in sorted(reasons.items(), key=lambda item: -item[1].rows):
                 some = ", ".join(one_line(example, 40) for example in counted.examples)
                 more = ", …" if counted.rows > len(counted.examples) else ""
                 line = f"{title}, {name}: {counted.rows:,} × {one_line(reason)} ({some}{more})"
-                output.line(Text(line, style="yellow" if title == "skipped" else "dim"))
+                output.line(line, style="yellow" if title == "skipped" else "dim")
 
 
 def _import(
