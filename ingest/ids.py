@@ -7,6 +7,8 @@ from typing import NewType
 
 from ulid import ULID
 
+from ingest.kinds import RELATION
+
 EventId = NewType("EventId", str)
 DocumentId = NewType("DocumentId", str)
 
@@ -14,14 +16,6 @@ SHORT_DIGITS = 7
 """Of a shortened id, as in git. Of 100,000 documents, one in 2,700 shares its shortened id with another."""
 _SHORT_ID = re.compile(rf"[a-z]+_[0-9a-f]{{{SHORT_DIGITS}}}")
 _WHOLE_ID = re.compile(r"[a-z]+_[0-9a-f]{20}")
-OBSERVATION = "obs"
-MEMORY = "mem"
-LESSON = "lsn"
-SLOT = "slot"
-ACTION = "act"
-RELATION = "rel"
-COMMIT = "cmt"
-SUMMARY = "sum"
 
 
 def new_event_id() -> EventId:

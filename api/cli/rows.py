@@ -22,8 +22,8 @@ from typer.core import TyperGroup
 from api.cli.client import ApiClient
 from api.cli.output import Failed, Output, WrongCommand, answering, one_line
 from ingest.ids import new_event_id
+from ingest.kinds import KIND_NAMES
 from ingest.names import visible
-from ingest.nouns.kinds import KIND_NAMES
 from ingest.platform.addresses import client_key
 from ingest.platform.settings import from_environment
 

@@ -40,8 +40,7 @@ from api.cli.rows import (
     table,
     when,
 )
-from ingest.ids import SUMMARY
-from ingest.nouns.kinds import COLLECTIONS, KIND_NAMES
+from ingest.kinds import COLLECTIONS, KIND_NAMES, SUMMARY
 
 _TIMES = ("_at", "forget_after", "valid_until")
 _FIRST = ("id", "project", "agent_id", "user_id", "session_id", "occurred_at")

@@ -43,7 +43,8 @@ from api.importing.source import (
 from api.importing.sql import Database, Postgres, Sqlite, is_postgres, paged
 from ingest.commands.decide import Remember, ReviseMemory
 from ingest.errors import CommandRejected
-from ingest.ids import MEMORY, EventId, document_id
+from ingest.ids import EventId, document_id
+from ingest.kinds import MEMORY
 from ingest.log.position import project_route
 from ingest.secrets.scrub import repair_text
 

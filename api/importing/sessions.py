@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from api.hook_observations import hook_observation
 from api.importing.mapping import TITLE_CHARS, Step
 from ingest.commands.decide import Observe, SummariseSession, TrackSession
-from ingest.ids import LESSON, content_id, imported_event_id
+from ingest.ids import content_id, imported_event_id
+from ingest.kinds import LESSON
 from ingest.log.position import project_route
 from ingest.nouns.lesson import fingerprint
 from ingest.nouns.session import Outcome

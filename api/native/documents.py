@@ -10,9 +10,8 @@ from api.http.endpoint import Endpoint
 from api.native.common import After, PageLimit, router
 from api.services import NativeCall
 from ingest.errors import CommandRejected, NotFound
-from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, SUMMARY
+from ingest.kinds import ACTION, COLLECTIONS, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, SUMMARY
 from ingest.nouns.command import Name
-from ingest.nouns.kinds import COLLECTIONS
 from ingest.roles import READ
 from projections.nouns.relation import Relation
 from projections.queries.graph import Drawing

@@ -12,10 +12,10 @@ from api.native.documents import check_collection
 from api.services import NativeCall
 from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected, NotFound, OutsideKeyScope
-from ingest.ids import SUMMARY, new_event_id
+from ingest.ids import new_event_id
+from ingest.kinds import COLLECTIONS, SUMMARY
 from ingest.names import nfc
 from ingest.nouns.command import EventName, Name
-from ingest.nouns.kinds import COLLECTIONS
 from ingest.platform.clock import system_clock, to_ms
 from ingest.roles import ADMIN, OPERATOR, WRITE
 from ingest.secrets.clean import clean_agent

@@ -1,12 +1,9 @@
 """Deletion: the tombstone that every projection and every replay applies."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from ingest.events.envelope import SESSION_TYPES, EventData
-
-SubjectKind = Literal[
-    "observation", "memory", "lesson", "slot", "action", "relation", "commit", "session", "user", "project"
-]
+from ingest.kinds import SubjectKind
 
 MAX_FORGOTTEN = 200
 """The most documents that one event deletes: a fold reads them all and writes them in one transaction."""

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from ingest.errors import CommandRejected
 from ingest.events.envelope import EventData
-from ingest.ids import ACTION
+from ingest.kinds import ACTION
 from ingest.nouns.command import (
     Command,
     Decision,

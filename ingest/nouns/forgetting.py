@@ -10,9 +10,8 @@ from ingest.events.subject import (
     MemoryQuarantined,
     ObservationQuarantined,
     SubjectForgotten,
-    SubjectKind,
 )
-from ingest.ids import OBSERVATION
+from ingest.kinds import OBSERVATION, SubjectKind
 from ingest.nouns.command import Command, Decision, Name, Origin, about, data_of, decides, need_session
 
 _OF_A_PROJECT = ("memory", "lesson", "slot", "action", "relation", "commit")

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from ingest.events.envelope import EventData
-from ingest.ids import LESSON
+from ingest.kinds import LESSON
 from ingest.nouns.command import (
     Command,
     Confidence,

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from ingest.errors import CommandRejected
 from ingest.events.envelope import EventData
-from ingest.ids import MEMORY, RELATION
+from ingest.kinds import MEMORY, RELATION
 from ingest.nouns.command import (
     Command,
     Confidence,

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from ingest.errors import CommandRejected
 from ingest.events.envelope import EventData
-from ingest.ids import COMMIT, OBSERVATION
+from ingest.kinds import COMMIT, OBSERVATION
 from ingest.nouns.command import (
     Command,
     Decision,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ingest.errors import CommandRejected
 from ingest.events.envelope import EventData
-from ingest.ids import SLOT
+from ingest.kinds import SLOT
 from ingest.nouns.command import Command, Decision, Label, Origin, SlotSize, creating, data_of, decides
 
 SlotScope = Literal["project", "global"]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ingest.errors import NotFound
-from ingest.nouns.kinds import SEARCHED_BY_PREFIX, SearchedKind
+from ingest.kinds import SEARCHED_BY_PREFIX, SearchedKind
 from mcp_gateway.tools.recalled_document import RecalledDocument
 from mcp_gateway.tools.tool import Call
 from projections.nouns.access import Reader

@@ -13,9 +13,9 @@ from msgspec.structs import asdict, replace
 
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Trust
+from ingest.kinds import SearchedKind
 from ingest.names import DATA_NOT_INSTRUCTIONS, marked
 from ingest.nouns.command import Name, Names
-from ingest.nouns.kinds import SearchedKind
 from ingest.roles import READ
 from mcp_gateway.tools.grouped import CLOSEST, NOT_RECORDED, grouped, lines_within
 from mcp_gateway.tools.recalled_document import RecalledDocument

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ingest.nouns.kinds import SearchedKind
+from ingest.kinds import SearchedKind
 
 
 class RecalledDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):

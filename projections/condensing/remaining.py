@@ -11,6 +11,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ingest.ids import DocumentId
+from ingest.kinds import SESSION, SUMMARY
 from projections.condensing.claims import SAME_CLAIM, Remainder, confirmed, cut, reworded, sayers, says
 from projections.condensing.crystals import outcome_of, rules_of
 from projections.condensing.summaries import is_made, observations_of
@@ -20,7 +21,7 @@ from projections.nouns.lesson import Lesson
 from projections.nouns.memory import CRYSTAL, FACT, PROCEDURE, SERVER_TAGS, Memory
 from projections.nouns.observation import Observation
 from projections.nouns.relation import Relation
-from projections.nouns.session import SESSION, SUMMARY, Session, Summary
+from projections.nouns.session import Session, Summary
 from projections.queries.documents import DocumentReader
 from projections.text.accounts import account
 

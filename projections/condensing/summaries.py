@@ -14,7 +14,8 @@ from msgspec.structs import asdict, replace
 from ingest.commands.decide import Caller, Relate, SummariseSession
 from ingest.errors import NotFound
 from ingest.events.envelope import Trust
-from ingest.ids import RELATION, DocumentId, relation_id
+from ingest.ids import DocumentId, relation_id
+from ingest.kinds import RELATION
 from ingest.log.position import Position, Token, partition_of, project_route
 from ingest.secrets.scrub import is_only_marks
 from projections.condensing.claims import VERB_STEMS

@@ -15,8 +15,9 @@ from hashlib import blake2b
 from typing import NamedTuple, TypeAlias
 
 from ingest.events.envelope import SESSION_TYPES
-from ingest.events.subject import MAX_FORGOTTEN, SubjectKind
-from ingest.ids import MEMORY, DocumentId, document_id
+from ingest.events.subject import MAX_FORGOTTEN
+from ingest.ids import DocumentId, document_id
+from ingest.kinds import MEMORY, SESSION, SubjectKind
 from ingest.log.position import START, Position, Token, partition_of, project_route, session_route
 from projections.condensing.claims import Remainder
 from projections.condensing.remaining import Derived, is_derived_by_server, remaining
@@ -29,7 +30,6 @@ from projections.nouns.observation import Observation, session_observations
 from projections.nouns.relation import Relation, relations
 from projections.nouns.rows import derived, of_user
 from projections.nouns.session import (
-    SESSION,
     Commit,
     Session,
     Summary,

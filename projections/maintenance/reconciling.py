@@ -29,7 +29,8 @@ from redis.exceptions import WatchError
 from ingest.errors import AlteredEntry, UnreadableEvent
 from ingest.events.envelope import Recorded, route_of
 from ingest.events.subject import SubjectForgotten
-from ingest.ids import MEMORY, OBSERVATION, DocumentId, document_id, new_event_id
+from ingest.ids import DocumentId, document_id, new_event_id
+from ingest.kinds import MEMORY, OBSERVATION
 from ingest.log.event_log import EventLog, Stored, pages
 from ingest.log.keys import CONSUMER_GROUP, JOB_LEASE_TTL, MANIFEST, RECONCILE_LEASE, RECONCILED, PartitionKeys
 from ingest.log.lease import lease

@@ -13,7 +13,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from ingest.events.envelope import Recorded, Trust
-from ingest.ids import ACTION
+from ingest.kinds import ACTION
 from ingest.nouns.action import ActionCreated, ActionEdge, ActionUpdated
 from ingest.platform.clock import from_ms
 from projections.nouns import rows

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from ingest.events.envelope import SESSION_TYPES, Envelope, Recorded
 from ingest.events.subject import EventErased, MemoryQuarantined, ObservationQuarantined, SubjectForgotten
-from ingest.ids import MEMORY, OBSERVATION, DocumentId
+from ingest.ids import DocumentId
+from ingest.kinds import MEMORY, OBSERVATION, SESSION
 from ingest.log.position import Position
 from ingest.nouns.memory import MemoryRecorded
 from ingest.nouns.session import ObservationRecorded, SessionSummarised
@@ -38,7 +39,7 @@ from projections.nouns.memory import Memory
 from projections.nouns.observation import Observation
 from projections.nouns.relation import Relation
 from projections.nouns.rows import joined
-from projections.nouns.session import SESSION, Commit, Session, Summary, session_in, summary_id
+from projections.nouns.session import Commit, Session, Summary, session_in, summary_id
 from projections.nouns.slot import Slot
 from projections.nouns.tombstone import Ledger, LedgerEntry, SupersededEvent, Tombstone, entries
 from projections.nouns.trust import BY_OPERATOR

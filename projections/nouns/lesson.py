@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
 from ingest.events.envelope import Recorded, Trust, route_of
-from ingest.ids import LESSON, DocumentId, content_id
+from ingest.ids import DocumentId, content_id
+from ingest.kinds import LESSON
 from ingest.nouns.lesson import (
     LessonRecorded,
     LessonReinforced,

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded, Trust
 from ingest.events.subject import EventErased
-from ingest.ids import MEMORY, DocumentId
+from ingest.ids import DocumentId
+from ingest.kinds import MEMORY
 from ingest.log.position import Position
 from ingest.nouns.memory import (
     MemoryCondensed,

@@ -10,7 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded, Trust
-from ingest.ids import OBSERVATION, DocumentId
+from ingest.ids import DocumentId
+from ingest.kinds import OBSERVATION
 from ingest.log.position import Position
 from ingest.nouns.session import (
     ObservationCompressed,

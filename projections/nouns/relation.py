@@ -14,7 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded, route_of
-from ingest.ids import RELATION, DocumentId, relation_id
+from ingest.ids import DocumentId, relation_id
+from ingest.kinds import RELATION
 from ingest.nouns.memory import (
     RelationLinked,
     RelationUnlinked,

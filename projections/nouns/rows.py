@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 
 from ingest.events.envelope import Recorded, Trust
 from ingest.ids import DocumentId, document_id
+from ingest.kinds import SESSION
 from ingest.log.keys import row_key
 from ingest.log.position import project_route, session_route
 from ingest.platform.clock import to_ms
@@ -129,9 +130,6 @@ def created_id(prefix: str, *, in_session: bool = False) -> Callable[[Recorded],
         return document_id(prefix, route, envelope.event_id)
 
     return name
-
-
-SESSION = "ses"
 
 
 @lru_cache(maxsize=1_024)

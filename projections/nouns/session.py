@@ -10,7 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded, Trust, route_of
-from ingest.ids import COMMIT, SUMMARY, DocumentId, content_id
+from ingest.ids import DocumentId, content_id
+from ingest.kinds import COMMIT, SESSION, SUMMARY
 from ingest.log.position import Position, session_route
 from ingest.nouns.session import (
     ObservationRecorded,
@@ -31,7 +32,7 @@ from projections.nouns.batch import (
     session_of,
 )
 from projections.nouns.index_entry import IndexEntry, entry_for, index_terms, searchable
-from projections.nouns.rows import SESSION, session_document_id
+from projections.nouns.rows import session_document_id
 from projections.nouns.trust import lowest, trust_of
 
 FIRST_PROMPT_CHARS = 200

@@ -3,7 +3,8 @@
 from typing import ClassVar
 
 from ingest.events.envelope import Recorded, Trust
-from ingest.ids import SLOT, DocumentId, content_id
+from ingest.ids import DocumentId, content_id
+from ingest.kinds import SLOT
 from ingest.log.position import project_route
 from ingest.nouns.slot import SlotAppended, SlotDeleted, SlotScope, SlotSet
 from ingest.platform.clock import to_ms

@@ -13,7 +13,8 @@ from typing import ClassVar, NamedTuple
 
 from msgspec import Struct, field
 
-from ingest.ids import OBSERVATION, DocumentId
+from ingest.ids import DocumentId
+from ingest.kinds import OBSERVATION
 from ingest.log.position import Position
 from ingest.nouns.session import (
     ObservationCompressed,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.ids import MEMORY
+from ingest.kinds import MEMORY
 from ingest.platform.clock import system_clock, to_ms
 from projections.index.protocol import DocumentLocation, Index, IndexService, Linked
 from projections.nouns.access import Reader

@@ -10,7 +10,8 @@ from msgspec import Struct
 from ingest.errors import CommandRejected, LogUnavailable, MnemologError, UnreadableEvent
 from ingest.events.envelope import Recorded, as_json_object
 from ingest.events.subject import EventErased, MemoryQuarantined, ObservationQuarantined, SubjectForgotten
-from ingest.ids import MEMORY, DocumentId, document_id
+from ingest.ids import DocumentId, document_id
+from ingest.kinds import MEMORY
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.position import START, Position, Token, project_route
 from ingest.nouns.action import ActionCreated, ActionUpdated

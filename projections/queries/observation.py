@@ -12,7 +12,8 @@ from xml.sax.saxutils import escape
 from msgspec import UNSET, Struct
 
 from ingest.errors import MnemologError
-from ingest.ids import OBSERVATION, document_id
+from ingest.ids import document_id
+from ingest.kinds import OBSERVATION
 from ingest.log.position import session_route
 from ingest.names import visible
 from ingest.platform.clock import system_clock, to_ms

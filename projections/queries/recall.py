@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from ingest.errors import CommandRejected, MnemologError
 from ingest.events.envelope import Trust
 from ingest.ids import DocumentId
+from ingest.kinds import SearchedKind
 from ingest.log.position import Token
 from ingest.names import visible
 from ingest.nouns.command import Name, Names
-from ingest.nouns.kinds import SearchedKind
 from ingest.platform.clock import Clock, system_clock, time_zone, to_ms
 from ingest.platform.partial import left_out, left_out_message
 from ingest.platform.tracing import Attributes, span

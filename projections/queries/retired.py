@@ -7,7 +7,7 @@ from contextlib import suppress
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Recorded
 from ingest.events.subject import EventErased
-from ingest.ids import OBSERVATION
+from ingest.kinds import OBSERVATION
 from ingest.log.event_log import EventLog
 from ingest.log.position import Position, partition_of, session_route
 from ingest.nouns.registry import decode

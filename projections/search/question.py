@@ -13,8 +13,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from ingest.kinds import SearchedKind
 from ingest.names import nfc
-from ingest.nouns.kinds import SearchedKind
 from projections.nouns.index_entry import HIDDEN_MS, IndexEntry
 from projections.search.ranking import Mode
 from projections.text.dates import NamedTime

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from ingest.nouns.kinds import SEARCHED_BY_PREFIX
+from ingest.kinds import SEARCHED_BY_PREFIX
 from ingest.platform.tracing import span
 from projections.search.candidates import (
     Candidates,

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct, json
 
-from ingest.events.subject import SubjectKind
+from ingest.kinds import SubjectKind
 from ingest.log.keys import RECEIPTS
 from ingest.platform.connections import Client, past_memory_limit
 

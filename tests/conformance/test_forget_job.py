@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from workshop import PARTITIONS, TENANT, Workshop, embedding_queue
 
 from ingest.commands.decide import Caller, SetSlot, TrackSession
-from ingest.events.subject import SubjectForgotten, SubjectKind
+from ingest.events.subject import SubjectForgotten
+from ingest.kinds import SubjectKind
 from ingest.log.keys import FORGET_LEASE, PURGE_LEASE, PURGED, PartitionKeys, embedding
 from ingest.log.lease import lease
 from ingest.log.position import START, Token

@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ingest.events.envelope import Event, Recorded, encode, route_of
-from ingest.ids import ACTION, LESSON, DocumentId
+from ingest.ids import DocumentId
+from ingest.kinds import ACTION, LESSON
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position, partition_of
 from ingest.log.scripts import acquire_lease

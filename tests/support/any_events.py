@@ -10,7 +10,8 @@ from factories import PROJECT, SESSION_NAME, TENANT
 from hypothesis import strategies as st
 
 from ingest.events.envelope import Envelope, Event, EventData, Recorded, encode
-from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, EventId, document_id
+from ingest.ids import EventId, document_id
+from ingest.kinds import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION
 from ingest.log.position import Position, project_route, session_route
 from ingest.nouns.action import ActionEdge, EdgeType
 from ingest.nouns.registry import EVENT_TYPES

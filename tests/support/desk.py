@@ -15,8 +15,8 @@ from fixed_embedder import FixedEmbedder
 
 from ingest.commands.decide import AnyCommand, Caller, ForgetSubject, Observe, RecordLesson, Remember
 from ingest.commands.handler import CommandHandler
-from ingest.events.subject import SubjectKind
 from ingest.ids import new_event_id
+from ingest.kinds import SubjectKind
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Token

@@ -6,8 +6,9 @@ from typing import Any
 
 from ingest.commands.decide import AnyCommand, Caller, decide
 from ingest.events.envelope import Envelope, Event, EventData, Recorded
-from ingest.events.subject import SubjectForgotten, SubjectKind
+from ingest.events.subject import SubjectForgotten
 from ingest.ids import EventId
+from ingest.kinds import SubjectKind
 from ingest.log.position import Position
 from ingest.nouns.lesson import LessonRecorded
 from ingest.nouns.memory import MemoryRecorded

@@ -38,8 +38,8 @@ from ingest.commands.decide import (
     decide,
 )
 from ingest.events.envelope import SESSION_TYPES, Envelope, Event, Recorded
-from ingest.events.subject import SubjectKind
-from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, SLOT, DocumentId, EventId
+from ingest.ids import DocumentId, EventId
+from ingest.kinds import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, SLOT, SubjectKind
 from ingest.log.position import Position
 from ingest.nouns.action import ActionEdge
 from ingest.nouns.command import Command

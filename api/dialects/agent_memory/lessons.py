@@ -36,7 +36,7 @@ from api.http.http import Json
 from ingest.commands.decide import RecordLesson, ReinforceLesson, ReviseLesson, TriggerLesson
 from ingest.commands.parse import parse_object
 from ingest.errors import CommandRejected, NotFound
-from ingest.ids import OBSERVATION
+from ingest.kinds import OBSERVATION
 from ingest.nouns.lesson import EVERY_PROJECT
 from ingest.patterns import compiled
 from ingest.platform.clock import system_clock, to_ms

@@ -47,7 +47,7 @@ from api.http.http import Json
 from ingest.commands.decide import TrackSession
 from ingest.commands.parse import parse_object
 from ingest.errors import CommandRejected, NotFound
-from ingest.nouns.kinds import SEARCHED_KINDS
+from ingest.kinds import SEARCHED_KINDS
 from ingest.platform.clock import system_clock
 from ingest.platform.partial import check_missing
 from mcp_gateway.tools.tool import Call, ToolAnswer, json_answer

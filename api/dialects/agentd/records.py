@@ -19,7 +19,8 @@ from api.http.http import read_json
 from ingest.commands.decide import Caller, Remember, decide
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Recorded
-from ingest.ids import MEMORY, DocumentId, EventId, document_id, imported_event_id
+from ingest.ids import DocumentId, EventId, document_id, imported_event_id
+from ingest.kinds import MEMORY
 from ingest.log.position import Token, project_route
 from ingest.names import with_nfc
 from ingest.nouns.command import EVERYBODY

@@ -61,7 +61,8 @@ from ingest.commands.decide import (
     WriteAction,
 )
 from ingest.errors import CommandRejected
-from ingest.ids import ACTION, MEMORY, OBSERVATION, document_id, imported_event_id
+from ingest.ids import document_id, imported_event_id
+from ingest.kinds import ACTION, MEMORY, OBSERVATION
 from ingest.log.position import project_route, session_route
 from ingest.nouns.action import ActionEdge, EdgeType
 from ingest.nouns.lesson import EVERY_PROJECT

@@ -34,7 +34,8 @@ from ingest.commands.decide import TrackSession
 from ingest.commands.parse import check_values
 from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound, RequestTooLarge
 from ingest.events.envelope import Event, route_of
-from ingest.ids import OBSERVATION, DocumentId, EventId, document_id
+from ingest.ids import DocumentId, EventId, document_id
+from ingest.kinds import OBSERVATION
 from ingest.log.position import partition_of
 from ingest.nouns.session import ObservationRecorded
 from mcp_gateway.lenient import BadArgument

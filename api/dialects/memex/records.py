@@ -11,7 +11,8 @@ from uuid import UUID
 from msgspec import Struct
 
 from ingest.commands.decide import Remember
-from ingest.ids import MEMORY, DocumentId
+from ingest.ids import DocumentId
+from ingest.kinds import MEMORY
 from ingest.nouns.memory import MemoryType
 from ingest.secrets.scrub import scrub_text
 from projections.nouns.memory import Memory

@@ -23,8 +23,9 @@ from given import Given, given, id_of, later
 from msgspec.structs import fields, replace
 
 from ingest.events.envelope import Envelope, EventData, Recorded
-from ingest.events.subject import SubjectForgotten, SubjectKind
+from ingest.events.subject import SubjectForgotten
 from ingest.ids import DocumentId
+from ingest.kinds import SubjectKind
 from ingest.log.position import Position
 from ingest.nouns.memory import MemoryRecorded
 from ingest.nouns.registry import EVENT_TYPES

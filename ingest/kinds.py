@@ -1,11 +1,24 @@
-"""The kinds of documents that can be read by id: one row each, from which look-ups, collections and commands follow."""
+"""The kinds of documents, and what their ids begin with; a row for each that can be read by id, from which look-ups,
+collections and commands follow."""
 
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, SUMMARY
+OBSERVATION = "obs"
+MEMORY = "mem"
+LESSON = "lsn"
+SLOT = "slot"
+ACTION = "act"
+RELATION = "rel"
+COMMIT = "cmt"
+SESSION = "ses"
+SUMMARY = "sum"
 
 SearchedKind: TypeAlias = Literal["observation", "memory", "lesson", "summary"]
 """The kinds that recall searches."""
+SubjectKind: TypeAlias = Literal[
+    "observation", "memory", "lesson", "slot", "action", "relation", "commit", "session", "user", "project"
+]
+"""What can be forgotten."""
 SEARCHED_KINDS: tuple[SearchedKind, ...] = get_args(SearchedKind)
 
 
