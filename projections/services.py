@@ -21,6 +21,7 @@ from projections.queries.observation import AroundQueries, Observations
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import Recall
 from projections.queries.session import Commits, Sessions, Summaries
+from projections.queries.views import VIEWS as VIEWS  # of all kinds: their modules are imported here
 from projections.queries.work import Actions, Relations, Slots
 
 

@@ -40,7 +40,7 @@ from api.cli.rows import (
     table,
     when,
 )
-from ingest.kinds import COLLECTIONS, KIND_NAMES, SUMMARY
+from ingest.kinds import COLLECTIONS, FORGETTABLE, KIND_NAMES
 
 _TIMES = ("_at", "forget_after", "valid_until")
 _FIRST = ("id", "project", "agent_id", "user_id", "session_id", "occurred_at")
@@ -245,8 +245,6 @@ def show_session(
 
 POLL_S = 0.3
 SUBJECTS = ("session", "user", "project")
-FORGOTTEN_ALONE = {prefix: name for prefix, name in COLLECTIONS.items() if prefix != SUMMARY}
-"""A summary goes with its session."""
 
 Names = Annotated[
     list[str],
@@ -313,9 +311,9 @@ def _forget_documents(output: Output, client: ApiClient, ids: list[str], reason:
     """Look up all documents before deleting the first."""
     paths: list[str] = []
     for document_id in ids:
-        collection = FORGOTTEN_ALONE.get(document_id.partition("_")[0])
+        collection = FORGETTABLE.get(document_id.partition("_")[0])
         if collection is None:
-            kinds = ", ".join(f"{prefix}_" for prefix in FORGOTTEN_ALONE)
+            kinds = ", ".join(f"{prefix}_" for prefix in FORGETTABLE)
             raise WrongCommand(
                 f"{document_id!r} is not a document id, which begins with {kinds}. For a session: mnemolog forget "
                 f"session {document_id}"

@@ -10,30 +10,16 @@ from api.http.endpoint import Endpoint
 from api.native.common import After, PageLimit, router
 from api.services import NativeCall
 from ingest.errors import CommandRejected, NotFound
-from ingest.kinds import ACTION, COLLECTIONS, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, SUMMARY
+from ingest.kinds import COLLECTIONS, KIND_NAMES
 from ingest.nouns.command import Name
 from ingest.roles import READ
 from projections.nouns.relation import Relation
 from projections.queries.graph import Drawing
-from projections.queries.lesson import LessonView
-from projections.queries.memory import MemoryView
-from projections.queries.observation import ObservationView
-from projections.queries.session import CommitView, SummaryView
 from projections.queries.views import Page, view
-from projections.queries.work import ActionView, RelationView
+from projections.services import VIEWS
 
 ENDPOINTS: list[Endpoint] = []
 route = router(ENDPOINTS)
-VIEWS: dict[str, Any] = {
-    OBSERVATION: ObservationView,
-    MEMORY: MemoryView,
-    LESSON: LessonView,
-    ACTION: ActionView,
-    RELATION: RelationView,
-    COMMIT: CommitView,
-    SUMMARY: SummaryView,
-}
-"""The response type of the documents that have ids with these prefixes."""
 
 
 def check_collection(request: Request, document_id: str) -> str:
@@ -72,7 +58,8 @@ async def get_document(call: NativeCall, id: str, query: After, request: Request
 
 
 for _prefix, _name in COLLECTIONS.items():
-    route(f"GET /v1/{_name}/{{id}}", READ, summary=f"Get one of the {_name}.", answer=VIEWS[_prefix])(get_document)
+    _view = VIEWS[KIND_NAMES[_prefix]]
+    route(f"GET /v1/{_name}/{{id}}", READ, summary=f"Get one of the {_name}.", answer=_view)(get_document)
 
 
 class NamesRequest(After, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from api.services import NativeCall
 from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected, NotFound, OutsideKeyScope
 from ingest.ids import new_event_id
-from ingest.kinds import COLLECTIONS, SUMMARY
+from ingest.kinds import FORGETTABLE
 from ingest.names import nfc
 from ingest.nouns.command import EventName, Name
 from ingest.platform.clock import system_clock, to_ms
@@ -141,12 +141,11 @@ async def delete_document(call: NativeCall, id: str, query: Deletion, request: R
     return Accepted(id, forgotten.event_id, forgotten.position, False, forgotten.durability)
 
 
-for _prefix, _name in COLLECTIONS.items():
-    if _prefix != SUMMARY:
-        route(
-            f"DELETE /v1/{_name}/{{id}}", WRITE, 202, summary=f"Permanently delete one of the {_name}.",
-            faults={403: "Only the document's creator or owner can do this."},
-        )(delete_document)  # fmt: skip
+for _name in FORGETTABLE.values():
+    route(
+        f"DELETE /v1/{_name}/{{id}}", WRITE, 202, summary=f"Permanently delete one of the {_name}.",
+        faults={403: "Only the document's creator or owner can do this."},
+    )(delete_document)  # fmt: skip
 
 
 @route("DELETE /v1/sessions/{id:path}", WRITE, 202)

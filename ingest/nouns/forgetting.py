@@ -11,10 +11,10 @@ from ingest.events.subject import (
     ObservationQuarantined,
     SubjectForgotten,
 )
-from ingest.kinds import OBSERVATION, SubjectKind
+from ingest.kinds import OBSERVATION, OF_A_PROJECT, SubjectKind
 from ingest.nouns.command import Command, Decision, Name, Origin, about, data_of, decides, need_session
 
-_OF_A_PROJECT = ("memory", "lesson", "slot", "action", "relation", "commit")
+_OF_A_PROJECT = [kind.name for kind in OF_A_PROJECT]
 
 
 class ForgetSubject(Command, frozen=True, kw_only=True, tag="forget"):

@@ -25,10 +25,10 @@ from ingest.errors import Forbidden, NotFound
 from ingest.ids import DocumentId, new_event_id
 from ingest.log.position import Token, partition_of, project_route
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.forgetting.plan import KINDS, LOOKS, Cut, Erase, Keep, Plan, Rewrite, Step, successor_event
+from projections.forgetting.plan import LOOKS, Cut, Erase, Keep, Plan, Rewrite, Step, successor_event
 from projections.nouns.access import Reader, has_access, may_forget, may_read
 from projections.nouns.action import actions
-from projections.nouns.document import Document, Searched, carried, searchable_text
+from projections.nouns.document import Document, Searched, carried, searchable_text, subject_kind
 from projections.nouns.lesson import lessons
 from projections.nouns.memory import EXPIRING, Memory, memories
 from projections.nouns.observation import Observation, session_observations
@@ -90,11 +90,12 @@ class Forgetting:
         """
         run = await self._begin(caller, ForgetSubject(event_id=event_id, kind="memory", subject=name, reason=reason))
         document = next(iter(await run.plan.find([name])), None)
-        if document is None or not has_access(document, reader) or type(document) not in KINDS:
+        kind = subject_kind(document) if document and has_access(document, reader) else None
+        if document is None or kind is None:
             raise NotFound(f"there is no document {name!r}")
         if not may_forget(document, reader):
             raise Forbidden(f"memory {name} belongs to another agent: only its creator or owner can delete it")
-        run.order = replace(run.order, kind=KINDS[type(document)])
+        run.order = replace(run.order, kind=kind)
         if isinstance(document, Session):
             return await run.carry_out(run.plan.of_session(document))
         return await run.carry_out(_page([document, *await self._older([document], reader)]))
@@ -108,10 +109,10 @@ class Forgetting:
         """
         run = await self._begin(caller, ForgetSubject(kind="memory", subject="", reason=reason))
         documents = await run.plan.find(list(dict.fromkeys(names)))
-        documents = [document for document in documents if has_access(document, reader) and type(document) in KINDS]
+        documents = [document for document in documents if has_access(document, reader) and subject_kind(document)]
         documents = [document for document in documents if may_forget(document, reader)]
         if documents:
-            run.order = replace(run.order, kind=KINDS[type(documents[0])], subject=documents[0].id)
+            run.order = replace(run.order, kind=subject_kind(documents[0]), subject=documents[0].id)
         older = [version for version in await self._older(documents, reader) if version.id not in kept]
         return await run.carry_out(_page([*documents, *older]))
 
@@ -196,7 +197,7 @@ class _Run:
                 names: list[str] = [document.id for document in documents]
                 tombstone = self._tombstone("" if alone else f":{digest}", project, session_id, documents=names)
                 self.reached.add((await self._append(tombstone)).durability)
-                self.counts.update(KINDS.get(type(document)) or "event" for document in documents)
+                self.counts.update(subject_kind(document) or "event" for document in documents)
             case Keep(document, taken, digest):
                 suffix = f":{digest}:stays"
                 await self._append(self._tombstone(suffix, document.project, kept=[document.id], sources=taken))

@@ -17,28 +17,25 @@ from typing import NamedTuple, TypeAlias
 from ingest.events.envelope import SESSION_TYPES
 from ingest.events.subject import MAX_FORGOTTEN
 from ingest.ids import DocumentId, document_id
-from ingest.kinds import MEMORY, SESSION, SubjectKind
+from ingest.kinds import MEMORY, SESSION
 from ingest.log.position import START, Position, Token, partition_of, project_route, session_route
 from projections.condensing.claims import Remainder
 from projections.condensing.remaining import Derived, is_derived_by_server, remaining
 from projections.condensing.slots import contributed, without
-from projections.nouns.action import Action, actions
-from projections.nouns.document import Document
-from projections.nouns.lesson import Lesson, lessons
-from projections.nouns.memory import Memory, memories
+from projections.nouns.action import Action
+from projections.nouns.document import PROJECT_LISTINGS, Document, subject_kind
+from projections.nouns.memory import Memory
 from projections.nouns.observation import Observation, session_observations
-from projections.nouns.relation import Relation, relations
 from projections.nouns.rows import derived, of_user
 from projections.nouns.session import (
     Commit,
     Session,
     Summary,
-    commits,
     session_commits,
     sessions,
     summary_id,
 )
-from projections.nouns.slot import Slot, slot_id, slots
+from projections.nouns.slot import Slot, slot_id
 from projections.nouns.tombstone import (
     Ledger,
     SupersededEvent,
@@ -48,28 +45,6 @@ from projections.nouns.tombstone import (
 )
 from projections.operations.current import Current
 from projections.queries.retired import Retired
-
-KINDS: dict[type[Document], SubjectKind] = {
-    Observation: "observation",
-    Memory: "memory",
-    Lesson: "lesson",
-    Slot: "slot",
-    Action: "action",
-    Relation: "relation",
-    Commit: "commit",
-    Session: "session",
-}
-OF_A_PROJECT: dict[type[Document], Callable[[str, str], str]] = {
-    Memory: memories,
-    Lesson: lessons,
-    Slot: slots,
-    Action: actions,
-    Relation: relations,
-    Commit: commits,
-    SupersededEvent: marks,
-}
-"""The listing of a project's documents, by tenant and project; sessions are listed across partitions, with all that
-they hold."""
 
 PAGE = 100
 """Documents whose derived ones are looked for in one round trip."""
@@ -190,7 +165,7 @@ class Plan:
             for session in [document for document in page if isinstance(document, Session)]:
                 async for own in self.of_session(session):
                     yield own
-        for listing in OF_A_PROJECT.values():
+        for listing in (*PROJECT_LISTINGS, marks):
             async for page in self._reader.pages(listing(self._tenant, project), [self._partition(Stream(project))]):
                 yield page
 
@@ -239,10 +214,10 @@ class Plan:
             if document.id not in self.gone and not self._is_late(document) and _stream_of(document) is not None
         ]
         self.gone.update(document.id for document in going)
-        sources = [document for document in going if type(document) in KINDS]
+        sources = [document for document in going if subject_kind(document)]
         self._touched.update(name for source in sources if (name := _session_of(source)) is not None)
         steps, derived_too = await self._fates(sources)
-        others = [document for document in going if type(document) not in KINDS]
+        others = [document for document in going if not subject_kind(document)]
         return [*steps, *self._erasures([*derived_too, *sources, *others])]
 
     async def _slots(self) -> list[Step]:

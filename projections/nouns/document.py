@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, get_args
 from msgspec import Struct, msgpack
 
 from ingest.ids import DocumentId
+from ingest.kinds import OF_A_PROJECT, SUBJECT_BY_PREFIX, SubjectKind
 from ingest.log.keys import GenerationKeys
 from projections.nouns.action import Action
 from projections.nouns.index_entry import IndexEntry
@@ -18,7 +19,7 @@ from projections.nouns.lesson import Lesson
 from projections.nouns.memory import Memory
 from projections.nouns.observation import Observation
 from projections.nouns.relation import Relation
-from projections.nouns.rows import Row, read_row
+from projections.nouns.rows import Row, project_listing, read_row
 from projections.nouns.session import Commit, Session, Summary
 from projections.nouns.slot import Slot
 from projections.nouns.tombstone import Ledger, SupersededEvent, Tombstone
@@ -34,6 +35,15 @@ _DECODERS: dict[bytes, msgpack.Decoder[Packed]] = {cls.LETTER: msgpack.Decoder(c
 SEARCHED_LETTERS = frozenset(letter for letter, of in _DECODERS.items() if of.type in get_args(Searched))
 """What the bytes of a document begin with that recall searches."""
 _encoder = msgpack.Encoder()
+
+
+PROJECT_LISTINGS = [project_listing(kind.collection) for kind in OF_A_PROJECT]
+"""The listings of a project's documents, by tenant and project; sessions, with all that they hold, are in none."""
+
+
+def subject_kind(document: Document) -> SubjectKind | None:
+    """Return what a document is forgotten as; None for what goes with another, or is gone."""
+    return None if isinstance(document, Tombstone) else SUBJECT_BY_PREFIX.get(document.id.partition("_")[0])
 
 
 def listings(document: Document | None) -> set[tuple[str, str]]:

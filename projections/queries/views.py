@@ -22,6 +22,8 @@ Record: TypeAlias = dict[str, Any]
 """A document as a reader gets it."""
 INTERNAL = frozenset({"tenant", "session", "separate_parent", "revised_by", "stated_until", "call_headline"})
 """What of a document no reader gets."""
+VIEWS: dict[str, type[Struct]] = {}
+"""The view of each kind of document; the modules of this package add theirs when they are imported."""
 _GETTERS: dict[type, Mapping[str, Callable[[Any], Any]]] = {}
 
 
@@ -60,6 +62,7 @@ def view_of(document: type, **sources: str | Callable[[Any], Any]) -> Callable[[
 
     def register(cls: S) -> S:
         cls.__name__ = document.__name__
+        VIEWS[document.__name__.lower()] = cls
         _GETTERS[document] = {field.name: _getter(document, field.name, field.type, sources) for field in fields(cls)}
         return cls
 

@@ -1,9 +1,13 @@
-from projections.forgetting.plan import KINDS, OF_A_PROJECT
-from projections.nouns.observation import Observation
-from projections.nouns.session import Session
-from projections.nouns.tombstone import SupersededEvent
+from projections.nouns.action import actions
+from projections.nouns.document import PROJECT_LISTINGS
+from projections.nouns.lesson import lessons
+from projections.nouns.memory import memories
+from projections.nouns.relation import relations
+from projections.nouns.session import commits
+from projections.nouns.slot import slots
 
 
 def test_forgetting_a_project_looks_for_every_kind_of_document():
     """A session is listed across partitions, and its observations go with it."""
-    assert set(OF_A_PROJECT) == {*KINDS, SupersededEvent} - {Session, Observation}
+    listings = {listing("t", "p") for listing in (memories, lessons, slots, actions, relations, commits)}
+    assert {listing("t", "p") for listing in PROJECT_LISTINGS} == listings
