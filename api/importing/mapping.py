@@ -16,7 +16,7 @@ from ingest.errors import CommandRejected
 from ingest.events.envelope import Event
 from ingest.ids import EventId, imported_event_id
 from ingest.nouns.command import Command
-from ingest.nouns.session import ObservationCompressed
+from ingest.nouns.observation import ObservationCompressed
 from ingest.platform.clock import to_ms
 from ingest.secrets.clean import cleaned
 from ingest.secrets.scrub import repair_text

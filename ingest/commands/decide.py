@@ -13,8 +13,10 @@ from ingest.nouns.action import WriteAction
 from ingest.nouns.command import DECIDERS, KEEP_NAMES, MAX_NAME_CHARS, Caller, Command, Decision, Origin
 from ingest.nouns.forgetting import ForgetSubject, Quarantine
 from ingest.nouns.lesson import RecordLesson, ReinforceLesson, RetireLesson, ReviseLesson, TriggerLesson
-from ingest.nouns.memory import ChangeVisibility, CondenseMemories, ConfirmMemory, Relate, Remember, ReviseMemory
-from ingest.nouns.session import EndIdleSession, LinkCommit, Observe, RetireSession, SummariseSession, TrackSession
+from ingest.nouns.memory import ChangeVisibility, CondenseMemories, ConfirmMemory, Remember, ReviseMemory
+from ingest.nouns.observation import Observe
+from ingest.nouns.relation import Relate
+from ingest.nouns.session import EndIdleSession, LinkCommit, RetireSession, SummariseSession, TrackSession
 from ingest.nouns.slot import DeleteSlot, SetSlot
 from ingest.secrets.clean import Names, clean_agent, cleaned
 

@@ -1,4 +1,4 @@
-"""Long-term memories, and relations between documents.
+"""Long-term memories.
 
 First its events, then its commands and the decision on each. Pure.
 """
@@ -10,10 +10,9 @@ from msgspec import Meta
 
 from ingest.errors import CommandRejected
 from ingest.events.envelope import EventData
-from ingest.kinds import MEMORY, RELATION
+from ingest.kinds import MEMORY
 from ingest.nouns.command import (
     Command,
-    Confidence,
     Decision,
     Importance,
     Name,
@@ -133,30 +132,6 @@ class MemoryVisibilityChanged(EventData, frozen=True, kw_only=True, omit_default
     shared_with: list[str] | None = None
 
 
-class RelationLinked(EventData, frozen=True, kw_only=True, omit_defaults=True):
-    """Two documents were related."""
-
-    TYPE: ClassVar[str] = "relation.linked"
-    VERSION: ClassVar[int] = 1
-
-    source: str
-    target: str
-    relation: str
-    confidence: float | None = None
-    derived_from: list[str] = []
-
-
-class RelationUnlinked(EventData, frozen=True, kw_only=True, omit_defaults=True):
-    """A relation was withdrawn."""
-
-    TYPE: ClassVar[str] = "relation.unlinked"
-    VERSION: ClassVar[int] = 1
-
-    source: str
-    target: str
-    relation: str
-
-
 class _MemoryCommand(Command, frozen=True, kw_only=True):
     """What a memory, or a version of one, says."""
 
@@ -257,22 +232,3 @@ def _stating(
     valid_until = None if command.valid_until is None else utc(command.valid_until, "valid_until")
     data = data_of(event, command, forget_after=forget_after, valid_until=valid_until)
     return creating(MEMORY, command, origin, data)
-
-
-class Relate(Command, frozen=True, kw_only=True, tag="relation"):
-    """Relate two documents, or withdraw that (`remove`)."""
-
-    source: Annotated[str, Meta(min_length=1, max_length=512)]
-    target: Annotated[str, Meta(min_length=1, max_length=512)]
-    relation: Annotated[str, Meta(min_length=1, max_length=64)]
-    confidence: Confidence | None = None
-    derived_from: Names = []
-    remove: bool = False
-
-
-@decides(Relate)
-def _relate(command: Relate, origin: Origin) -> Decision:
-    if "\0" in command.source + command.target + command.relation:
-        raise CommandRejected("the ends and the name of a relation cannot contain NUL", "source")
-    data = data_of(RelationUnlinked if command.remove else RelationLinked, command)
-    return creating(RELATION, command, origin, data, command.source, command.relation, command.target)

@@ -18,24 +18,10 @@ from ingest.events.subject import EventErased, MemoryQuarantined, ObservationQua
 from ingest.log.position import ALTERED, Position
 from ingest.nouns.action import ActionCreated, ActionUpdated
 from ingest.nouns.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
-from ingest.nouns.memory import (
-    MemoryCondensed,
-    MemoryConfirmed,
-    MemoryRecorded,
-    MemoryRevised,
-    MemoryVisibilityChanged,
-    RelationLinked,
-    RelationUnlinked,
-)
-from ingest.nouns.session import (
-    ObservationCompressed,
-    ObservationRecorded,
-    SessionCommitted,
-    SessionEnded,
-    SessionRetired,
-    SessionStarted,
-    SessionSummarised,
-)
+from ingest.nouns.memory import MemoryCondensed, MemoryConfirmed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
+from ingest.nouns.observation import ObservationCompressed, ObservationRecorded
+from ingest.nouns.relation import RelationLinked, RelationUnlinked
+from ingest.nouns.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
 from ingest.nouns.slot import SlotAppended, SlotDeleted, SlotSet
 
 EVENT_TYPES: Mapping[str, type[EventData]] = {cls.TYPE: cls for cls in (

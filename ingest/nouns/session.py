@@ -1,15 +1,14 @@
-"""Sessions (one agent's run of work on one project) and their observations.
+"""Sessions (one agent's run of work on one project) and the commits made in them.
 
 First its events, then its commands and the decision on each. Pure.
 """
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from ingest.errors import CommandRejected
 from ingest.events.envelope import EventData
-from ingest.kinds import COMMIT, OBSERVATION
+from ingest.kinds import COMMIT
 from ingest.nouns.command import (
     Command,
     Decision,
@@ -22,7 +21,6 @@ from ingest.nouns.command import (
     decides,
     decides_about,
     need_session,
-    storable,
 )
 
 Outcome = Literal["completed", "failed"]
@@ -112,34 +110,6 @@ class SessionSummarised(EventData, frozen=True, kw_only=True, omit_defaults=True
     told_by_tools: list[str] = []
 
 
-class ObservationRecorded(EventData, frozen=True, kw_only=True, omit_defaults=True):
-    """An agent reported something: text in `content`, structure (a tool call, a hook payload) in `data`, or both."""
-
-    TYPE: ClassVar[str] = "observation.recorded"
-    VERSION: ClassVar[int] = 1
-
-    kind: str = ""
-    content: str = ""
-    data: dict[str, Any] = {}
-
-
-class ObservationCompressed(EventData, frozen=True, kw_only=True, omit_defaults=True):
-    """A model compressed an observation. (The synthetic compression is derived and never an event.)"""
-
-    TYPE: ClassVar[str] = "observation.compressed"
-    VERSION: ClassVar[int] = 1
-
-    observation: str
-    title: str
-    narrative: str
-    facts: list[str] = []
-    concepts: list[str] = []
-    files: list[str] = []
-    importance: int = 5
-    model: str
-    prompt_version: str
-
-
 class TrackSession(Command, frozen=True, kw_only=True, tag="session"):
     """Say that a session started or ended. Never needed: an observation opens its session."""
 
@@ -213,21 +183,3 @@ decides_about(SummariseSession, SessionSummarised, "session_id", keep_names=True
 @decides(LinkCommit)
 def _link_commit(command: LinkCommit, origin: Origin) -> Decision:
     return creating(COMMIT, command, origin, data_of(SessionCommitted, command), command.commit)
-
-
-class Observe(Command, frozen=True, kw_only=True, tag="observe"):
-    """Record what an agent saw or did in a session."""
-
-    kind: Annotated[str, Meta(max_length=64)] = ""
-    content: str = ""
-    data: dict[str, Any] = {}
-
-
-@decides(Observe)
-def _observe(command: Observe, origin: Origin) -> Decision:
-    if not command.session_id:
-        raise CommandRejected("an observation belongs to a session", "session_id")
-    if not command.content.strip() and not command.data:
-        raise CommandRejected("an observation needs content or data", "content")
-    data = data_of(ObservationRecorded, command, data=storable(command.data, "data"))
-    return creating(OBSERVATION, command, origin, data)

@@ -37,8 +37,8 @@ from ingest.log.lease import lease
 from ingest.log.position import ALTERED, START, Position
 from ingest.log.redis_log import RedisLog
 from ingest.nouns.memory import MemoryRecorded
+from ingest.nouns.observation import ObservationRecorded
 from ingest.nouns.registry import decode
-from ingest.nouns.session import ObservationRecorded
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.connections import Client, Transaction
 from projections.index.comparing import differences

@@ -20,7 +20,8 @@ from ingest.ids import DocumentId
 from ingest.kinds import MEMORY, OBSERVATION, SESSION
 from ingest.log.position import Position
 from ingest.nouns.memory import MemoryRecorded
-from ingest.nouns.session import ObservationRecorded, SessionSummarised
+from ingest.nouns.observation import ObservationRecorded
+from ingest.nouns.session import SessionSummarised
 from projections.nouns import memory as memories
 from projections.nouns import session as sessions
 from projections.nouns.action import Action

@@ -13,11 +13,8 @@ from ingest.events.envelope import Recorded, Trust
 from ingest.ids import DocumentId
 from ingest.kinds import OBSERVATION
 from ingest.log.position import Position
-from ingest.nouns.session import (
-    ObservationCompressed,
-    ObservationRecorded,
-    SessionRetired,
-)
+from ingest.nouns.observation import ObservationCompressed, ObservationRecorded
+from ingest.nouns.session import SessionRetired
 from ingest.platform.clock import to_ms
 from projections.nouns import rows
 from projections.nouns import session as sessions

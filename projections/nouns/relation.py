@@ -16,10 +16,7 @@ from msgspec.structs import replace
 from ingest.events.envelope import Recorded, route_of
 from ingest.ids import DocumentId, relation_id
 from ingest.kinds import RELATION
-from ingest.nouns.memory import (
-    RelationLinked,
-    RelationUnlinked,
-)
+from ingest.nouns.relation import RelationLinked, RelationUnlinked
 from projections.nouns import rows
 from projections.nouns.batch import fold_one
 

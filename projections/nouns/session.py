@@ -13,13 +13,8 @@ from ingest.events.envelope import Recorded, Trust, route_of
 from ingest.ids import DocumentId, content_id
 from ingest.kinds import COMMIT, SESSION, SUMMARY
 from ingest.log.position import Position, session_route
-from ingest.nouns.session import (
-    ObservationRecorded,
-    SessionCommitted,
-    SessionEnded,
-    SessionStarted,
-    SessionSummarised,
-)
+from ingest.nouns.observation import ObservationRecorded
+from ingest.nouns.session import SessionCommitted, SessionEnded, SessionStarted, SessionSummarised
 from ingest.platform.clock import from_ms, to_ms
 from projections.nouns import rows
 from projections.nouns.batch import (

@@ -16,13 +16,8 @@ from msgspec import Struct, field
 from ingest.ids import DocumentId
 from ingest.kinds import OBSERVATION
 from ingest.log.position import Position
-from ingest.nouns.session import (
-    ObservationCompressed,
-    ObservationRecorded,
-    SessionEnded,
-    SessionStarted,
-    SessionSummarised,
-)
+from ingest.nouns.observation import ObservationCompressed, ObservationRecorded
+from ingest.nouns.session import SessionEnded, SessionStarted, SessionSummarised
 from projections.nouns import rows
 
 

@@ -16,25 +16,11 @@ from ingest.log.event_log import EventLog, Stored
 from ingest.log.position import START, Position, Token, project_route
 from ingest.nouns.action import ActionCreated, ActionUpdated
 from ingest.nouns.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
-from ingest.nouns.memory import (
-    MemoryCondensed,
-    MemoryConfirmed,
-    MemoryRecorded,
-    MemoryRevised,
-    MemoryVisibilityChanged,
-    RelationLinked,
-    RelationUnlinked,
-)
+from ingest.nouns.memory import MemoryCondensed, MemoryConfirmed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
+from ingest.nouns.observation import ObservationCompressed, ObservationRecorded
 from ingest.nouns.registry import decode
-from ingest.nouns.session import (
-    ObservationCompressed,
-    ObservationRecorded,
-    SessionCommitted,
-    SessionEnded,
-    SessionRetired,
-    SessionStarted,
-    SessionSummarised,
-)
+from ingest.nouns.relation import RelationLinked, RelationUnlinked
+from ingest.nouns.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
 from ingest.nouns.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.platform.partial import leaving_out, left_out, left_out_message, readable
 from projections.index.protocol import IndexService

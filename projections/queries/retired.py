@@ -10,8 +10,8 @@ from ingest.events.subject import EventErased
 from ingest.kinds import OBSERVATION
 from ingest.log.event_log import EventLog
 from ingest.log.position import Position, partition_of, session_route
+from ingest.nouns.observation import ObservationCompressed, ObservationRecorded
 from ingest.nouns.registry import decode
-from ingest.nouns.session import ObservationCompressed, ObservationRecorded
 from ingest.platform.clock import from_ms
 from projections.nouns import observation as observations
 from projections.nouns.observation import Observation

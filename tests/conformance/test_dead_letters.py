@@ -31,8 +31,8 @@ from ingest.log.event_log import Entry
 from ingest.log.position import START, Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.store import DirectoryStore
+from ingest.nouns.observation import ObservationRecorded
 from ingest.nouns.registry import decode
-from ingest.nouns.session import ObservationRecorded
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
 from ingest.platform.tasks import end

@@ -33,8 +33,8 @@ from ingest.log.position import START, Position, partition_of, project_route, se
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.nouns.memory import Visibility
+from ingest.nouns.observation import ObservationRecorded
 from ingest.nouns.registry import decode
-from ingest.nouns.session import ObservationRecorded
 from ingest.platform.connections import Client, connect
 from projections.forgetting.forget import Forgetting
 from projections.nouns.access import Reader

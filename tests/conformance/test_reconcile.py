@@ -26,7 +26,7 @@ from ingest.log.event_log import Stored
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import CONSUMER, CONSUMER_GROUP, GenerationKeys, PartitionKeys
 from ingest.log.position import Position, Token
-from ingest.nouns.session import ObservationCompressed
+from ingest.nouns.observation import ObservationCompressed
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client
 from projections.forgetting.forget import KEPT, Forgetting, Sweep, Swept

@@ -29,8 +29,9 @@ from ingest.ids import relation_id
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys, embedding
 from ingest.log.position import partition_of, project_route
-from ingest.nouns.memory import RelationLinked
-from ingest.nouns.session import MAX_RETIRED, ObservationRecorded, SessionRetired, SessionSummarised
+from ingest.nouns.observation import ObservationRecorded
+from ingest.nouns.relation import RelationLinked
+from ingest.nouns.session import MAX_RETIRED, SessionRetired, SessionSummarised
 from ingest.platform.connections import Client
 from projections.condensing.llm.assistant import PAUSE, Assistant, DailyBudget
 from projections.condensing.llm.client import LlmClient

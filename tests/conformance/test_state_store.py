@@ -28,8 +28,8 @@ from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.nouns.action import ActionCreated, ActionEdge
 from ingest.nouns.lesson import LessonRecorded
-from ingest.nouns.memory import RelationLinked
 from ingest.nouns.registry import decode
+from ingest.nouns.relation import RelationLinked
 from ingest.nouns.session import SessionCommitted, SessionRetired, SessionSummarised
 from ingest.nouns.slot import SlotSet
 from ingest.platform.connections import Client

@@ -44,8 +44,8 @@ from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog, stub_member
+from ingest.nouns.observation import ObservationRecorded
 from ingest.nouns.registry import decode
-from ingest.nouns.session import ObservationRecorded
 from ingest.platform.connections import Client
 from projections.nouns.access import Reader
 from projections.nouns.document import Document

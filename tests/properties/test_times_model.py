@@ -18,7 +18,7 @@ from ingest.events.envelope import Recorded
 from ingest.log.keys import PartitionKeys
 from ingest.log.scripts import acquire_lease
 from ingest.nouns.memory import MemoryRecorded
-from ingest.nouns.session import ObservationRecorded
+from ingest.nouns.observation import ObservationRecorded
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
 from projections.nouns.access import Reader

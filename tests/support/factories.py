@@ -12,7 +12,8 @@ from ingest.kinds import SubjectKind
 from ingest.log.position import Position
 from ingest.nouns.lesson import LessonRecorded
 from ingest.nouns.memory import MemoryRecorded
-from ingest.nouns.session import ObservationRecorded, SessionEnded, SessionStarted
+from ingest.nouns.observation import ObservationRecorded
+from ingest.nouns.session import SessionEnded, SessionStarted
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 NOW_MS = 1_769_860_800_000

@@ -43,7 +43,7 @@ from ingest.kinds import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, 
 from ingest.log.position import Position
 from ingest.nouns.action import ActionEdge
 from ingest.nouns.command import Command
-from ingest.nouns.session import ObservationCompressed
+from ingest.nouns.observation import ObservationCompressed
 from projections.nouns.document import Document
 from projections.nouns.memory import BY_WORDS, Memory
 from projections.nouns.observation import Observation

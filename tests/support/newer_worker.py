@@ -11,7 +11,7 @@ import msgspec
 
 import ingest.nouns.registry as registry
 from ingest.events.envelope import EventData, Recorded
-from ingest.nouns.session import ObservationRecorded
+from ingest.nouns.observation import ObservationRecorded
 from ingest.platform.settings import from_environment
 from projections.nouns.batch import RULES, FoldBatch, folds
 

@@ -16,7 +16,7 @@ from ingest.log.keys import CONSUMER_GROUP, LEASE_TTL, PartitionKeys
 from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
-from ingest.nouns.session import ObservationRecorded
+from ingest.nouns.observation import ObservationRecorded
 from ingest.platform.connections import Client
 from projections.nouns.fold import Changes
 from projections.nouns.observation import Observation, session_observations

@@ -27,7 +27,7 @@ from api.importing.mapping import (
 from api.importing.source import ImportRequest, Source, Unusable, is_sqlite, newer
 from api.importing.sql import Database, Section, Sqlite, named_or_null, tables_source
 from ingest.errors import CommandRejected
-from ingest.nouns.session import ObservationCompressed
+from ingest.nouns.observation import ObservationCompressed
 from projections.text.compression import VALID_TYPES, compress
 
 SYSTEM = "claude-mem"

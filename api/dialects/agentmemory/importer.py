@@ -66,7 +66,7 @@ from ingest.kinds import ACTION, MEMORY, OBSERVATION
 from ingest.log.position import project_route, session_route
 from ingest.nouns.action import ActionEdge, EdgeType
 from ingest.nouns.lesson import EVERY_PROJECT
-from ingest.nouns.session import ObservationCompressed
+from ingest.nouns.observation import ObservationCompressed
 from projections.nouns.action import BLOCKED
 from projections.nouns.document import Document
 from projections.nouns.memory import CONSOLIDATED, FACT, PROCEDURE

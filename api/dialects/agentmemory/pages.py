@@ -20,7 +20,7 @@ from api.access.keys import still_holds
 from api.dialects.agentmemory.records import Record, observation_record
 from api.services import NativeCall, services_of
 from ingest.errors import CommandRejected, MnemologError
-from ingest.nouns.session import ObservationRecorded
+from ingest.nouns.observation import ObservationRecorded
 from ingest.platform.tasks import end
 from ingest.roles import READ
 from projections.nouns.access import Reader

@@ -37,7 +37,7 @@ from ingest.events.envelope import Event, route_of
 from ingest.ids import DocumentId, EventId, document_id
 from ingest.kinds import OBSERVATION
 from ingest.log.position import partition_of
-from ingest.nouns.session import ObservationRecorded
+from ingest.nouns.observation import ObservationRecorded
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call
 from projections.nouns.access import EVERYBODY

@@ -17,8 +17,8 @@ from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
+from ingest.nouns.observation import ObservationCompressed, ObservationRecorded
 from ingest.nouns.registry import decode
-from ingest.nouns.session import ObservationCompressed, ObservationRecorded
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client
 from ingest.secrets.clean import cleaned

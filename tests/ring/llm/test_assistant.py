@@ -23,8 +23,9 @@ from ingest.ids import DocumentId, dedup_id
 from ingest.log.event_log import Entry, Stored
 from ingest.log.keys import PartitionKeys, llm_budget
 from ingest.log.position import START, Position, session_route
+from ingest.nouns.observation import ObservationCompressed, ObservationRecorded
 from ingest.nouns.registry import decode
-from ingest.nouns.session import ObservationCompressed, ObservationRecorded, SessionStarted
+from ingest.nouns.session import SessionStarted
 from ingest.platform.connections import Client
 from projections.condensing.llm.answers import (
     Compression,

@@ -5,7 +5,7 @@ import pytest
 from factories import observed
 
 from ingest.ids import DocumentId
-from ingest.nouns.session import ObservationRecorded
+from ingest.nouns.observation import ObservationRecorded
 from projections.condensing.llm.answers import (
     BUNDLE_CHARS,
     BUNDLE_TEXTS,

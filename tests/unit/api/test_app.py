@@ -21,8 +21,8 @@ from ingest.errors import InvalidSetting, LogUnavailable
 from ingest.log.event_log import Appended, Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.position import START
+from ingest.nouns.observation import ObservationRecorded
 from ingest.nouns.registry import decode
-from ingest.nouns.session import ObservationRecorded
 from ingest.platform.settings import Settings, from_environment
 from tests.support.memory_log import MemoryLog
 from tests.unit.api.agents.payloads import payload

@@ -47,23 +47,11 @@ from ingest.log.position import Position, project_route, session_route
 from ingest.nouns.action import ActionCreated, ActionEdge, ActionUpdated
 from ingest.nouns.command import EVERYBODY, storable, writer
 from ingest.nouns.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
-from ingest.nouns.memory import (
-    MemoryCondensed,
-    MemoryRecorded,
-    MemoryRevised,
-    MemoryVisibilityChanged,
-    RelationLinked,
-    RelationUnlinked,
-)
+from ingest.nouns.memory import MemoryCondensed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
+from ingest.nouns.observation import ObservationRecorded
 from ingest.nouns.registry import decode
-from ingest.nouns.session import (
-    ObservationRecorded,
-    SessionCommitted,
-    SessionEnded,
-    SessionRetired,
-    SessionStarted,
-    SessionSummarised,
-)
+from ingest.nouns.relation import RelationLinked, RelationUnlinked
+from ingest.nouns.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
 from ingest.nouns.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.secrets.scrub import PRIVATE, SECRET
 

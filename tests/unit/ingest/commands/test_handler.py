@@ -31,8 +31,9 @@ from ingest.log.group_commit import GroupCommit
 from ingest.log.position import START, Token
 from ingest.nouns.command import Command
 from ingest.nouns.memory import MemoryRecorded
+from ingest.nouns.observation import ObservationRecorded
 from ingest.nouns.registry import decode
-from ingest.nouns.session import ObservationRecorded, SessionEnded
+from ingest.nouns.session import SessionEnded
 from ingest.platform import tracing
 from tests.support.memory_log import MemoryLog
 from tests.support.otlp_receiver import Span, traced

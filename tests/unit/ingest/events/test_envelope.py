@@ -25,16 +25,9 @@ from ingest.events.subject import EventErased, ObservationQuarantined, SubjectFo
 from ingest.log.position import Position, project_route, session_route
 from ingest.nouns.lesson import LessonRecorded, fingerprint
 from ingest.nouns.memory import MemoryRecorded
+from ingest.nouns.observation import ObservationCompressed, ObservationRecorded
 from ingest.nouns.registry import EVENT_TYPES, UPCASTERS, decode
-from ingest.nouns.session import (
-    ObservationCompressed,
-    ObservationRecorded,
-    SessionCommitted,
-    SessionEnded,
-    SessionRetired,
-    SessionStarted,
-    SessionSummarised,
-)
+from ingest.nouns.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
 from ingest.nouns.slot import SlotSet
 
 HERE = Position(1_769_860_800_000, 7)

@@ -28,8 +28,8 @@ from ingest.ids import DocumentId
 from ingest.kinds import SubjectKind
 from ingest.log.position import Position
 from ingest.nouns.memory import MemoryRecorded
+from ingest.nouns.observation import ObservationRecorded
 from ingest.nouns.registry import EVENT_TYPES
-from ingest.nouns.session import ObservationRecorded
 from ingest.platform.clock import to_ms
 from projections.nouns.fold import candidate_listings, documents_of
 from projections.nouns.lesson import Lesson

@@ -11,7 +11,8 @@ from given import Given, given, id_of, later
 from ingest.events.envelope import Recorded
 from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.nouns.memory import MemoryVisibilityChanged
-from ingest.nouns.session import ObservationCompressed, SessionRetired, SessionSummarised
+from ingest.nouns.observation import ObservationCompressed
+from ingest.nouns.session import SessionRetired, SessionSummarised
 from ingest.nouns.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.platform.clock import to_ms
 from projections.nouns.batch import mark_of

@@ -12,7 +12,7 @@ from ingest.events.envelope import Recorded
 from ingest.log.position import Position
 from ingest.nouns.action import ActionCreated, ActionEdge, ActionUpdated
 from ingest.nouns.lesson import LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
-from ingest.nouns.memory import RelationLinked, RelationUnlinked
+from ingest.nouns.relation import RelationLinked, RelationUnlinked
 from ingest.nouns.slot import SlotAppended, SlotDeleted, SlotSet
 from projections.nouns import relation as relations
 from projections.nouns.action import Action, action_id, actions, open_actions

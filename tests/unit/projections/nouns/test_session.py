@@ -8,13 +8,8 @@ from factories import ended, forgotten, minute, observed, place, recorded, said,
 from given import Given, given, later
 
 from ingest.events.envelope import Recorded
-from ingest.nouns.session import (
-    ObservationCompressed,
-    ObservationRecorded,
-    SessionCommitted,
-    SessionEnded,
-    SessionSummarised,
-)
+from ingest.nouns.observation import ObservationCompressed, ObservationRecorded
+from ingest.nouns.session import SessionCommitted, SessionEnded, SessionSummarised
 from projections.nouns.observation import BY_A_MODEL, observation_id
 from projections.nouns.session import (
     FIRST_PROMPT_CHARS,

@@ -6,7 +6,8 @@ from factories import place, recorded
 from ingest.events.envelope import Trust
 from ingest.nouns.lesson import LessonRecorded
 from ingest.nouns.memory import MemoryRecorded
-from ingest.nouns.session import ObservationRecorded, SessionSummarised
+from ingest.nouns.observation import ObservationRecorded
+from ingest.nouns.session import SessionSummarised
 from ingest.nouns.slot import SlotAppended, SlotSet
 from projections.nouns import lesson as lessons
 from projections.nouns import memory as memories

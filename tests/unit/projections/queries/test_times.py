@@ -9,8 +9,9 @@ from given import given
 
 from ingest.log.position import START, Position
 from ingest.nouns.action import ActionCreated
-from ingest.nouns.memory import RelationLinked
-from ingest.nouns.session import ObservationRecorded, SessionCommitted, SessionStarted
+from ingest.nouns.observation import ObservationRecorded
+from ingest.nouns.relation import RelationLinked
+from ingest.nouns.session import SessionCommitted, SessionStarted
 from ingest.nouns.slot import SlotSet
 from ingest.roles import ANYWHERE, KeyScope
 from projections.nouns.access import Reader

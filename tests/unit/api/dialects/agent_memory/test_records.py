@@ -23,7 +23,7 @@ from ingest.commands.decide import Caller, Observe, RecordLesson, ReinforceLesso
 from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId, EventId
 from ingest.nouns.lesson import LessonRecorded
-from ingest.nouns.session import ObservationRecorded
+from ingest.nouns.observation import ObservationRecorded
 from projections.nouns.document import searchable_text
 from projections.nouns.lesson import Lesson, evolve
 from projections.nouns.observation import Observation, observation

@@ -11,7 +11,7 @@ from api.dialects.agent_memory.records import ObservationFields, observe
 from ingest.errors import CommandRejected, NotFound
 from ingest.ids import DocumentId
 from ingest.nouns.lesson import LessonRecorded
-from ingest.nouns.session import ObservationRecorded
+from ingest.nouns.observation import ObservationRecorded
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Tool, json_answer
