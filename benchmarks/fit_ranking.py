@@ -133,7 +133,7 @@ def _case(
     to = datetime.fromisoformat(it.to) if it.to else None
     named = None if to else named_time(it.text, datetime(2026, 1, 1, tzinfo=UTC), UTC)
     asked = Asked(text=it.text, vector=vector, model=index.model, named=named)
-    candidates = EmbeddedCandidates(index, Filter(tenant=TENANT, to_ms=to and to_ms(to)), 0)
+    candidates = EmbeddedCandidates(index, Filter(tenant=TENANT, now_ms=0, to_ms=to and to_ms(to)))
     words = terms(it.text)
     documents, pool = search.pool_of(candidates, asked, words)
     distinct = list(dict.fromkeys(words))[:MAX_QUERY_TERMS]

@@ -128,7 +128,7 @@ async def _measure(url: str, sizes: Sequence[int], projects: int) -> Figures:
             )  # fmt: skip
             project = None if whole_tenant else f"project-{number % projects}"
             began = time.perf_counter()
-            assert searched.search(asked, Filter(tenant=TENANT, project=project, reader="agent-1"))  # noqa: B023
+            assert searched.search(asked, Filter(tenant=TENANT, now_ms=now_ms, project=project, reader="agent-1"))  # noqa: B023
             return time.perf_counter() - began
 
         figures[str(documents)] = {

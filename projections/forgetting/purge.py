@@ -213,7 +213,7 @@ class SnapshotPurge:
         hits = names & index.ordinal_of.keys()
         for text in texts:
             question = Question(text=text[:2000], vector=None, mode="lexical", now_ms=now_ms)
-            results = search(index, question, Filter(tenant=tenant, operator=True, as_of_ms=now_ms))
+            results = search(index, question, Filter(tenant=tenant, now_ms=now_ms, operator=True, as_of_ms=now_ms))
             hits |= {hit.id for hit in results} & names
         return Probe(documents=len(names), queries=len(texts), found=len(hits))
 

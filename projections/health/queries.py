@@ -104,13 +104,13 @@ class Diagnose:
 
         Nothing without an index.
         """
-        allowed, now_ms = key_scope(reader), to_ms(self._clock())
+        allowed = key_scope(reader, now=self._clock())
         of_kind = {kind: replace(allowed, kinds=[kind]) for kind in ("memory", "lesson", "summary")}
         unscoped = replace(of_kind["memory"], project="", without=[("tag", tag) for tag in MADE_TAGS])
 
         def newest_of_each(index: Index) -> tuple[list[DocumentLocation], int]:
-            newest = [row for filter_ in of_kind.values() for row in index.recorded_last(filter_, now_ms, NEWEST)]
-            return newest, index.count(unscoped, now_ms)
+            newest = [row for filter_ in of_kind.values() for row in index.recorded_last(filter_, NEWEST)]
+            return newest, index.count(unscoped)
 
         try:
             return await self._index.ask(newest_of_each)

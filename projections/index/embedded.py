@@ -42,7 +42,7 @@ SAID = 200
 
 def search(index: IndexReplica, question: Question, allowed: Filter) -> list[Hit]:
     """The best documents for a question, best first, at most `limit`; of equal scores the smallest id first."""
-    return ranking.search(EmbeddedCandidates(index, allowed, question.now_ms), question)
+    return ranking.search(EmbeddedCandidates(index, allowed), question)
 
 
 class EmbeddedIndex:
@@ -51,8 +51,8 @@ class EmbeddedIndex:
     def __init__(self, index: IndexReplica) -> None:
         self._index = index
 
-    def _matching(self, allowed: Filter, now_ms: int) -> NDArray[np.int64]:
-        return matches(self._index, allowed, now_ms).documents
+    def _matching(self, allowed: Filter) -> NDArray[np.int64]:
+        return matches(self._index, allowed).documents
 
     def __len__(self) -> int:
         return len(self._index)
@@ -60,22 +60,22 @@ class EmbeddedIndex:
     def search(self, question: Question, allowed: Filter) -> list[Hit]:
         return search(self._index, question, allowed)
 
-    def count(self, allowed: Filter, now_ms: int) -> int:
-        return len(matches(self._index, allowed, now_ms))
+    def count(self, allowed: Filter) -> int:
+        return len(matches(self._index, allowed))
 
-    def counts(self, allowed: Filter, now_ms: int, name: Listed) -> dict[str, int]:
-        matching = matches(self._index, allowed, now_ms).bitmap
+    def counts(self, allowed: Filter, name: Listed) -> dict[str, int]:
+        matching = matches(self._index, allowed).bitmap
         counted = (
             (value, matching.intersection_cardinality(self._index.facets.of(facet(name, value))))
             for value in self._index.facets.values(name)
         )
         return {value: count for value, count in counted if count}
 
-    def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[DocumentLocation]:
-        return self._places(self._newest(self._matching(allowed, now_ms), count))
+    def recorded_last(self, allowed: Filter, count: int) -> list[DocumentLocation]:
+        return self._places(self._newest(self._matching(allowed), count))
 
-    def most_recent(self, allowed: Filter, now_ms: int, count: int, offset: int = 0) -> list[DocumentLocation]:
-        documents = self._matching(allowed, now_ms)
+    def most_recent(self, allowed: Filter, count: int, offset: int = 0) -> list[DocumentLocation]:
+        documents = self._matching(allowed)
         occurred = self._index.occurred_ms.values[documents]
         most = offset + count
         if 0 < most < len(documents):
@@ -83,10 +83,10 @@ class EmbeddedIndex:
             documents, occurred = documents[newest], occurred[newest]
         return self._places(documents[np.lexsort((-documents, -occurred))][offset:most])
 
-    def window(self, allowed: Filter, now_ms: int, offset: int, limit: int) -> Window:
+    def window(self, allowed: Filter, offset: int, limit: int) -> Window:
         # reads the time of every matching document: about 10 ms for a million
         index = self._index
-        documents = self._matching(allowed, now_ms)
+        documents = self._matching(allowed)
         total, end = len(documents), min(offset + limit, len(documents))
         if offset >= end:
             return Window([], 0, frozenset(), total)
@@ -102,8 +102,8 @@ class EmbeddedIndex:
         start = offset - newer if first in crowded else 0
         return Window(located[start : end - newer if last in crowded else None], offset - newer - start, crowded, total)
 
-    def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[DocumentLocation]:
-        documents = self._matching(allowed, now_ms)
+    def nearest(self, allowed: Filter, when_ms: int) -> list[DocumentLocation]:
+        documents = self._matching(allowed)
         if not len(documents):
             return []
         away = np.abs(self._index.occurred_ms.values[documents] - when_ms)
@@ -111,10 +111,10 @@ class EmbeddedIndex:
         return self._places(sorted(closest, key=self._index.ids.__getitem__)[:1])
 
     def around(
-        self, allowed: Filter, now_ms: int, anchor: str, when_ms: int, before: int, after: int
+        self, allowed: Filter, anchor: str, when_ms: int, before: int, after: int
     ) -> tuple[list[DocumentLocation], list[DocumentLocation]]:
         index = self._index
-        documents = self._matching(allowed, now_ms)
+        documents = self._matching(allowed)
         occurred = index.occurred_ms.values[documents]
         away = occurred - when_ms
         earlier = _closest(documents[away < 0], -away[away < 0], before)
@@ -126,10 +126,10 @@ class EmbeddedIndex:
         future = [ordinal for at, name, ordinal in ordered if (at, name) > key]
         return self._places(past[len(past) - min(before, len(past)) :]), self._places(future[:after])
 
-    def saying(self, allowed: Filter, now_ms: int, words: str, *, everywhere: bool) -> list[DocumentLocation]:
+    def saying(self, allowed: Filter, words: str, *, everywhere: bool) -> list[DocumentLocation]:
         # `everywhere` takes the best SAID of all instead of every one of the newest LOOKED_AT
         index = self._index
-        matching, count = matches(index, allowed, now_ms), SAID
+        matching, count = matches(index, allowed), SAID
         if not everywhere:
             matching, count = Matching(bitmap(self._newest(matching.documents, LOOKED_AT))), LOOKED_AT
         saying = set(matching.bitmap & index.facets.of(facet("concept", words)))
@@ -139,11 +139,11 @@ class EmbeddedIndex:
         occurred = index.occurred_ms.values[documents]
         return self._places(documents[np.argsort(-occurred, kind="stable")])
 
-    def every(self, allowed: Filter, now_ms: int, most: int | None = None) -> list[DocumentLocation]:
-        return self._places(self._matching(allowed, now_ms)[:most])
+    def every(self, allowed: Filter, most: int | None = None) -> list[DocumentLocation]:
+        return self._places(self._matching(allowed)[:most])
 
-    def beginning(self, allowed: Filter, now_ms: int, begins: str) -> list[DocumentLocation]:
-        documents = self._matching(allowed, now_ms)
+    def beginning(self, allowed: Filter, begins: str) -> list[DocumentLocation]:
+        documents = self._matching(allowed)
         alike = documents[self._index.id_key.values[documents] == packed(begins)]
         return [location for location in self._places(alike) if location[1].startswith(begins)]
 
@@ -155,11 +155,11 @@ class EmbeddedIndex:
         ordinals_of = ((name, self._index.ordinal_of.get(name)) for name in names)
         return {name for name, ordinal in ordinals_of if ordinal is not None and self._index.vectors.has(ordinal)}
 
-    def linked_values(self, allowed: Filter, now_ms: int, name: Linked, most: int) -> list[str]:
-        return self._index.facets.linked(name, matches(self._index, allowed, now_ms).bitmap, most)
+    def linked_values(self, allowed: Filter, name: Linked, most: int) -> list[str]:
+        return self._index.facets.linked(name, matches(self._index, allowed).bitmap, most)
 
-    def links(self, allowed: Filter, now_ms: int, name: Linked, values: Sequence[str]) -> dict[str, Links]:
-        index, matching = self._index, matches(self._index, allowed, now_ms).bitmap
+    def links(self, allowed: Filter, name: Linked, values: Sequence[str]) -> dict[str, Links]:
+        index, matching = self._index, matches(self._index, allowed).bitmap
         memories, observations = (matching & index.facets.of(facet("kind", kind)) for kind in ("memory", "observation"))
         links_of: dict[str, Links] = {}
         for value in values:
@@ -173,7 +173,7 @@ class EmbeddedIndex:
 
     def lessons_by_confidence(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
         index = self._index
-        lessons = self._matching(replace(allowed, kinds=["lesson"]), now_ms)
+        lessons = self._matching(replace(allowed, kinds=["lesson"]))
         own = self._have(lessons, "project", project)
         weight = lesson_weights(index.confidence.values[lessons], index.renewed_ms.values[lessons], own, now_ms)
         best = best_first(index, lessons, weight, count)
@@ -184,7 +184,7 @@ class EmbeddedIndex:
 
     def notable_memories(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[DocumentLocation]:
         index = self._index
-        documents = self._matching(replace(allowed, kinds=["memory"]), now_ms)
+        documents = self._matching(replace(allowed, kinds=["memory"]))
         own_project = self._have(documents, "project", project) & bool(project)
         own = self._have(documents, "agent", allowed.reader) & bool(allowed.reader)
         importance, recorded_ms = index.importance.values[documents], index.recorded_ms.values[documents]
@@ -211,21 +211,21 @@ def _closest(documents: NDArray[np.int64], away: NDArray[np.int64], count: int) 
     return documents[away <= np.partition(away, count - 1)[count - 1]]
 
 
-def matches(index: IndexReplica, allowed: Filter, now_ms: int) -> Matching:
+def matches(index: IndexReplica, allowed: Filter) -> Matching:
     """The documents that a filter allows."""
-    return _words_of(index, allowed, now_ms).matching
+    return _words_of(index, allowed).matching
 
 
-def _words_of(index: IndexReplica, allowed: Filter, now_ms: int) -> MatchingWords:
+def _words_of(index: IndexReplica, allowed: Filter) -> MatchingWords:
     """What the documents that a filter allows say."""
 
     def new() -> MatchingWords:
-        return MatchingWords(index, index.postings, Matching(_matches(index, allowed, now_ms)))
+        return MatchingWords(index, index.postings, Matching(_matches(index, allowed)))
 
     if allowed.embedded is not None or index.facets.of(facet("expiring", "yes")):
         return new()
     # without documents that expire, the same until the index changes
-    key = msgspec.msgpack.encode(allowed)
+    key = msgspec.msgpack.encode(replace(allowed, now_ms=0))
     if key not in index.matching:
         if len(index.matching) >= MATCHING_CACHED:
             index.matching.clear()
@@ -233,7 +233,7 @@ def _words_of(index: IndexReplica, allowed: Filter, now_ms: int) -> MatchingWord
     return index.matching[key]
 
 
-def _matches(index: IndexReplica, allowed: Filter, now_ms: int) -> BitMap:
+def _matches(index: IndexReplica, allowed: Filter) -> BitMap:
     matching = index.alive.copy()
     for name, values in allowed.required():
         matching &= index.facets.any_of(facet(name, value) for value in values)
@@ -247,14 +247,14 @@ def _matches(index: IndexReplica, allowed: Filter, now_ms: int) -> BitMap:
     if allowed.retired:
         matching &= index.facets.of(facet("retired", "yes"))
     else:
-        _keep_in_use(index, matching, allowed, now_ms)
+        _keep_in_use(index, matching, allowed)
     if allowed.embedded is not None:
         documents = ordinals(matching)
         matching -= bitmap(documents[index.vectors.without(documents) == allowed.embedded])
     return matching
 
 
-def _keep_in_use(index: IndexReplica, matching: BitMap, allowed: Filter, now_ms: int) -> None:
+def _keep_in_use(index: IndexReplica, matching: BitMap, allowed: Filter) -> None:
     """Remove what the reader cannot see, and what was not in use at the time of the question."""
     restricted = BitMap() if allowed.operator else index.facets.of(facet("restricted", "yes"))
     matching -= restricted - index.facets.of(facet("reader", allowed.reader)) if allowed.reader else restricted
@@ -265,7 +265,7 @@ def _keep_in_use(index: IndexReplica, matching: BitMap, allowed: Filter, now_ms:
         _drop(matching, matching, index.recorded_ms.values, above=as_of)
         retired = matching & index.facets.of(facet("retired", "yes"))
         _drop(matching, retired, index.retired_ms.values, below=as_of + 1)
-    expiring, then_ms = matching & index.facets.of(facet("expiring", "yes")), now_ms if as_of is None else as_of
+    expiring, then_ms = matching & index.facets.of(facet("expiring", "yes")), allowed.now_ms if as_of is None else as_of
     _drop(matching, expiring, index.expires_ms.values, below=then_ms + 1)
 
 
@@ -297,9 +297,9 @@ READ_WITHOUT_VECTOR = 500
 class EmbeddedCandidates:
     """The candidates of an embedded index. Runs in its thread."""
 
-    def __init__(self, index: IndexReplica, allowed: Filter, now_ms: int) -> None:
+    def __init__(self, index: IndexReplica, allowed: Filter) -> None:
         self.rows, self.table, self._index = index, index.table, index
-        self._allowed, self._words, self._now_ms = allowed, _words_of(index, allowed, now_ms), now_ms
+        self._allowed, self._words = allowed, _words_of(index, allowed)
 
     @property
     def _matching(self) -> Matching:
@@ -332,7 +332,7 @@ class EmbeddedCandidates:
         narrowed = copy(self)
         narrowed._allowed = replace(self._allowed, from_ms=from_ms, to_ms=to_ms - 1)
         # not from the index again: prompts may have been removed from these
-        narrowed._narrow(self._matching.bitmap & matches(self._index, narrowed._allowed, self._now_ms).bitmap)
+        narrowed._narrow(self._matching.bitmap & matches(self._index, narrowed._allowed).bitmap)
         return narrowed
 
     def newest(self, count: int, importance: float = 0.0) -> list[int]:

@@ -1,8 +1,8 @@
 """The questions of an index, whichever holds the documents. Every index answers alike (tests/conformance/index).
 
 An answer is as of the index's current state; nothing waits except for the index itself. Times are ms since the epoch;
-`now_ms` is when the question is asked: what has expired by then is not found. In every list, documents of equal time
-may come in any order unless an order is named.
+`now_ms` is the time as of which what ages is weighed. In every list, documents of equal time may come in any order
+unless an order is named.
 """
 
 import asyncio
@@ -86,32 +86,32 @@ class Index(Protocol):
         """The best documents for a question, best first, at most `limit`; of equal scores the smallest id first."""
         ...
 
-    def count(self, allowed: Filter, now_ms: int) -> int:
+    def count(self, allowed: Filter) -> int:
         """How many documents a filter allows."""
         ...
 
-    def counts(self, allowed: Filter, now_ms: int, name: Listed) -> dict[str, int]:
+    def counts(self, allowed: Filter, name: Listed) -> dict[str, int]:
         """How many of them have each value of a facet; values that none has are left out."""
         ...
 
-    def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[DocumentLocation]:
+    def recorded_last(self, allowed: Filter, count: int) -> list[DocumentLocation]:
         """Those recorded last, newest first; of equals the smallest id."""
         ...
 
-    def most_recent(self, allowed: Filter, now_ms: int, count: int, offset: int = 0) -> list[DocumentLocation]:
+    def most_recent(self, allowed: Filter, count: int, offset: int = 0) -> list[DocumentLocation]:
         """Those that happened last, newest first, from `offset` on."""
         ...
 
-    def window(self, allowed: Filter, now_ms: int, offset: int, limit: int) -> Window:
+    def window(self, allowed: Filter, offset: int, limit: int) -> Window:
         """The page of `limit` documents from `offset` on; empty behind the end."""
         ...
 
-    def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[DocumentLocation]:
+    def nearest(self, allowed: Filter, when_ms: int) -> list[DocumentLocation]:
         """The document that happened nearest to a moment, of equals the smallest id; empty without documents."""
         ...
 
     def around(
-        self, allowed: Filter, now_ms: int, anchor: str, when_ms: int, before: int, after: int
+        self, allowed: Filter, anchor: str, when_ms: int, before: int, after: int
     ) -> tuple[list[DocumentLocation], list[DocumentLocation]]:
         """Those that happened next before and next after an anchor (its id, its time), in the order of time.
 
@@ -119,18 +119,18 @@ class Index(Protocol):
         """
         ...
 
-    def saying(self, allowed: Filter, now_ms: int, words: str, *, everywhere: bool) -> list[DocumentLocation]:
+    def saying(self, allowed: Filter, words: str, *, everywhere: bool) -> list[DocumentLocation]:
         """Those that say all of these words or are about that concept, newest first; bounded.
 
         Among the newest, at least LOOKED_AT; `everywhere` among all.
         """
         ...
 
-    def every(self, allowed: Filter, now_ms: int, most: int | None = None) -> list[DocumentLocation]:
+    def every(self, allowed: Filter, most: int | None = None) -> list[DocumentLocation]:
         """All of them, or `most`, in no order."""
         ...
 
-    def beginning(self, allowed: Filter, now_ms: int, begins: str) -> list[DocumentLocation]:
+    def beginning(self, allowed: Filter, begins: str) -> list[DocumentLocation]:
         """Those whose id begins with these eight characters or more, in no order."""
         ...
 
@@ -142,11 +142,11 @@ class Index(Protocol):
         """Those of these ids that the index has vectors of the model for."""
         ...
 
-    def linked_values(self, allowed: Filter, now_ms: int, name: Linked, most: int) -> list[str]:
+    def linked_values(self, allowed: Filter, name: Linked, most: int) -> list[str]:
         """Up to `most` of the values of a facet that they have, in an order that holds."""
         ...
 
-    def links(self, allowed: Filter, now_ms: int, name: Linked, values: Sequence[str]) -> dict[str, Links]:
+    def links(self, allowed: Filter, name: Linked, values: Sequence[str]) -> dict[str, Links]:
         """What of them has each of these values of a facet; values that none has are left out."""
         ...
 

@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.kinds import MEMORY
-from ingest.platform.clock import system_clock, to_ms
 from projections.index.protocol import DocumentLocation, Index, IndexService, Linked
 from projections.nouns.access import Reader
 from projections.nouns.document import Document
@@ -112,15 +111,15 @@ class Surroundings(NamedTuple):
     more: bool
 
 
-def surroundings(index: Index, allowed: Filter, now_ms: int, around: Sequence[str] | None, count: int) -> Surroundings:
+def surroundings(index: Index, allowed: Filter, around: Sequence[str] | None, count: int) -> Surroundings:
     """What the index knows to be next to some nodes, without any everything: of memories the newest `count`."""
     if around is not None:
         named = [node for node in map(named_node, around) if node is not None]
         if not named:
             return Surroundings([], [], [], False)
         allowed = replace(allowed, any_of=[(node.type, node.label) for node in named])
-    memories = index.recorded_last(replace(allowed, kinds=["memory"]), now_ms, count + 1)
-    observations = index.recorded_last(replace(allowed, kinds=["observation"]), now_ms, OBSERVATIONS + 1)
+    memories = index.recorded_last(replace(allowed, kinds=["memory"]), count + 1)
+    observations = index.recorded_last(replace(allowed, kinds=["observation"]), OBSERVATIONS + 1)
     sessions: dict[str, None] = {}
     links: dict[Link, None] = {}
     for keys in index.facets(observations[:OBSERVATIONS]):
@@ -209,21 +208,21 @@ class Graph:
 
         Of a project also its newest RELATIONS; those of all projects, and versions, are not counted.
         """
-        now_ms, allowed = to_ms(system_clock()), key_scope(reader, project)
+        allowed = key_scope(reader, project)
         memories = replace(allowed, kinds=["memory"])
-        nodes = Counter({"memory": await self._index.ask_current(lambda index: index.count(memories, now_ms))})
+        nodes = Counter({"memory": await self._index.ask_current(lambda index: index.count(memories))})
         edges, remaining, more = Counter[str](), COUNTED, False
         for name, edge in EDGES.items():
             within = memories if name == "concept" else allowed
             most = remaining + 1
             values = await self._index.ask_current(
-                lambda index, name=name, within=within, most=most: index.linked_values(within, now_ms, name, most)
+                lambda index, name=name, within=within, most=most: index.linked_values(within, name, most)
             )
             values, more, remaining = values[:remaining], len(values) > remaining, max(0, remaining - len(values))
             for start in range(0, len(values), SLICE):
                 some = [value for value in values[start : start + SLICE] if value]
                 links = await self._index.ask_current(
-                    lambda index, name=name, within=within, some=some: index.links(within, now_ms, name, some)
+                    lambda index, name=name, within=within, some=some: index.links(within, name, some)
                 )
                 nodes[name] += len(links)
                 edges[edge] += sum(
@@ -260,8 +259,8 @@ class Graph:
         self, sketch: Sketch, reader: Reader, project: str | None, around: Sequence[str] | None, limit: int
     ) -> None:
         """Draw what is next to these nodes, and the nodes themselves; without any, the newest there is."""
-        allowed, now_ms = key_scope(reader, project), to_ms(system_clock())
-        nearby = await self._index.ask_current(lambda index: surroundings(index, allowed, now_ms, around, limit + 1))
+        allowed = key_scope(reader, project)
+        nearby = await self._index.ask_current(lambda index: surroundings(index, allowed, around, limit + 1))
         sketch.cut |= nearby.more
         existing = await self._readable(around or (), reader)
         named = [document for name, document in existing.items() if is_memory(name)]

@@ -151,7 +151,7 @@ class Lessons:
         depth = min(FOUND, max(50, SPARE * limit))
         question = Question(text=query, vector=None, limit=depth, now_ms=to_ms(now))
         within = [] if project is None else _projects(project) if everywhere else [project]
-        hits, _ = await self._vectors.search(question, key_scope(reader, projects=within, kinds=["lesson"]))
+        hits, _ = await self._vectors.search(question, key_scope(reader, now=now, projects=within, kinds=["lesson"]))
         cosine = {hit.id: hit.explain.get("cosine", 0.0) for hit in hits}
         loaded = await self._load([(hit.partition, DocumentId(hit.id)) for hit in hits], reader)
         said = await asyncio.to_thread(lambda: [terms(searchable_text(lesson)) for lesson in loaded])
@@ -182,7 +182,7 @@ class Lessons:
         With a source, only the LISTED most confident are considered.
         """
         count = LISTED if source else min(limit, LISTED)
-        allowed, now_ms = key_scope(reader, project), to_ms(now)
+        allowed, now_ms = key_scope(reader, project, now=now), to_ms(now)
         best = await self._index.ask(lambda index: index.lessons_by_confidence(allowed, NO_PROJECT, now_ms, count))
         documents = await self._load([(hit.partition, DocumentId(hit.id)) for hit in best], reader)
         selected = [

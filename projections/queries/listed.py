@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from ingest.log.keys import NumberKeys
 from ingest.log.scripts import number
-from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.secrets.clean import clean_name
 from projections.index.protocol import DocumentLocation, Index, IndexService
@@ -64,9 +63,7 @@ class Listed:
     ) -> list[Observation | Memory]:
         """Observations and memories by when they happened, newest first; of any type without `types`."""
         allowed = key_scope(reader, project, kinds=["observation", "memory"], types=types)
-        page = await self._get(
-            lambda index, now_ms: index.most_recent(allowed, now_ms, limit, offset), reader, (Observation, Memory)
-        )
+        page = await self._get(lambda index: index.most_recent(allowed, limit, offset), reader, (Observation, Memory))
         # the index knows milliseconds only
         return sorted(page, key=lambda document: document.occurred_at, reverse=True)
 
@@ -80,7 +77,7 @@ class Listed:
         allowed = key_scope(reader, project, kinds=["lesson"])
         count = limit if active else MAX_INACTIVE
         lessons = await self._get(
-            lambda index, now_ms: _by_severity(index, allowed, severity, active, now_ms, count), reader, (Lesson,)
+            lambda index: _by_severity(index, allowed, severity, active, count), reader, (Lesson,)
         )
         return [lesson for lesson in lessons if lesson.active == active and not lesson.retired_ms][:limit]
 
@@ -126,43 +123,38 @@ class Listed:
     async def observation_count(self, reader: Reader) -> int:
         """How many observations there are."""
         allowed = key_scope(reader, kinds=["observation"])
-        return await self._in_index(lambda index, now_ms: index.count(allowed, now_ms))
+        return await self._index.ask_current(lambda index: index.count(allowed))
 
     async def tally(self, reader: Reader) -> Tally:
         """The observations, counted in the index: no document is read."""
         allowed = key_scope(reader, kinds=["observation"])
-        return await self._in_index(
-            lambda index, now_ms: Tally(
-                index.count(allowed, now_ms),
-                index.count(replace(allowed, embedded=True), now_ms),
-                index.counts(allowed, now_ms, "type"),
-                index.counts(allowed, now_ms, "project"),
+        return await self._index.ask_current(
+            lambda index: Tally(
+                index.count(allowed),
+                index.count(replace(allowed, embedded=True)),
+                index.counts(allowed, "type"),
+                index.counts(allowed, "project"),
             )
         )
 
     async def embedded(self, names: Sequence[str]) -> set[str]:
         """Those of the documents that have a vector."""
-        return await self._in_index(lambda index, now_ms: index.with_vectors(names))
+        return await self._index.ask_current(lambda index: index.with_vectors(names))
 
     async def to_embed(self, reader: Reader, *, only_missing: bool) -> list[DocumentLocation]:
         """The observations, or those without a vector."""
         allowed = key_scope(reader, kinds=["observation"], embedded=False if only_missing else None)
-        return await self._in_index(lambda index, now_ms: index.every(allowed, now_ms))
+        return await self._index.ask_current(lambda index: index.every(allowed))
 
     async def _get(
-        self, find: Callable[[Index, int], list[DocumentLocation]], reader: Reader, kinds: tuple[type[D], ...]
+        self, find: Callable[[Index], list[DocumentLocation]], reader: Reader, kinds: tuple[type[D], ...]
     ) -> list[D]:
-        now_ms = to_ms(system_clock())
-        documents = await self._documents.get(await self._index.ask(lambda index: find(index, now_ms)))
+        documents = await self._documents.get(await self._index.ask(find))
         return [document for document in documents if isinstance(document, kinds) and may_read(document, reader)]
-
-    async def _in_index(self, work: Callable[[Index, int], Result]) -> Result:
-        now_ms = to_ms(system_clock())
-        return await self._index.ask_current(lambda index: work(index, now_ms))
 
 
 def _by_severity(
-    index: Index, allowed: Filter, severity: str | None, active: bool, now_ms: int, count: int
+    index: Index, allowed: Filter, severity: str | None, active: bool, count: int
 ) -> list[DocumentLocation]:
     allowed = replace(allowed, retired=not active)
     results: list[DocumentLocation] = []
@@ -171,7 +163,7 @@ def _by_severity(
             requested = replace(allowed, types=[level])
             if level == SEVERITIES[-1]:  # includes lessons without a severity
                 requested = replace(allowed, without=[("type", other) for other in SEVERITIES[:-1]])
-            results += index.most_recent(requested, now_ms, count - len(results))
+            results += index.most_recent(requested, count - len(results))
     return results
 
 

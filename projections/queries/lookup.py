@@ -32,10 +32,11 @@ LOOKED_AT = 2_000
 """The newest documents: among them files are looked for whose path is longer than the one asked for."""
 
 
-def key_scope(reader: Reader, project: str | None = None, **narrowing: Any) -> Filter:
-    """The filter for what a reader can find, narrowed as a Filter can be."""
+def key_scope(reader: Reader, project: str | None = None, *, now: datetime | None = None, **narrowing: Any) -> Filter:
+    """The filter for what a reader can find at a time, at present without one, narrowed as a Filter can be."""
     return Filter(
         tenant=reader.tenant,
+        now_ms=to_ms(now or system_clock()),
         reader=reader.agent_id,
         only_agent=reader.only_agent,
         operator=reader.operator,
@@ -45,23 +46,23 @@ def key_scope(reader: Reader, project: str | None = None, **narrowing: Any) -> F
     )
 
 
-def latest(index: Index, allowed: Filter, now_ms: int, most: int) -> list[DocumentLocation]:
+def latest(index: Index, allowed: Filter, most: int) -> list[DocumentLocation]:
     """The documents recorded last, newest first."""
-    return index.recorded_last(allowed, now_ms, most)
+    return index.recorded_last(allowed, most)
 
 
-def unimportant(index: Index, allowed: Filter, now_ms: int, most: int, importance: float) -> list[DocumentLocation]:
+def unimportant(index: Index, allowed: Filter, most: int, importance: float) -> list[DocumentLocation]:
     """Documents of at most this importance."""
-    return index.every(replace(allowed, importance_to=importance), now_ms, most)
+    return index.every(replace(allowed, importance_to=importance), most)
 
 
-def hidden(index: Index, allowed: Filter, now_ms: int, most: int) -> list[DocumentLocation]:
+def hidden(index: Index, allowed: Filter, most: int) -> list[DocumentLocation]:
     """Documents in quarantine."""
-    return index.every(replace(allowed, retired=True, any_of=[("hidden", "yes")]), now_ms, most)
+    return index.every(replace(allowed, retired=True, any_of=[("hidden", "yes")]), most)
 
 
 def touching(
-    index: Index, allowed: Filter, now_ms: int, files: Sequence[str], other_than: str, count: int
+    index: Index, allowed: Filter, files: Sequence[str], other_than: str, count: int
 ) -> Mapping[str, list[DocumentLocation]]:
     """For each of these files the newest `count` documents that name it, but for those of a session.
 
@@ -77,13 +78,13 @@ def touching(
         paths[file] = {path: None for end in ends if end for path in (end, f"./{end}")}
         by_name.setdefault(_base(file), []).append(file)
     lead = facet("file", "")
-    recent = index.facets(index.recorded_last(allowed, now_ms, LOOKED_AT))
+    recent = index.facets(index.recorded_last(allowed, LOOKED_AT))
     named = dict.fromkeys(key.removeprefix(lead) for keys in recent for key in keys if key.startswith(lead))
     for path in named:
         for file in by_name.get(_base(path), ()):
             if same_file(path, file):
                 paths[file][path] = None
-    locations = {file: index.recorded_last(replace(allowed, files=[*paths[file]]), now_ms, count) for file in files}
+    locations = {file: index.recorded_last(replace(allowed, files=[*paths[file]]), count) for file in files}
     return {file: places for file, places in locations.items() if places}
 
 
@@ -135,10 +136,8 @@ def _base(path: str) -> str:
     return path.strip().replace("\\", "/").rpartition("/")[2]
 
 
-def _beginning(
-    allowed: Filter, now_ms: int, shortened: Sequence[str], index: Index
-) -> dict[str, list[DocumentLocation]]:
-    return {name: index.beginning(allowed, now_ms, name) for name in shortened}
+def _beginning(allowed: Filter, shortened: Sequence[str], index: Index) -> dict[str, list[DocumentLocation]]:
+    return {name: index.beginning(allowed, name) for name in shortened}
 
 
 class Lookup:
@@ -175,8 +174,8 @@ class Lookup:
         shortened = [name for name in names if is_shortened(name)]
         if not shortened:
             return list(names)
-        allowed, now_ms = key_scope(reader), to_ms(self._clock())
-        beginning = await self._index.ask(partial(_beginning, allowed, now_ms, shortened))
+        allowed = key_scope(reader, now=self._clock())
+        beginning = await self._index.ask(partial(_beginning, allowed, shortened))
         whole = list[str]()
         for name in names:
             locations = beginning.get(name, [])
@@ -216,8 +215,8 @@ class Lookup:
 
     async def count(self, reader: Reader, project: str | None = None, **narrowing: Any) -> int:
         """How many documents recall can find for a reader, narrowed as a Filter can be."""
-        allowed, now_ms = key_scope(reader, project, **narrowing), to_ms(self._clock())
-        return await self._index.ask_current(lambda index: index.count(allowed, now_ms))
+        allowed = key_scope(reader, project, now=self._clock(), **narrowing)
+        return await self._index.ask_current(lambda index: index.count(allowed))
 
     async def found(
         self,
@@ -228,8 +227,8 @@ class Lookup:
         **narrowing: Any,
     ) -> list[Document]:
         """What a function of this module finds for a reader, of a project or of all, narrowed as a Filter can be."""
-        allowed, now_ms = key_scope(reader, project, **narrowing), to_ms(self._clock())
-        locations = await self._index.ask(lambda index: work(index, allowed, now_ms, *args))
+        allowed = key_scope(reader, project, now=self._clock(), **narrowing)
+        locations = await self._index.ask(lambda index: work(index, allowed, *args))
         documents = await self._documents.get(locations)
         return [document for document in documents if document is not None and may_read(document, reader)]
 
@@ -256,6 +255,6 @@ class Lookup:
 
     async def names(self, reader: Reader, kind: NameKind, project: str | None = None) -> list[tuple[str, int]]:
         """The same of projects or of agents, with how many documents the reader finds of each."""
-        allowed, now_ms = key_scope(reader, project), to_ms(self._clock())
-        counts = await self._index.ask_current(lambda index: index.counts(allowed, now_ms, kind))
+        allowed = key_scope(reader, project, now=self._clock())
+        counts = await self._index.ask_current(lambda index: index.counts(allowed, kind))
         return sorted(counts.items())

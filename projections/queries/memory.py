@@ -11,7 +11,6 @@ from ingest.commands.handler import Accepted
 from ingest.errors import LogUnavailable, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.ids import DocumentId
 from ingest.log.position import Position, Token
-from ingest.platform.clock import system_clock, to_ms
 from projections.index.protocol import IndexService
 from projections.nouns.access import Reader, may_read
 from projections.nouns.document import Document, Tombstone
@@ -163,15 +162,15 @@ class MemoryPages:
         offset: int,
         limit: int,
         name: Callable[[Memory], str] = lambda memory: memory.id,
-        **narrowing: object,
+        **narrowing: Any,
     ) -> MemoryPage:
         """The memories from `offset` on, as far as the reader can see them, narrowed as a Filter can be.
 
         Those of one millisecond are ordered by `name`, the greatest first; very many of one by document id. Raises
         ProjectionBehind before the index is loaded.
         """
-        allowed, now_ms = key_scope(reader, project, kinds=["memory"], **narrowing), to_ms(system_clock())
-        window = await self._index.ask(lambda index: index.window(allowed, now_ms, offset, limit))
+        allowed = key_scope(reader, project, kinds=["memory"], **narrowing)
+        window = await self._index.ask(lambda index: index.window(allowed, offset, limit))
         documents = await self._documents.get([location for _, location in window.located])
         dated = [
             ((at_ms, "" if at_ms in window.crowded else name(memory)), memory)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Literal, TypeVar
@@ -16,8 +16,8 @@ from ingest.ids import document_id
 from ingest.kinds import OBSERVATION
 from ingest.log.position import session_route
 from ingest.names import visible
-from ingest.platform.clock import system_clock, to_ms
-from projections.index.protocol import DocumentLocation, Index, IndexService
+from ingest.platform.clock import to_ms
+from projections.index.protocol import DocumentLocation, IndexService
 from projections.nouns.access import Reader
 from projections.nouns.memory import Memory
 from projections.nouns.observation import Observation, timeline
@@ -146,9 +146,9 @@ class Observations:
         What happened in the very same moment is on neither side.
         """
         allowed = key_scope(reader, session_id=anchor.session_id, kinds=["observation"])
-        now_ms, at_ms = to_ms(system_clock()), to_ms(anchor.occurred_at)
+        at_ms = to_ms(anchor.occurred_at)
         counts = before + SAME_MOMENT, after + SAME_MOMENT
-        locations = await self._index.ask(lambda index: index.around(allowed, now_ms, anchor.id, at_ms, *counts))
+        locations = await self._index.ask(lambda index: index.around(allowed, anchor.id, at_ms, *counts))
         sides = [await self._documents.readable(side, reader, Observation) for side in locations]
         earlier, later = [[other for other in side if other.occurred_at != anchor.occurred_at] for side in sides]
         return earlier[max(0, len(earlier) - before) :], later[:after]
@@ -221,7 +221,7 @@ class AroundQueries:
                 moment_ms = to_ms(datetime.fromisoformat(anchor))
             except (ValueError, OverflowError):
                 return _nothing("invalid_date")
-            nearest = await self._near(lambda index, now_ms: index.nearest(allowed, now_ms, moment_ms))
+            nearest = await self._index.ask(lambda index: index.nearest(allowed, moment_ms))
             chosen = next(iter(await self._documents.readable(nearest, reader, Observation)), None)
         elif anchor.startswith(f"{OBSERVATION}_"):
             named = [observation for _, observation in await self._lookup.documents([anchor], reader)]
@@ -239,7 +239,7 @@ class AroundQueries:
             return _nothing("no_match")
         counts = [max(0, min(count, MAX_AROUND)) for count in (before, after)]
         at_ms = to_ms(chosen.occurred_at)
-        sides = await self._near(lambda index, now_ms: index.around(allowed, now_ms, chosen.id, at_ms, *counts))
+        sides = await self._index.ask(lambda index: index.around(allowed, chosen.id, at_ms, *counts))
         earlier, later = [await self._documents.readable(side, reader, Observation) for side in sides]
         numbered = enumerate([*earlier, chosen, *later], -len(earlier))
         return Timeline([TimelineEntry(observation, number) for number, observation in numbered], len(earlier), "")
@@ -264,8 +264,8 @@ class AroundQueries:
 
     async def _newest_saying(self, words: str, allowed: Filter, reader: Reader) -> Observation | None:
         for everywhere in (False, True):
-            locations = await self._near(
-                lambda index, now_ms, everywhere=everywhere: index.saying(allowed, now_ms, words, everywhere=everywhere)
+            locations = await self._index.ask(
+                lambda index, everywhere=everywhere: index.saying(allowed, words, everywhere=everywhere)
             )
             for start in range(0, len(locations), CHECKED):
                 page = locations[start : start + CHECKED]
@@ -279,15 +279,13 @@ class AroundQueries:
         self, reader: Reader, session_id: str, files: Sequence[str], project: str | None
     ) -> dict[str, list[Observation]]:
         allowed = key_scope(reader, project, kinds=["observation"])
-        locations = await self._near(
-            lambda index, now_ms: touching(index, allowed, now_ms, files, session_id, PER_FILE)
-        )
+        locations = await self._index.ask(lambda index: touching(index, allowed, files, session_id, PER_FILE))
         read = self._documents.readable
         return {file: await read(of_file, reader, Observation) for file, of_file in locations.items()}
 
     async def _bugs(self, reader: Reader, files: Sequence[str], project: str | None) -> list[Memory]:
         allowed = key_scope(reader, project, kinds=["memory"], tags=[BUG])
-        locations = await self._near(lambda index, now_ms: touching(index, allowed, now_ms, files, "", BUGS))
+        locations = await self._index.ask(lambda index: touching(index, allowed, files, "", BUGS))
         distinct = list(dict.fromkeys(location for of_file in locations.values() for location in of_file))
         return await self._documents.readable(distinct, reader, Memory)
 
@@ -305,10 +303,6 @@ class AroundQueries:
         results = {result.id: result for answer in reversed(answers) for result in answer.results}
         best = sorted(results.values(), key=lambda result: result.confidence or 0.0, reverse=True)
         return [result.snippet for result in best[:HITS]]
-
-    async def _near(self, find: Callable[[Index, int], Result]) -> Result:
-        now_ms = to_ms(system_clock())
-        return await self._index.ask(lambda index: find(index, now_ms))
 
 
 async def _or_nothing(part: Awaitable[Part], nothing: Part, tool_name: str) -> Part:

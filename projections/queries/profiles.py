@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from ingest.ids import DocumentId
 from ingest.nouns.lesson import EVERY_PROJECT
-from ingest.platform.clock import system_clock, to_ms
+from ingest.platform.clock import system_clock
 from ingest.platform.partial import left_out
 from projections.index.protocol import DocumentLocation, IndexService
 from projections.nouns.access import Reader, may_read
@@ -118,8 +118,7 @@ class ProjectProfiles:
         anyone = Reader(reader.tenant, reader.only_agent, scope, key_scope=reader.key_scope)
         requested = [("tag", tag) for tag in PREFERENCE_TAGS] + ([("user", user_id)] if user_id else [])
         allowed = key_scope(anyone, projects=[project, EVERY_PROJECT], kinds=["memory"], any_of=requested)
-        now_ms = to_ms(system_clock())
-        locations = await self._index.ask(lambda index: index.recorded_last(allowed, now_ms, PREFERENCES))
+        locations = await self._index.ask(lambda index: index.recorded_last(allowed, PREFERENCES))
         located = zip(locations, await self._documents.get(locations), strict=True)
         return [
             (partition, memory)

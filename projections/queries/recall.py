@@ -291,6 +291,7 @@ class Recall:
         )
         allowed = key_scope(
             reader,
+            now=now,
             from_ms=request.from_ and to_ms(request.from_),
             to_ms=request.to and to_ms(request.to),
             as_of_ms=request.as_of and to_ms(request.as_of),

@@ -407,8 +407,8 @@ class EmbeddingRebuild(_VectorRebuild):
                 continue
             tenant = document.tenant
             if tenant not in allowed:
-                within = Filter(tenant=tenant, operator=True)
-                allowed[tenant] = within, await asyncio.to_thread(matches, candidate.index, within, now_ms)
+                within = Filter(tenant=tenant, now_ms=now_ms, operator=True)
+                allowed[tenant] = within, await asyncio.to_thread(matches, candidate.index, within)
             words = searchable_text(document).split()
             middle = max(0, (len(words) - WORDS) // 2)
             if words and candidate.index.ordinal_of[location.id] in allowed[tenant][1].bitmap:

@@ -29,6 +29,7 @@ a thousand documents take 32 MiB."""
 class Filter(Struct, frozen=True, kw_only=True):
     """Which documents may be results; empty sequences and None do not restrict. Times are ms since the epoch.
 
+    `now_ms` is when the question is asked: what has expired by then is no result.
     All `tags` are needed, and one each of `any_tags`, `kinds`, `types`, `files`, `concepts`. Memories for some readers
     are results only if the `reader` is one of them. `within` are the projects of the reader's key. `visibility` selects
     the memories that have it. `any_of` and `without` are facets and values: one of the former is needed, none of the
@@ -37,6 +38,7 @@ class Filter(Struct, frozen=True, kw_only=True):
     """
 
     tenant: str
+    now_ms: int
     project: str | None = None
     projects: Sequence[str] = ()
     agent_id: str = ""
@@ -83,13 +85,13 @@ class Filter(Struct, frozen=True, kw_only=True):
         ]
         return [(name, [*map(nfc, values)]) for name, values in required if values]
 
-    def allows(self, now_ms: int) -> Callable[[IndexEntry, int], bool]:
+    def allows(self) -> Callable[[IndexEntry, int], bool]:
         """A function that decides whether a document of a partition may be a result; it ignores `embedded`."""
         needed = [_having([(name, value) for value in values]) for name, values in self.required()]
         if self.any_of:
             needed.append(_having(self.any_of))
         excluded = _having(self.without)
-        when_ms = now_ms if self.as_of_ms is None else self.as_of_ms
+        when_ms = self.now_ms if self.as_of_ms is None else self.as_of_ms
 
         def in_use(entry: IndexEntry) -> bool:
             readable = self.operator or not entry.audience or bool(self.reader and self.reader in entry.audience)

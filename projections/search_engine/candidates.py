@@ -102,16 +102,17 @@ class EngineIndexed(NamedTuple):
 class EngineCandidates:
     """See `Candidates`."""
 
-    def __init__(self, index: EngineIndexed, allowed: Filter, now_ms: int, distance: int) -> None:
+    def __init__(self, index: EngineIndexed, allowed: Filter, distance: int) -> None:
         """`distance` is how many neighbors on either side are needed at most: they are read with the others."""
-        self._index, self._allowed, self._now_ms, self._distance = index, allowed, now_ms, distance
+        self._index, self._allowed, self._distance = index, allowed, distance
+        self._lasting = replace(allowed, now_ms=LASTING)
         self.table, identity = index.table, index.identity
         static = VectorIndex(0 if index.table is None else identity.vector_dimensions, search=False)
         self.rows = DocumentColumns(VectorIndex(identity.dimensions, search=False), static)
         self._ordinals: dict[str, int] = {}
         self._requested: set[str] = set()
         """Ids that were read with their neighbors."""
-        self._is_allowed = allowed.allows(now_ms)
+        self._is_allowed = allowed.allows()
         self._allows: list[bool] = []
         self._episodes: dict[str, int] = {}
         self._question: Sequence[str] = ()
@@ -128,14 +129,14 @@ class EngineCandidates:
         if not distinct or count <= 0:
             return []
         if every:
-            query = words_query(self._allowed, self._now_ms, distinct)
+            query = words_query(self._allowed, distinct)
         else:
             rarest, index = self._rarest(distinct), self._index
             keys = [f"{index.name} {said_query([term])}" for term in rarest]
             everywhere = idf_of(index.frequencies.of(keys, self._count), index.documents)
             weights = idf_of(self._frequencies(rarest), self._matching) / everywhere
             weighted = dict(zip(rarest, weights.tolist(), strict=True))
-            query = any_word_query(self._allowed, self._now_ms, weighted)
+            query = any_word_query(self._allowed, weighted)
         return self._read(self._found(search(self._index.name, query, count)).places).tolist()
 
     def by_meaning(self, asked: Meaning, count: int) -> Near:
@@ -150,7 +151,7 @@ class EngineCandidates:
         return nearest_first(self.rows, asked, documents, count)
 
     def _nearest(self, asked: Meaning, count: int) -> list[DocumentLocation]:
-        query, matching, index = filter_query(self._allowed, self._now_ms), self._matching, self._index
+        query, matching, index = filter_query(self._allowed), self._matching, self._index
         if matching <= count:
             everything = self._found(search(index.name, query, count))
             if everything.total <= count:
@@ -170,7 +171,7 @@ class EngineCandidates:
         return narrowed
 
     def newest(self, count: int, importance: float = 0.0) -> list[int]:
-        query = filter_query(self._allowed, self._now_ms, between("importance", importance, None))
+        query = filter_query(self._allowed, between("importance", importance, None))
         return self._read(self._found(search(self._index.name, query, count, sort="occurred")).places).tolist()
 
     def beside(self, documents: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
@@ -188,7 +189,7 @@ class EngineCandidates:
         # only of the newest and of those that say a term best: reading all would take the engine too long
         if asked.vector is not None and self._index.embedded == self._index.documents:
             return np.empty(0, np.int64)
-        query = filter_query(self._allowed, self._now_ms)
+        query = filter_query(self._allowed)
         newest = self._read(self._found(search(self._index.name, query, READ_WITHOUT_VECTOR, sort="recorded")).places)
         documents = np.union1d(newest, np.asarray(self.by_words(terms, count), np.int64))
         if asked.vector is not None:
@@ -209,12 +210,12 @@ class EngineCandidates:
         if answer:
             near = {decoded_term(word.decode()) for suggestions in answer for _, word in suggestions[2]}
         else:
-            query = like_query(self._allowed, self._now_ms, term, edits)
+            query = like_query(self._allowed, term, edits)
             (answer,) = engine.ask([search(name, query, LIKE, sort="recorded", fields=[TERMS])])
             said = (row[TERMS.encode()].decode().split() for _, row in found(answer, fields=True).rows)
             near = {decoded_term(word) for words in said for word in words}
         words = sorted(word for word in near if is_slip(term, word))[:MOST_LIKE]
-        saying = [f"{name} {words_query(self._allowed, self._now_ms, [word])}" for word in words]
+        saying = [f"{name} {words_query(self._allowed, [word])}" for word in words]
         counts = self._count(saying) if saying else []
         return {word: min(count, LIKE) for word, count in zip(words, counts, strict=True) if count}
 
@@ -223,7 +224,7 @@ class EngineCandidates:
         return self._frequencies(terms[:COUNTED]) + [0] * len(terms[COUNTED:]), self._matching
 
     def _frequencies(self, terms: Sequence[str]) -> list[int]:
-        queries = [words_query(self._allowed, LASTING, [term]) for term in terms]
+        queries = [words_query(self._lasting, [term]) for term in terms]
         return self._index.frequencies.of([f"{self._index.name} {query}" for query in queries], self._count)
 
     def _rarest(self, terms: Sequence[str]) -> list[str]:
@@ -243,7 +244,7 @@ class EngineCandidates:
 
     @property
     def _matching(self) -> int:
-        lasting = filter_query(self._allowed, LASTING)
+        lasting = filter_query(self._lasting)
         return self._index.matching.of([f"{self._index.name} {lasting}"], self._count)[0]
 
     def _count(self, keys: Sequence[str]) -> list[int]:

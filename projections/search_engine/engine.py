@@ -148,20 +148,20 @@ EF_RUNTIME = 200
 """Of the graph, as in the embedded index."""
 
 
-def filter_query(allowed: Filter, now_ms: int, *more: str) -> str:
+def filter_query(allowed: Filter, *more: str) -> str:
     """The documents that a filter allows, and that match `more`; `embedded` is ignored."""
-    return " ".join([*_clauses(allowed, now_ms, scored=False), *more])
+    return " ".join([*_clauses(allowed, scored=False), *more])
 
 
-def words_query(allowed: Filter, now_ms: int, terms: Sequence[str]) -> str:
+def words_query(allowed: Filter, terms: Sequence[str]) -> str:
     """Those of them that say all the terms. Only what they say counts for the score."""
-    return " ".join([*_clauses(allowed, now_ms, scored=True), said_query(terms)])
+    return " ".join([*_clauses(allowed, scored=True), said_query(terms)])
 
 
-def any_word_query(allowed: Filter, now_ms: int, weights: Mapping[str, float]) -> str:
+def any_word_query(allowed: Filter, weights: Mapping[str, float]) -> str:
     """Those of them that say any of the terms, each of which counts for the score by its weight."""
     words = "|".join(f"({said_query([term])}=>{{$weight: {weight:.4f}}})" for term, weight in weights.items())
-    return " ".join([*_clauses(allowed, now_ms, scored=True), f"({words})"])
+    return " ".join([*_clauses(allowed, scored=True), f"({words})"])
 
 
 def said_query(terms: Sequence[str]) -> str:
@@ -169,16 +169,16 @@ def said_query(terms: Sequence[str]) -> str:
     return f"@{TERMS}:({' '.join(map(encoded_term, terms))})"
 
 
-def saying_query(allowed: Filter, now_ms: int, terms: Sequence[str], concept: str) -> str:
+def saying_query(allowed: Filter, terms: Sequence[str], concept: str) -> str:
     """Those of them that say all the terms, or are about a concept."""
     said = [said_query(terms)] if terms else []
-    return filter_query(allowed, now_ms, f"({' | '.join([*said, tag('concept', [concept])])})")
+    return filter_query(allowed, f"({' | '.join([*said, tag('concept', [concept])])})")
 
 
-def like_query(allowed: Filter, now_ms: int, term: str, edits: int) -> str:
+def like_query(allowed: Filter, term: str, edits: int) -> str:
     """Those of them that say a term so many letters away, of which two swapped ones are two."""
     around = "%" * edits
-    return filter_query(allowed, now_ms, f"@{TERMS}:({around}{encoded_term(term)}{around})")
+    return filter_query(allowed, f"@{TERMS}:({around}{encoded_term(term)}{around})")
 
 
 def nearest_query(matching: str, policy: str) -> str:
@@ -201,7 +201,7 @@ def between(name: str, low: float | None, high: float | None) -> str:
     return f"@{name}:[{'-inf' if low is None else low} {'+inf' if high is None else high}]"
 
 
-def _clauses(allowed: Filter, now_ms: int, *, scored: bool) -> list[str]:
+def _clauses(allowed: Filter, *, scored: bool) -> list[str]:
     having = _unscored if scored else tag
     clauses = [having(name, values) for name, values in allowed.required()]
     if allowed.any_of:
@@ -221,7 +221,7 @@ def _clauses(allowed: Filter, now_ms: int, *, scored: bool) -> list[str]:
     if as_of is not None:
         clauses.append(between("recorded", None, as_of))
         in_use = f"({in_use} | @retired_at:[({as_of} +inf])"
-    then_ms = now_ms if as_of is None else as_of
+    then_ms = allowed.now_ms if as_of is None else as_of
     return [*clauses, in_use, f"({having('expiring', [NO])} | @expires_at:[({then_ms} +inf])"]
 
 

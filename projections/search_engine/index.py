@@ -77,27 +77,27 @@ class EngineIndex:
 
     def search(self, question: Question, allowed: Filter) -> list[Hit]:
         distance = ranking.REACH if question.ranking == "fused" else 0
-        return ranking.search(EngineCandidates(self._of, allowed, question.now_ms, distance), question)
+        return ranking.search(EngineCandidates(self._of, allowed, distance), question)
 
-    def count(self, allowed: Filter, now_ms: int) -> int:
+    def count(self, allowed: Filter) -> int:
         if allowed.embedded is None or self._all_embedded:
-            (count,) = self._counts([filter_query(allowed, now_ms)])
+            (count,) = self._counts([filter_query(allowed)])
             return count if allowed.embedded is not False else 0
-        return len(self.every(allowed, now_ms))
+        return len(self.every(allowed))
 
-    def counts(self, allowed: Filter, now_ms: int, name: Listed) -> dict[str, int]:
-        grouped = self._grouped(filter_query(allowed, now_ms), name)
+    def counts(self, allowed: Filter, name: Listed) -> dict[str, int]:
+        grouped = self._grouped(filter_query(allowed), name)
         return self._as_given(name, {written: group.documents for written, group in grouped.items()})
 
-    def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[DocumentLocation]:
-        located = self._in_time(filter_query(allowed, now_ms), "recorded", count, newest_first=True)
+    def recorded_last(self, allowed: Filter, count: int) -> list[DocumentLocation]:
+        located = self._in_time(filter_query(allowed), "recorded", count, newest_first=True)
         return [place for _, place in sorted(located, key=lambda row: (-row[0], row[1][1]))[:count]]
 
-    def most_recent(self, allowed: Filter, now_ms: int, count: int, offset: int = 0) -> list[DocumentLocation]:
-        return self._search(filter_query(allowed, now_ms), count, offset=offset, sort="occurred").places
+    def most_recent(self, allowed: Filter, count: int, offset: int = 0) -> list[DocumentLocation]:
+        return self._search(filter_query(allowed), count, offset=offset, sort="occurred").places
 
-    def window(self, allowed: Filter, now_ms: int, offset: int, limit: int) -> Window:
-        query = filter_query(allowed, now_ms)
+    def window(self, allowed: Filter, offset: int, limit: int) -> Window:
+        query = filter_query(allowed)
         page = self._search(query, limit, offset=offset, sort="occurred", fields=["occurred"])
         if not page.rows:
             return Window([], 0, frozenset(), page.total)
@@ -113,8 +113,8 @@ class EngineIndex:
         located = sorted(((at_ms, place) for place, at_ms in rows.items()), key=time_and_id, reverse=True)
         return Window(located, 0 if first in crowded else max(0, offset - newer), crowded, page.total)
 
-    def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[DocumentLocation]:
-        query = filter_query(allowed, now_ms)
+    def nearest(self, allowed: Filter, when_ms: int) -> list[DocumentLocation]:
+        query = filter_query(allowed)
         located = [
             *self._in_time(f"{query} {between('occurred', None, when_ms)}", "occurred", 1, newest_first=True),
             *self._in_time(f"{query} {between('occurred', when_ms, None)}", "occurred", 1, newest_first=False),
@@ -123,9 +123,9 @@ class EngineIndex:
         return [(partition, DocumentId(name)) for _, name, partition in closest[:1]]
 
     def around(
-        self, allowed: Filter, now_ms: int, anchor: str, when_ms: int, before: int, after: int
+        self, allowed: Filter, anchor: str, when_ms: int, before: int, after: int
     ) -> tuple[list[DocumentLocation], list[DocumentLocation]]:
-        query, key = filter_query(allowed, now_ms), (when_ms, anchor)
+        query, key = filter_query(allowed), (when_ms, anchor)
         same = self._search(f"{query} {between('occurred', when_ms, when_ms)}", TIES).places
         located = [
             *self._in_time(f"{query} @occurred:[-inf ({when_ms}]", "occurred", before, newest_first=True),
@@ -137,24 +137,24 @@ class EngineIndex:
         future = [row[1] for row in ordered if time_and_id(row) > key]
         return past[len(past) - min(before, len(past)) :], future[:after]
 
-    def saying(self, allowed: Filter, now_ms: int, words: str, *, everywhere: bool) -> list[DocumentLocation]:
-        query = saying_query(allowed, now_ms, asked_terms(words), words)
+    def saying(self, allowed: Filter, words: str, *, everywhere: bool) -> list[DocumentLocation]:
+        query = saying_query(allowed, asked_terms(words), words)
         return self._search(query, SAID, sort="occurred").places
 
-    def every(self, allowed: Filter, now_ms: int, most: int | None = None) -> list[DocumentLocation]:
+    def every(self, allowed: Filter, most: int | None = None) -> list[DocumentLocation]:
         if allowed.embedded is False and self._all_embedded:
             return []
         places: list[DocumentLocation] = []
-        with closing(self._pages(filter_query(allowed, now_ms))) as pages:
+        with closing(self._pages(filter_query(allowed))) as pages:
             for some in pages:
                 places += some if allowed.embedded is None else self._with_vectors(some, allowed.embedded)
                 if most is not None and len(places) >= most:
                     break
         return places[:most]
 
-    def beginning(self, allowed: Filter, now_ms: int, begins: str) -> list[DocumentLocation]:
+    def beginning(self, allowed: Filter, begins: str) -> list[DocumentLocation]:
         # ids are no field of the engine's index; shortened ones are read by people and agents, now and then
-        return [location for location in self.every(allowed, now_ms) if location[1].startswith(begins)]
+        return [location for location in self.every(allowed) if location[1].startswith(begins)]
 
     def facets(self, places: Sequence[DocumentLocation]) -> list[Sequence[str]]:
         raws: list[bytes | None] = []
@@ -170,14 +170,14 @@ class EngineIndex:
         anywhere = [(partition, DocumentId(name)) for name in names for partition in range(self._partitions)]
         return {name for some in _slices(anywhere, CHECKED_AT_ONCE) for _, name in self._with_vectors(some, True)}
 
-    def linked_values(self, allowed: Filter, now_ms: int, name: Linked, most: int) -> list[str]:
-        grouped = self._grouped(filter_query(allowed, now_ms), name)
+    def linked_values(self, allowed: Filter, name: Linked, most: int) -> list[str]:
+        grouped = self._grouped(filter_query(allowed), name)
         return [*self._as_given(name, {written: grouped[written].documents for written in sorted(grouped)[:most]})]
 
-    def links(self, allowed: Filter, now_ms: int, name: Linked, values: Sequence[str]) -> dict[str, Links]:
+    def links(self, allowed: Filter, name: Linked, values: Sequence[str]) -> dict[str, Links]:
         if not values:
             return {}
-        query = filter_query(allowed, now_ms, tag(name, values))
+        query = filter_query(allowed, tag(name, values))
         memories, observations = (
             self._grouped(f"{query} {tag('kind', [kind])}", name) for kind in ("memory", "observation")
         )
@@ -192,7 +192,7 @@ class EngineIndex:
     def lessons_by_confidence(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
         # the engine cannot decay confidence, so the SUREST when last said are ranked here
         lessons = replace(allowed, kinds=["lesson"])
-        queries = [filter_query(lessons, now_ms), filter_query(lessons, now_ms, tag("project", [project]))]
+        queries = [filter_query(lessons), filter_query(lessons, tag("project", [project]))]
         rows = self._rows(
             [search(self._of.name, query, SUREST, sort="confidence", fields=[ENTRY]) for query in queries]
         )
@@ -213,7 +213,7 @@ class EngineIndex:
         of_agent = [tag("agent", [allowed.reader])] if allowed.reader else []
         weighing_more = {tuple(tags): None for tags in ([], of_project, of_agent, [*of_project, *of_agent])}
         queries = [
-            filter_query(memories, now_ms, between("importance", least, least + 1), *tags)
+            filter_query(memories, between("importance", least, least + 1), *tags)
             for least in range(int(MOST_IMPORTANT) + 1)
             for tags in weighing_more
         ]

@@ -595,7 +595,7 @@ async def test_a_vector_of_another_model_is_refused_by_the_index(shop: Workshop,
     async with replica_of(shop, valkey.url, machine) as replica:
         question = Question(text="garden", vector=np.ones(32, np.float32), model="test/other")
         with pytest.raises(EmbedderMismatch):
-            await replica.search(question, Filter(tenant=TENANT))
+            await replica.search(question, Filter(tenant=TENANT, now_ms=0))
 
 
 def test_a_choice_is_what_a_spec_has_become():

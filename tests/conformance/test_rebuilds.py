@@ -455,7 +455,7 @@ async def test_a_replica_follows_a_switch_and_a_roll_back_when_the_old_feed_has_
 
     async def hits_of(replica: ReplicaService) -> set[str]:
         question = Question(text="lighthouse harbour", vector=None, mode="lexical", now_ms=0)
-        return {hit.id for hit in await replica.search(question, Filter(tenant="default"))}
+        return {hit.id for hit in await replica.search(question, Filter(tenant="default", now_ms=0))}
 
     try:
         replicas[0].start()

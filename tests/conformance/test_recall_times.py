@@ -204,8 +204,8 @@ async def test_a_shortened_id_of_several_documents_is_refused_with_their_ids(
     names = sorted([await desk.remember("tea"), await desk.remember("coffee")])
     await desk.settle()
 
-    def every(index: EmbeddedIndex, allowed: Filter, now_ms: int, begins: str) -> list[DocumentLocation]:
-        return index.every(allowed, now_ms)
+    def every(index: EmbeddedIndex, allowed: Filter, begins: str) -> list[DocumentLocation]:
+        return index.every(allowed)
 
     monkeypatch.setattr(EmbeddedIndex, "beginning", every)
     with pytest.raises(CommandRejected) as refused:

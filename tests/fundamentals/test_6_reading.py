@@ -45,7 +45,7 @@ async def test_an_index_finds_words_and_forgets_what_is_removed():
     index = FilledReplica(None, 4)
     await index.put("mem_1", "The invoices are in the archive")
     await index.put("mem_2", "Lunch was good")
-    question, allowed = Question(text="invoices", vector=None, now_ms=T0), Filter(tenant="default")
+    question, allowed = Question(text="invoices", vector=None, now_ms=T0), Filter(tenant="default", now_ms=T0)
 
     hits = (await index.settle()).search(question, allowed)
     assert [hit.id for hit in hits] == ["mem_1"]

@@ -41,7 +41,7 @@ filters = st.builds(
     agent_id=names, session_id=names, user_id=names,
     kinds=st.lists(st.sampled_from(["memory", "observation", "lesson"]), max_size=2),
     tags=st.lists(st.sampled_from(["a", "b"]), max_size=2), from_ms=st.none() | ms, to_ms=st.none() | ms,
-    as_of_ms=st.none() | ms, reader=names, types=some, files=some, concepts=some,
+    as_of_ms=st.none() | ms, now_ms=ms, reader=names, types=some, files=some, concepts=some,
 )  # fmt: skip
 
 
@@ -106,8 +106,8 @@ def modelled(steps: Sequence[Step]) -> Model:
     return model
 
 
-def matching(index: IndexReplica, allowed: Filter, now_ms: int) -> set[str]:
-    return {index.ids[ordinal] for ordinal in matches(index, allowed, now_ms).bitmap}
+def matching(index: IndexReplica, allowed: Filter) -> set[str]:
+    return {index.ids[ordinal] for ordinal in matches(index, allowed).bitmap}
 
 
 def contents(index: IndexReplica) -> dict[str, tuple[Any, ...]]:
@@ -126,44 +126,44 @@ def contents(index: IndexReplica) -> dict[str, tuple[Any, ...]]:
     return results
 
 
-def answers(index: IndexReplica, allowed: Filter, now_ms: int) -> list[list[Hit]]:
+def answers(index: IndexReplica, allowed: Filter) -> list[list[Hit]]:
     """What every ranking says."""
     vector = np.asarray([0.8, 0.6, 0], np.float32)
     return [
-        search(index, Question(text=word, vector=vector, ranking=ranking, limit=9, now_ms=now_ms), allowed)
+        search(index, Question(text=word, vector=vector, ranking=ranking, limit=9, now_ms=allowed.now_ms), allowed)
         for word in WORDS[:2]
         for ranking in ("fused", "similarity", "rrf")
     ]
 
 
-def found(index: IndexReplica, word: str, allowed: Filter, now_ms: int) -> set[str]:
-    question = Question(text=word, vector=None, mode="lexical", limit=100, now_ms=now_ms)
+def found(index: IndexReplica, word: str, allowed: Filter) -> set[str]:
+    question = Question(text=word, vector=None, mode="lexical", limit=100, now_ms=allowed.now_ms)
     return {hit.id for hit in search(index, question, allowed)}
 
 
 @settings(max_examples=60)
-@given(feeds(), st.lists(filters, min_size=1, max_size=4), ms)
-def test_the_index_holds_what_a_dictionary_would(steps: list[Step], allowed: list[Filter], now_ms: int):
+@given(feeds(), st.lists(filters, min_size=1, max_size=4))
+def test_the_index_holds_what_a_dictionary_would(steps: list[Step], allowed: list[Filter]):
     """Filters, the words and vectors of every document."""
     model = modelled(steps)
     index = applied(steps)
     assert set(index.ordinal_of) == model.entries.keys()
     assert len(index) == len(model.entries)
     for item in allowed:
-        assert matching(index, item, now_ms) == model.matching(item, now_ms)
+        assert matching(index, item) == model.matching(item)
     for name, ordinal in index.ordinal_of.items():
         assert index.terms[ordinal].tolist() == hashed_text(model.entries[name].terms).tolist()
         assert index.vectors.has(ordinal) == (name in model.rows)
 
 
 @settings(max_examples=30)
-@given(feeds(), filters, ms, st.sampled_from(WORDS))
-def test_a_word_finds_the_matching_documents_that_say_it(steps: list[Step], allowed: Filter, now_ms: int, word: str):
+@given(feeds(), filters, st.sampled_from(WORDS))
+def test_a_word_finds_the_matching_documents_that_say_it(steps: list[Step], allowed: Filter, word: str):
     """And, of those that do not say it, only neighbours in the session of one that does."""
     model = modelled(steps)
     index = applied(steps)
-    hits = found(index, word, allowed, now_ms)
-    match = model.matching(allowed, now_ms)
+    hits = found(index, word, allowed)
+    match = model.matching(allowed)
     saying = {name for name in match if word in model.entries[name].terms.split()}
     episodes = {model.entries[name].episode for name in saying} - {""}
     assert saying <= hits <= match
@@ -195,10 +195,8 @@ def test_saving_and_loading_in_the_middle_changes_nothing(steps: list[Step], dat
 
 
 @settings(max_examples=30)
-@given(feeds(), filters, ms, st.data())
-def test_compacting_in_the_middle_changes_no_answer(
-    steps: list[Step], allowed: Filter, now_ms: int, data: st.DataObject
-):
+@given(feeds(), filters, st.data())
+def test_compacting_in_the_middle_changes_no_answer(steps: list[Step], allowed: Filter, data: st.DataObject):
     """And leaves nothing of what was removed before."""
     at = data.draw(st.integers(0, len(steps)))
     straight = applied(steps)
@@ -208,12 +206,12 @@ def test_compacting_in_the_middle_changes_no_answer(
     for partition, item in steps[at:]:
         index.apply(partition, [item])
     assert contents(index) == contents(straight)
-    assert answers(index, allowed, now_ms) == answers(straight, allowed, now_ms)
+    assert answers(index, allowed) == answers(straight, allowed)
 
 
 @settings(max_examples=30)
-@given(feeds(), filters, ms)
-def test_two_replicas_of_the_same_documents_answer_alike(steps: list[Step], allowed: Filter, now_ms: int):
+@given(feeds(), filters)
+def test_two_replicas_of_the_same_documents_answer_alike(steps: list[Step], allowed: Filter):
     """One has read all that happened, the other (after a rebuild) only what is left, in the order of the sessions."""
     straight = applied(steps)
     model = modelled(steps)
@@ -223,4 +221,4 @@ def test_two_replicas_of_the_same_documents_answer_alike(steps: list[Step], allo
     late = applied([(partition_of(name), Put(model.entries[name])) for name in order])
     for name, rows in model.rows.items():
         late.apply(partition_of(name), [Vectors(name, MODEL, DIMENSIONS, rows)])
-    assert answers(late, allowed, now_ms) == answers(straight, allowed, now_ms)
+    assert answers(late, allowed) == answers(straight, allowed)

@@ -66,14 +66,14 @@ class Model:
         self.entries.pop(name, None)
         self.rows.pop(name, None)
 
-    def matching(self, allowed: Filter, now_ms: int) -> set[str]:
+    def matching(self, allowed: Filter) -> set[str]:
         """The ids of the documents that a filter allows."""
-        return {name for name, entry in self.entries.items() if is_allowed(entry, allowed, now_ms)}
+        return {name for name, entry in self.entries.items() if is_allowed(entry, allowed)}
 
 
-def is_allowed(entry: IndexEntry, allowed: Filter, now_ms: int) -> bool:
+def is_allowed(entry: IndexEntry, allowed: Filter) -> bool:
     """The filter, said plainly; but for `embedded`."""
-    return _is_of(entry, allowed) and (bool(entry.retired_ms) if allowed.retired else _in_use(entry, allowed, now_ms))
+    return _is_of(entry, allowed) and (bool(entry.retired_ms) if allowed.retired else _in_use(entry, allowed))
 
 
 def _is_of(entry: IndexEntry, allowed: Filter) -> bool:
@@ -101,8 +101,8 @@ def _is_of(entry: IndexEntry, allowed: Filter) -> bool:
     )
 
 
-def _in_use(entry: IndexEntry, allowed: Filter, now_ms: int) -> bool:
-    when = now_ms if allowed.as_of_ms is None else allowed.as_of_ms
+def _in_use(entry: IndexEntry, allowed: Filter) -> bool:
+    when = allowed.now_ms if allowed.as_of_ms is None else allowed.as_of_ms
     retired = bool(entry.retired_ms) and (allowed.as_of_ms is None or entry.retired_ms <= allowed.as_of_ms)
     return (
         (allowed.operator or not entry.audience or (allowed.reader != "" and allowed.reader in entry.audience))
@@ -198,4 +198,4 @@ class RandomFeed:
         }  # fmt: skip
         chosen = random.sample([*may_be], random.choice((0, 1, 1, 2, 2, 3)))
         tenant = random.choice(("default", "default", "default", "other", "nobody"))
-        return Filter(tenant=tenant, **{name: may_be[name] for name in chosen})
+        return Filter(tenant=tenant, now_ms=random.randrange(90), **{name: may_be[name] for name in chosen})

@@ -34,7 +34,7 @@ from projections.store.redis_store import RedisStore
 
 PARTITIONS = 2
 TENANT = "default"
-EVERYTHING = Filter(tenant=TENANT)
+EVERYTHING = Filter(tenant=TENANT, now_ms=0)
 OCCURRED = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
 

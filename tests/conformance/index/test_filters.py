@@ -19,22 +19,22 @@ ODD = (
 
 
 def let_through(allowed: dict[str, Any]) -> Filter:
-    given: dict[str, Any] = {"tenant": "default", **allowed}
+    given: dict[str, Any] = {"tenant": "default", "now_ms": T0, **allowed}
     return Filter(**given)
 
 
 def matching(index: Index, now_ms: int = T0, **allowed: Any) -> set[str]:
     """The ids of the documents that a filter lets through, all of which say "tea"."""
-    item = let_through(allowed)
-    names: set[str] = {name for _, name in index.every(item, now_ms)}
-    assert index.count(item, now_ms) == len(names)
-    assert {name for _, name in index.recorded_last(item, now_ms, 100)} == names
-    assert {name for _, name in index.most_recent(item, now_ms, 100)} == names
-    assert {name for _, name in index.saying(item, now_ms, "tea", everywhere=True)} == names
-    window = index.window(item, now_ms, 0, 100)
+    item = let_through({"now_ms": now_ms, **allowed})
+    names: set[str] = {name for _, name in index.every(item)}
+    assert index.count(item) == len(names)
+    assert {name for _, name in index.recorded_last(item, 100)} == names
+    assert {name for _, name in index.most_recent(item, 100)} == names
+    assert {name for _, name in index.saying(item, "tea", everywhere=True)} == names
+    window = index.window(item, 0, 100)
     assert ({name for _, (_, name) in window.located}, window.total) == (names, len(names))
-    assert sum(index.counts(item, now_ms, "project").values()) == len(names)
-    assert bool(index.nearest(item, now_ms, T0)) == bool(names)
+    assert sum(index.counts(item, "project").values()) == len(names)
+    assert bool(index.nearest(item, T0)) == bool(names)
     for ranking in ("fused", "similarity", "rrf"):
         question = Question(text="tea", vector=None, mode="lexical", limit=100, now_ms=now_ms, ranking=ranking)
         assert {hit.id for hit in index.search(question, item)} == names
@@ -232,9 +232,9 @@ async def test_embedded_says_whether_vectors_must_be_there_when_counting_and_lis
         await filled.put(name, "tea")
 
     async def having(embedded: bool) -> set[str]:
-        index, allowed = await filled.settle(), Filter(tenant="default", embedded=embedded)
-        names: set[str] = {name for _, name in index.every(allowed, T0)}
-        assert index.count(allowed, T0) == len(names)
+        index, allowed = await filled.settle(), Filter(tenant="default", now_ms=T0, embedded=embedded)
+        names: set[str] = {name for _, name in index.every(allowed)}
+        assert index.count(allowed) == len(names)
         return names
 
     assert (await having(True), await having(False)) == (set(), {"mem_1", "mem_2", "mem_3"})
@@ -259,12 +259,12 @@ async def test_a_value_is_found_as_it_is_written_and_no_other_is(filled: Filled)
             {"any_of": [("tag", value), ("file", value)]},
         ]
         for allowed in filters:
-            places = index.every(let_through({"operator": True, **allowed}), T0)
+            places = index.every(let_through({"operator": True, **allowed}))
             assert [name for _, name in places] == [f"mem_{n:02d}"], allowed
         assert matching(index, reader=value) == {f"mem_{n:02d}"}
         without = let_through({"operator": True, "without": [("tag", value)]})
-        assert index.count(without, T0) == index.window(without, T0, 0, 1).total == len(ODD) - 1
-    by_project = index.counts(let_through({"operator": True}), T0, "project")
+        assert index.count(without) == index.window(without, 0, 1).total == len(ODD) - 1
+    by_project = index.counts(let_through({"operator": True}), "project")
     assert by_project == dict.fromkeys(ODD, 1)
 
 
@@ -315,7 +315,7 @@ WORDS = [
     "deploy", "friday",
 ]  # fmt: skip
 OWN = 40
-READER = Filter(tenant="default", project="atlas", within=["atlas"], reader="ada")
+READER = Filter(tenant="default", now_ms=T0, project="atlas", within=["atlas"], reader="ada")
 UNREADABLE: dict[str, dict[str, Any]] = {
     "another tenant": {"tenant": "other"},
     "another project": {"project": "zeus"},
@@ -359,8 +359,8 @@ async def test_documents_that_a_reader_cannot_read_change_nothing_of_its_answers
         await with_table.put(f"mem_{seed}x", "unicorn chekcout webhok " * 9, **UNREADABLE[whose])
         index = await with_table.settle()
         assert answers(index) == before
-        assert index.counts(READER, T0, "project") == {"atlas": OWN}
-        assert index.linked_values(READER, T0, "project", 9) == ["atlas"]
+        assert index.counts(READER, "project") == {"atlas": OWN}
+        assert index.linked_values(READER, "project", 9) == ["atlas"]
 
 
 async def test_a_slip_is_corrected_to_the_readers_words_however_many_others_say_like_ones(with_table: Filled):

@@ -24,7 +24,7 @@ from projections.search_engine import index as on_engine
 from projections.store.feed import Put, Vectors
 from projections.vectors.static import StaticTable
 
-ANYTHING = Filter(tenant="default")
+ANYTHING = Filter(tenant="default", now_ms=T0)
 
 
 def ids(places: Sequence[DocumentLocation]) -> list[str]:
@@ -39,9 +39,9 @@ def page(expected: Window, limit: int) -> list[str]:
 async def test_an_empty_index_has_empty_lists(filled: Filled):
     index = await filled.settle()
     assert len(index) == 0
-    assert index.every(ANYTHING, T0) == index.recorded_last(ANYTHING, T0, 9) == index.most_recent(ANYTHING, T0, 9) == []
-    assert index.nearest(ANYTHING, T0, T0) == index.saying(ANYTHING, T0, "tea", everywhere=True) == []
-    assert index.around(ANYTHING, T0, "mem_1", T0, 2, 2) == ([], [])
+    assert index.every(ANYTHING) == index.recorded_last(ANYTHING, 9) == index.most_recent(ANYTHING, 9) == []
+    assert index.nearest(ANYTHING, T0) == index.saying(ANYTHING, "tea", everywhere=True) == []
+    assert index.around(ANYTHING, "mem_1", T0, 2, 2) == ([], [])
     assert index.facets([]) == []
     assert index.with_vectors([]) == index.with_vectors(["mem_1"]) == set()
 
@@ -51,17 +51,17 @@ async def test_a_document_is_where_its_partition_is(filled: Filled):
         await filled.put(f"mem_{partition}", "tea", partition=partition)
     index = await filled.settle()
     assert len(index) == PARTITIONS
-    assert sorted(index.every(ANYTHING, T0)) == [(partition, f"mem_{partition}") for partition in range(PARTITIONS)]
+    assert sorted(index.every(ANYTHING)) == [(partition, f"mem_{partition}") for partition in range(PARTITIONS)]
 
 
 async def test_all_or_some_of_all_are_listed(filled: Filled):
     for n in range(20):
         await filled.put(f"mem_{n:02d}", "tea", tags=["even"] if n % 2 == 0 else [])
     index = await filled.settle()
-    even = Filter(tenant="default", tags=["even"])
-    assert sorted(ids(index.every(even, T0))) == [f"mem_{n:02d}" for n in range(0, 20, 2)]
+    even = Filter(tenant="default", now_ms=T0, tags=["even"])
+    assert sorted(ids(index.every(even))) == [f"mem_{n:02d}" for n in range(0, 20, 2)]
     for most in (0, 1, 9, 10, 11):
-        some = ids(index.every(even, T0, most))
+        some = ids(index.every(even, most))
         assert len({*some}) == len(some) == min(most, 10)
 
 
@@ -69,10 +69,10 @@ async def test_documents_are_found_by_the_beginning_of_their_ids_if_the_filter_a
     for name in ("mem_1a2b3c4d5e", "mem_1a2b3c4fff", "mem_1a2b3caaaa", "obs_1a2b3c4d5e"):
         await filled.put(name, "tea", tags=["hot"] if name.endswith("fff") else ["cold"])
     index = await filled.settle()
-    assert sorted(ids(index.beginning(ANYTHING, T0, "mem_1a2b3c4"))) == ["mem_1a2b3c4d5e", "mem_1a2b3c4fff"]
-    hot = Filter(tenant="default", tags=["hot"])
-    assert ids(index.beginning(hot, T0, "mem_1a2b3c4")) == ["mem_1a2b3c4fff"]
-    assert index.beginning(ANYTHING, T0, "mem_9999999") == []
+    assert sorted(ids(index.beginning(ANYTHING, "mem_1a2b3c4"))) == ["mem_1a2b3c4d5e", "mem_1a2b3c4fff"]
+    hot = Filter(tenant="default", now_ms=T0, tags=["hot"])
+    assert ids(index.beginning(hot, "mem_1a2b3c4")) == ["mem_1a2b3c4fff"]
+    assert index.beginning(ANYTHING, "mem_9999999") == []
 
 
 async def test_more_than_one_answer_of_the_engine_holds_are_listed(filled: Filled, monkeypatch: pytest.MonkeyPatch):
@@ -81,8 +81,8 @@ async def test_more_than_one_answer_of_the_engine_holds_are_listed(filled: Fille
     for n in range(10):
         await filled.put(f"mem_{n}", "tea")
     index = await filled.settle()
-    assert sorted(ids(index.every(ANYTHING, T0))) == [f"mem_{n}" for n in range(10)]
-    assert {len(index.every(ANYTHING, T0, 4)) for _ in range(200)} == {4}
+    assert sorted(ids(index.every(ANYTHING))) == [f"mem_{n}" for n in range(10)]
+    assert {len(index.every(ANYTHING, 4)) for _ in range(200)} == {4}
 
 
 async def test_those_recorded_last_come_newest_first_and_of_equals_the_smallest_id(filled: Filled):
@@ -91,7 +91,7 @@ async def test_those_recorded_last_come_newest_first_and_of_equals_the_smallest_
     index = await filled.settle()
     newest = ["mem_2", "mem_3", "mem_4", "mem_1", "mem_5"]
     for count in range(7):
-        assert ids(index.recorded_last(ANYTHING, T0, count)) == newest[:count]
+        assert ids(index.recorded_last(ANYTHING, count)) == newest[:count]
 
 
 async def test_those_that_happened_last_come_newest_first(filled: Filled):
@@ -101,7 +101,7 @@ async def test_those_that_happened_last_come_newest_first(filled: Filled):
     newest = [f"mem_{n}" for n in (4, 3, 2, 1, 0)]
     for count in range(7):
         for offset in range(7):
-            assert ids(index.most_recent(ANYTHING, T0, count, offset)) == newest[offset : offset + count]
+            assert ids(index.most_recent(ANYTHING, count, offset)) == newest[offset : offset + count]
 
 
 async def test_pages_of_what_happened_last_have_each_document_once_also_of_one_moment(filled: Filled):
@@ -109,7 +109,7 @@ async def test_pages_of_what_happened_last_have_each_document_once_also_of_one_m
         await filled.put(f"mem_{n:02d}", "tea", occurred_ms=T0 + n // 10)
     index = await filled.settle()
     for size in (1, 4, 30):
-        pages = [item for at in range(0, 30, size) for item in ids(index.most_recent(ANYTHING, T0, size, at))]
+        pages = [item for at in range(0, 30, size) for item in ids(index.most_recent(ANYTHING, size, at))]
         assert sorted(pages) == [f"mem_{n:02d}" for n in range(30)]
         assert [int(name[4]) for name in pages] == sorted((int(name[4]) for name in pages), reverse=True)
 
@@ -120,8 +120,8 @@ async def test_the_nearest_is_before_or_after_a_moment_and_of_equals_the_smalles
     index = await filled.settle()
     for at, name in ((-999, "mem_1"), (10, "mem_1"), (14, "mem_1"), (15, "mem_0"), (16, "mem_0"), (30, "mem_0"),
                      (31, "mem_3"), (999, "mem_3")):  # fmt: skip
-        assert ids(index.nearest(ANYTHING, T0, T0 + at)) == [name], at
-    assert index.nearest(Filter(tenant="other"), T0, T0) == []
+        assert ids(index.nearest(ANYTHING, T0 + at)) == [name], at
+    assert index.nearest(Filter(tenant="other", now_ms=T0), T0) == []
 
 
 async def test_those_around_an_anchor_are_in_the_order_of_time_and_id(filled: Filled):
@@ -134,7 +134,7 @@ async def test_those_around_an_anchor_are_in_the_order_of_time_and_id(filled: Fi
     def around(
         anchor: str, at: int, before: int, after: int, allowed: Filter = ANYTHING
     ) -> tuple[list[str], list[str]]:
-        past, future = index.around(allowed, T0, anchor, T0 + at, before, after)
+        past, future = index.around(allowed, anchor, T0 + at, before, after)
         return ids(past), ids(future)
 
     assert around("mem_4", 5, 1, 1) == (["mem_3"], ["mem_5"])
@@ -144,7 +144,7 @@ async def test_those_around_an_anchor_are_in_the_order_of_time_and_id(filled: Fi
     assert around("mem_4", 5, 9, 9) == (["mem_1", "mem_2", "mem_3"], ["mem_5", "mem_6", "mem_7", "mem_8"])
     assert around("mem_4x", 5, 1, 1) == (["mem_4"], ["mem_5"])
     assert around("mem_9", 0, 3, 1) == ([], ["mem_1"])
-    assert around("mem_4", 5, 2, 2, Filter(tenant="default", tags=["other"])) == (
+    assert around("mem_4", 5, 2, 2, Filter(tenant="default", now_ms=T0, tags=["other"])) == (
         ["mem_2", "mem_3"],
         ["mem_5", "mem_6"],
     )
@@ -155,25 +155,25 @@ async def test_of_many_of_one_moment_the_next_by_id_are_around_one(filled: Fille
     for name in Random(5).sample(names, len(names)):
         await filled.put(name, "tea")
     index = await filled.settle()
-    past, future = index.around(ANYTHING, T0, "mem_20", T0, 2, 3)
+    past, future = index.around(ANYTHING, "mem_20", T0, 2, 3)
     assert (ids(past), ids(future)) == (["mem_18", "mem_19"], ["mem_21", "mem_22", "mem_23"])
-    assert ids(index.nearest(ANYTHING, T0, T0 + 5)) == ["mem_00"]
-    assert ids(index.recorded_last(ANYTHING, T0, 2)) == ["mem_00", "mem_01"]
+    assert ids(index.nearest(ANYTHING, T0 + 5)) == ["mem_00"]
+    assert ids(index.recorded_last(ANYTHING, 2)) == ["mem_00", "mem_01"]
 
 
 async def test_what_is_not_there_is_an_empty_page(filled: Filled):
     index = await filled.settle()
-    assert index.window(ANYTHING, T0, 0, 10) == Window([], 0, frozenset(), 0)
+    assert index.window(ANYTHING, 0, 10) == Window([], 0, frozenset(), 0)
     await filled.put("mem_1", "tea")
     index = await filled.settle()
-    assert index.window(ANYTHING, T0, 1, 10) == Window([], 0, frozenset(), 1)
-    assert index.window(ANYTHING, T0, 0, 0) == Window([], 0, frozenset(), 1)
+    assert index.window(ANYTHING, 1, 10) == Window([], 0, frozenset(), 1)
+    assert index.window(ANYTHING, 0, 0) == Window([], 0, frozenset(), 1)
 
 
 async def test_a_page_has_all_of_the_moments_at_its_ends_and_no_others(filled: Filled):
     for name, at in (("mem_1", 9), ("mem_2", 5), ("mem_3", 5), ("mem_4", 5), ("mem_5", 3), ("mem_6", 3), ("mem_7", 1)):
         await filled.put(name, "tea", occurred_ms=T0 + at)
-    window = (await filled.settle()).window(ANYTHING, T0, 2, 3)
+    window = (await filled.settle()).window(ANYTHING, 2, 3)
     assert ids([place for _, place in window.located]) == ["mem_4", "mem_3", "mem_2", "mem_6", "mem_5"]
     assert [at_ms - T0 for at_ms, _ in window.located] == [5, 5, 5, 3, 3]
     assert page(window, 3) == ["mem_3", "mem_2", "mem_6"]
@@ -185,7 +185,7 @@ async def test_pages_put_together_are_the_whole_list(filled: Filled):
     index = await filled.settle()
     whole = [name for _, name in sorted(documents, reverse=True)]
     for size in (1, 2, 7, 60, 100):
-        pages = [index.window(ANYTHING, T0, offset, size) for offset in range(0, 60, size)]
+        pages = [index.window(ANYTHING, offset, size) for offset in range(0, 60, size)]
         assert [name for row in pages for name in page(row, size)] == whole
         assert all(row.total == 60 and not row.crowded for row in pages)
 
@@ -202,7 +202,7 @@ async def test_pages_of_crowded_moments_have_each_document_once_in_the_order_of_
     time_of = {name: at_ms for at_ms, name in documents}
     whole = [at_ms for at_ms, _ in sorted(documents, reverse=True)]
     for size in (1, 2, 7, 60, 100):
-        pages = [index.window(ANYTHING, T0, offset, size) for offset in range(0, 60, size)]
+        pages = [index.window(ANYTHING, offset, size) for offset in range(0, 60, size)]
         names = [name for row in pages for name in page(row, size)]
         assert len({*names}) == len(names) == 60
         assert [time_of[name] for name in names] == whole
@@ -229,12 +229,12 @@ async def spread(filled: Filled) -> list[tuple[int, str]]:
 async def test_what_does_not_match_is_on_no_page(filled: Filled):
     for n, tag in enumerate("abc", 1):
         await filled.put(f"mem_{n}", "tea", tags=[tag])
-    window = (await filled.settle()).window(Filter(tenant="default", any_tags=["a", "c"]), T0, 0, 1)
+    window = (await filled.settle()).window(Filter(tenant="default", now_ms=T0, any_tags=["a", "c"]), 0, 1)
     assert (page(window, 1), window.total) == (["mem_3"], 2)
 
 
 def saying(index: Index, words: str, *, everywhere: bool = True, tenant: str = "default") -> list[str]:
-    return ids(index.saying(Filter(tenant=tenant), T0, words, everywhere=everywhere))
+    return ids(index.saying(Filter(tenant=tenant, now_ms=T0), words, everywhere=everywhere))
 
 
 @pytest.mark.parametrize("everywhere", [True, False])
@@ -277,17 +277,20 @@ async def test_each_value_of_a_facet_is_counted_and_one_that_none_has_is_left_ou
     await filled.put("mem_3", "tea", project="", types=[LONG])
     await filled.put("mem_4", "tea", tenant="other", project="theirs", agent_id="eve")
     index = await filled.settle()
-    assert index.counts(ANYTHING, T0, "project") == {"atlas": 1, LONG: 1, "": 1}
-    assert index.counts(ANYTHING, T0, "agent") == {"ada": 2}
-    assert index.counts(ANYTHING, T0, "type") == {"semantic": 2, "decision": 1, LONG: 1}
-    assert index.counts(Filter(tenant="default", types=["decision"]), T0, "type") == {"semantic": 1, "decision": 1}
-    assert index.counts(Filter(tenant="nobody"), T0, "project") == {}
+    assert index.counts(ANYTHING, "project") == {"atlas": 1, LONG: 1, "": 1}
+    assert index.counts(ANYTHING, "agent") == {"ada": 2}
+    assert index.counts(ANYTHING, "type") == {"semantic": 2, "decision": 1, LONG: 1}
+    assert index.counts(Filter(tenant="default", now_ms=T0, types=["decision"]), "type") == {
+        "semantic": 1,
+        "decision": 1,
+    }
+    assert index.counts(Filter(tenant="nobody", now_ms=T0), "project") == {}
 
 
 async def test_facets_are_told_for_each_document_and_none_for_one_that_is_not_there(filled: Filled):
     await filled.put("mem_1", "tea", tags=["a,b", ""], files=["src/a.py"], audience=["ada"], partition=2)
     index = await filled.settle()
-    (place,) = index.every(Filter(tenant="default", operator=True), T0)
+    (place,) = index.every(Filter(tenant="default", now_ms=T0, operator=True))
     answer, nothing = index.facets([place, (3, DocumentId("mem_2"))])
     assert {"partition\x1f2", "tag\x1fa,b", "tag\x1f", "file\x1fsrc/a.py", "reader\x1fada", "restricted\x1fyes"} <= {
         *answer
@@ -309,12 +312,12 @@ async def test_linked_values_are_those_of_matching_documents_in_an_order_that_ho
     for n in range(6):
         await filled.put(f"mem_{n}", "tea", files=[f"f{n}.py", LONG], tenant="other" if n % 2 else "default")
     index = await filled.settle()
-    values = index.linked_values(ANYTHING, T0, "file", 100)
+    values = index.linked_values(ANYTHING, "file", 100)
     assert {*values} == {"f0.py", "f2.py", "f4.py", LONG}
     assert len(values) == 4
     for most in (0, 1, 3, 4):
-        assert index.linked_values(ANYTHING, T0, "file", most) == values[:most]
-    assert index.linked_values(ANYTHING, T0, "concept", 9) == []
+        assert index.linked_values(ANYTHING, "file", most) == values[:most]
+    assert index.linked_values(ANYTHING, "concept", 9) == []
 
 
 async def test_links_count_memories_and_the_episodes_of_observations(filled: Filled):
@@ -326,17 +329,17 @@ async def test_links_count_memories_and_the_episodes_of_observations(filled: Fil
     await filled.put("obs_9", "tea", concepts=["b"], tenant="other", episode="s9")
     index = await filled.settle()
     values = ["a", "b", "c", LONG, "nothing", ""]
-    assert index.links(ANYTHING, T0, "concept", values) == {"a": Links(2, 2), "b": Links(1, 0), LONG: Links(0, 2)}
-    assert index.links(ANYTHING, T0, "session", ["s1", "s9"]) == {"s1": Links(0, 1)}
-    assert index.links(ANYTHING, T0, "project", ["atlas"]) == {"atlas": Links(2, 2)}
-    assert index.links(ANYTHING, T0, "concept", []) == {}
+    assert index.links(ANYTHING, "concept", values) == {"a": Links(2, 2), "b": Links(1, 0), LONG: Links(0, 2)}
+    assert index.links(ANYTHING, "session", ["s1", "s9"]) == {"s1": Links(0, 1)}
+    assert index.links(ANYTHING, "project", ["atlas"]) == {"atlas": Links(2, 2)}
+    assert index.links(ANYTHING, "concept", []) == {}
 
 
 async def test_observations_outside_any_episode_count_as_one(filled: Filled):
     for n in range(3):
         await filled.put(f"obs_{n}", "tea", files=["a.py"], episode="s1" if n == 2 else "")
     index = await filled.settle()
-    assert index.links(ANYTHING, T0, "file", ["a.py"]) == {"a.py": Links(0, 2)}
+    assert index.links(ANYTHING, "file", ["a.py"]) == {"a.py": Links(0, 2)}
 
 
 async def test_the_surest_lessons_fade_unless_they_are_said_again(filled: Filled):
@@ -353,7 +356,7 @@ async def test_the_surest_lessons_fade_unless_they_are_said_again(filled: Filled
     assert [lesson.id for lesson in index.lessons_by_confidence(ANYTHING, "", T0, 2)] == ["lsn_2", "lsn_3"]
     assert (
         index.lessons_by_confidence(ANYTHING, "", T0, 0)
-        == index.lessons_by_confidence(Filter(tenant="x"), "", T0, 9)
+        == index.lessons_by_confidence(Filter(tenant="x", now_ms=T0), "", T0, 9)
         == []
     )
 
@@ -371,7 +374,12 @@ async def test_notable_memories_are_important_new_of_the_project_and_the_readers
     index = await filled.settle()
 
     def notable(project: str, count: int = 9, reader: str = "") -> list[str]:
-        return [name for _, name in index.notable_memories(Filter(tenant="default", reader=reader), project, T0, count)]
+        return [
+            name
+            for _, name in index.notable_memories(
+                Filter(tenant="default", now_ms=T0, reader=reader), project, T0, count
+            )
+        ]
 
     assert notable("") == ["mem_2", "mem_3", "mem_1", "mem_4", "mem_5"]
     assert notable("borealis") == ["mem_2", "mem_3", "mem_4", "mem_1", "mem_5"]
@@ -390,22 +398,20 @@ async def test_nothing_that_was_removed_is_found_or_counted(with_table: Filled, 
     await with_table.put("obs_1", f"{text} dogs", **fields, session_id="s1", episode="s1")
     await with_table.put("lsn_1", f"{text} dogs", **fields)
     await with_table.embed("mem_1", [1, 0, 0, 0])
-    assert (await with_table.settle()).count(ANYTHING, T0) == 3
+    assert (await with_table.settle()).count(ANYTHING) == 3
     await with_table.remove("mem_1", "obs_1", "lsn_1")
     index = await with_table.settle()
-    everybody = Filter(tenant="default", operator=True)
-    assert len(index) == index.count(everybody, T0) == index.window(everybody, T0, 0, 9).total == 0
-    assert (
-        index.every(everybody, T0) == index.recorded_last(everybody, T0, 9) == index.most_recent(everybody, T0, 9) == []
-    )
-    assert index.nearest(everybody, T0, T0) == index.saying(everybody, T0, text, everywhere=True) == []
-    assert index.around(everybody, T0, "mem_1", T0, 9, 9) == ([], [])
+    everybody = Filter(tenant="default", now_ms=T0, operator=True)
+    assert len(index) == index.count(everybody) == index.window(everybody, 0, 9).total == 0
+    assert index.every(everybody) == index.recorded_last(everybody, 9) == index.most_recent(everybody, 9) == []
+    assert index.nearest(everybody, T0) == index.saying(everybody, text, everywhere=True) == []
+    assert index.around(everybody, "mem_1", T0, 9, 9) == ([], [])
     for name in ("project", "agent", "type"):
-        assert index.counts(everybody, T0, name) == {}
+        assert index.counts(everybody, name) == {}
     had: dict[Linked, str] = {"project": LONG, "session": "s1", "file": LONG, "concept": text}
     for name, value in had.items():
-        assert index.linked_values(everybody, T0, name, 9) == []
-        assert index.links(everybody, T0, name, [value]) == {}
+        assert index.linked_values(everybody, name, 9) == []
+        assert index.links(everybody, name, [value]) == {}
     assert index.lessons_by_confidence(everybody, LONG, T0, 9) == index.notable_memories(everybody, LONG, T0, 9) == []
     assert index.with_vectors(["mem_1"]) == set()
     assert [*index.facets([(0, DocumentId("mem_1"))])[0]] == []
@@ -451,8 +457,8 @@ def placed(names: Iterable[str]) -> list[tuple[int, str]]:
 class Asked:
     """What the model says of a filter."""
 
-    def __init__(self, model: Model, allowed: Filter, now_ms: int) -> None:
-        self.entries = [model.entries[name] for name in sorted(model.matching(allowed, now_ms))]
+    def __init__(self, model: Model, allowed: Filter) -> None:
+        self.entries = [model.entries[name] for name in sorted(model.matching(allowed))]
         self.rows = model.rows
 
     def by_time(self) -> list[IndexEntry]:
@@ -508,56 +514,59 @@ def assert_answers_as(model: Model, index: Index, feed: RandomFeed, seed: int) -
     answer = index.facets([*placed(model.entries), (0, "mem_none")])  # type: ignore[list-item]
     assert [sorted(row) for row in answer] == [*(sorted(entry_facets(*place)) for place in places), []]
     for _ in range(QUESTIONS):
-        allowed, now_ms = feed.filter(), random.randrange(90)
+        allowed = feed.filter()
         for name in ("project", "session", "file", "concept"):
-            matching = model.matching(allowed, now_ms)
+            matching = model.matching(allowed)
             linked = {value for row in matching for value in values_of(model.entries[row], name)} - {""}
-            assert {*index.linked_values(allowed, now_ms, name, 100)} - {""} == linked
-        query = Asked(model, allowed, now_ms)
+            assert {*index.linked_values(allowed, name, 100)} - {""} == linked
+        query = Asked(model, allowed)
         names = [entry.id for entry in query.entries]
-        assert_lists(index, allowed, now_ms, query, model, random)
-        assert {*index.every(allowed, now_ms)} == {*placed(names)}
-        assert index.count(allowed, now_ms) == len(names)
-        only, project = Filter(tenant=allowed.tenant, embedded=random.random() < 0.5), random.choice(("", "atlas"))
-        having = [row for row in model.matching(only, now_ms) if (row in model.rows) == only.embedded]
-        assert index.count(only, now_ms) == len(having) == len(index.every(only, now_ms))
+        assert_lists(index, allowed, query, model, random)
+        assert {*index.every(allowed)} == {*placed(names)}
+        assert index.count(allowed) == len(names)
+        only, project = (
+            Filter(tenant=allowed.tenant, now_ms=60, embedded=random.random() < 0.5),
+            random.choice(("", "atlas")),
+        )
+        having = [row for row in model.matching(only) if (row in model.rows) == only.embedded]
+        assert index.count(only) == len(having) == len(index.every(only))
         for name in ("project", "agent", "type"):
             values = Counter(value for entry in query.entries for value in values_of(entry, name))
-            assert index.counts(allowed, now_ms, name) == {
+            assert index.counts(allowed, name) == {
                 value: count for value, count in values.items() if value or name == "project"
             }
         for name in ("project", "session", "file", "concept"):
             values = ["a", "b", "atlas", "blue whale", "s1", "s2", "c" * 300, "nothing"]
             links = {value: query.links(name, value) for value in values}
-            assert index.links(allowed, now_ms, name, values) == {k: v for k, v in links.items() if v != (0, 0)}
-        surest = index.lessons_by_confidence(allowed, project, now_ms, 9)
-        lessons, memories = (Asked(model, replace(allowed, kinds=[kind]), now_ms) for kind in ("lesson", "memory"))
-        assert [(-row.weight, row.id) for row in surest] == lessons.surest(project, now_ms)[:9]
-        notable = [name for _, name in index.notable_memories(allowed, project, now_ms, 9)]
-        assert notable == memories.notable(project, allowed.reader, now_ms)[:9]
+            assert index.links(allowed, name, values) == {k: v for k, v in links.items() if v != (0, 0)}
+        surest = index.lessons_by_confidence(allowed, project, allowed.now_ms, 9)
+        lessons, memories = (Asked(model, replace(allowed, kinds=[kind])) for kind in ("lesson", "memory"))
+        assert [(-row.weight, row.id) for row in surest] == lessons.surest(project, allowed.now_ms)[:9]
+        notable = [name for _, name in index.notable_memories(allowed, project, allowed.now_ms, 9)]
+        assert notable == memories.notable(project, allowed.reader, allowed.now_ms)[:9]
 
 
-def assert_lists(index: Index, allowed: Filter, now_ms: int, options: Asked, model: Model, random: Random) -> None:
+def assert_lists(index: Index, allowed: Filter, options: Asked, model: Model, random: Random) -> None:
     """The lists by time."""
     by_time, count, offset, at = options.by_time(), random.randrange(12), random.randrange(6), random.randrange(60)
     newest = sorted(options.entries, key=lambda entry: (-entry.recorded_ms, entry.id))
-    assert index.recorded_last(allowed, now_ms, count) == placed(document.id for document in newest[:count])
-    assert same_times(index.most_recent(allowed, now_ms, count, offset), by_time[offset : offset + count], model)
-    window = index.window(allowed, now_ms, offset, count)
+    assert index.recorded_last(allowed, count) == placed(document.id for document in newest[:count])
+    assert same_times(index.most_recent(allowed, count, offset), by_time[offset : offset + count], model)
+    window = index.window(allowed, offset, count)
     page = [place for _, place in window.located][window.skipped : window.skipped + count]
     assert page == placed(document.id for document in by_time[offset : offset + count])
     assert window.total == len(by_time)
     closest = sorted((abs(document.occurred_ms - at), document.id) for document in by_time)
-    assert index.nearest(allowed, now_ms, at) == placed(name for _, name in closest[:1])
+    assert index.nearest(allowed, at) == placed(name for _, name in closest[:1])
     anchor = random.choice([*model.entries])
     past = [document.id for document in reversed(by_time) if (document.occurred_ms, document.id) < (at, anchor)]
     future = [document.id for document in reversed(by_time) if (document.occurred_ms, document.id) > (at, anchor)]
-    results = index.around(allowed, now_ms, anchor, at, count, offset)
+    results = index.around(allowed, anchor, at, count, offset)
     assert results == (placed(past[len(past) - min(count, len(past)) :]), placed(future[:offset]))
     words = random.choice((["a"], random.sample(WORDS, 2), random.sample(WORDS, 1)))
     saying = options.saying(words)
     for everywhere in (True, False):
-        fields = index.saying(allowed, now_ms, " ".join(words), everywhere=everywhere)
+        fields = index.saying(allowed, " ".join(words), everywhere=everywhere)
         assert {*fields} == {*placed(document.id for document in saying)}
         assert same_times(fields, saying, model)
 

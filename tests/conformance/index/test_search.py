@@ -12,7 +12,7 @@ from projections.search.question import UNCERTAIN_FROM, Filter, Hit, Question, R
 from projections.text.cues import PROMPT, TOOL_OUTPUT
 from projections.text.dates import NamedTime
 
-ANYTHING = Filter(tenant="default")
+ANYTHING = Filter(tenant="default", now_ms=T0)
 TEA = np.asarray([1, 0, 0, 0], np.float32)
 RANKINGS = get_args(Ranking)
 DAY = 86_400_000
@@ -128,7 +128,7 @@ async def test_neighbours_in_an_episode_come_along_when_they_match(filled: Fille
     index = await filled.settle()
     assert {*ids(search(index, "where is the tea?"))} == {"obs_1", "obs_2"}
     assert {*ids(search(index, "where is the coffee?"))} == {"obs_5", "obs_6"}
-    assert ids(search(index, "where is the coffee?", Filter(tenant="default", agent_id="ada"))) == ["obs_5"]
+    assert ids(search(index, "where is the coffee?", Filter(tenant="default", now_ms=T0, agent_id="ada"))) == ["obs_5"]
 
 
 async def test_those_beside_a_removed_document_become_neighbours(filled: Filled):
@@ -154,7 +154,7 @@ async def test_a_misspelled_word_finds_what_was_meant_among_what_may_be_found(fi
     for text, terms in (("typsecript", ["typescript"]), ("typescirpt", ["typescript"]), ("typescrit", ["typescript"])):
         assert [(hit.id, [*hit.terms]) for hit in search(index, text)] == [("mem_1", terms)]
     assert search(index, "kuberentes") == []
-    assert ids(search(index, "kuberentes", Filter(tenant="other"))) == ["mem_2"]
+    assert ids(search(index, "kuberentes", Filter(tenant="other", now_ms=T0))) == ["mem_2"]
 
 
 async def test_what_says_nearly_the_same_is_one_hit_when_it_is_to_be_folded(filled: Filled):
@@ -210,7 +210,7 @@ async def test_only_what_a_document_says_decides_which_are_candidates(
                      agent_id="rare", user_id="rare")  # fmt: skip
     await filled.put("mem_more", "tea tea and a little else")
     index = await filled.settle()
-    given: dict[str, Any] = {"tenant": "default", **allowed}
+    given: dict[str, Any] = {"tenant": "default", "now_ms": T0, **allowed}
     assert {*ids(search(index, "tea", Filter(**given)))} == {"mem_00", "mem_more"}
 
 
@@ -278,7 +278,7 @@ async def test_a_question_of_a_time_alone_lists_it_by_importance_statements_firs
     hits = search(index, "what did we do?", named=NamedTime(T0, T0 + DAY, "what did we do?", True))
     assert ids(hits) == ["obs_vital", "obs_late", "obs_early", "obs_prompt", "obs_tool"]
     assert {hit.confidence for hit in hits} == {None}
-    assert ids(search(index, "", Filter(tenant="other"), named=NamedTime(T0, T0 + DAY, "", True))) == []
+    assert ids(search(index, "", Filter(tenant="other", now_ms=T0), named=NamedTime(T0, T0 + DAY, "", True))) == []
 
 
 async def test_of_a_long_time_the_important_are_listed_before_the_newest(
@@ -294,7 +294,7 @@ async def test_of_a_long_time_the_important_are_listed_before_the_newest(
     assert ids(hits) == ["obs_1", "obs_7", "obs_6", "obs_5"]
 
 
-READER = Filter(tenant="default")
+READER = Filter(tenant="default", now_ms=T0)
 DAY_MS = 86_400_000
 DATED = "31 januari 2026"
 

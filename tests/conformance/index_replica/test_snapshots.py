@@ -255,9 +255,9 @@ async def test_a_snapshot_answers_before_the_feed_behind_it_is_read_and_says_so(
         assert service.trouble == (
             f"the index was loaded from a snapshot and is still catching up in {PARTITIONS} partitions"
         )
-        assert await service.ask(lambda index: index.counts(EVERYTHING, 0, "project"))
+        assert await service.ask(lambda index: index.counts(EVERYTHING, "project"))
         with pytest.raises(ProjectionBehind):
-            await service.ask_current(lambda index: index.counts(EVERYTHING, 0, "project"))
+            await service.ask_current(lambda index: index.counts(EVERYTHING, "project"))
         with pytest.raises(ProjectionBehind):
             await service.wait_for(token)
         go_on.set()
@@ -265,7 +265,7 @@ async def test_a_snapshot_answers_before_the_feed_behind_it_is_read_and_says_so(
         await service.wait_for(token)
         assert service.trouble is None
         assert not service.partly
-        assert await service.ask_current(lambda index: index.counts(EVERYTHING, 0, "project"))
+        assert await service.ask_current(lambda index: index.counts(EVERYTHING, "project"))
     finally:
         await closed(service)
 

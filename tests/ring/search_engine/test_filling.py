@@ -469,7 +469,7 @@ async def test_an_index_is_dropped_with_all_its_keys_and_no_others(
     assert all(key.startswith(f"{other.name}:") for key in left)
 
 
-ALLOWED = Filter(tenant="default")
+ALLOWED = Filter(tenant="default", now_ms=0)
 
 
 def remove(engine: Engine, key: str) -> None:

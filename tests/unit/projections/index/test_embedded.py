@@ -19,7 +19,7 @@ Put = Callable[..., str]
 Embed = Callable[..., None]
 T0 = 1_769_860_800_000
 DAY = 86_400_000
-ANYTHING = Filter(tenant="default")
+ANYTHING = Filter(tenant="default", now_ms=T0)
 TEA = np.asarray([1, 0, 0, 0], np.float32)
 
 

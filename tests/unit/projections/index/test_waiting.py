@@ -22,7 +22,7 @@ from projections.search.question import Filter, Hit, Question
 from projections.store.feed import FeedItem, Put, Remove, entry_fields
 from projections.vectors.embedder import Embedders
 
-QUESTION, ALLOWED = Question(text="tea", vector=None), Filter(tenant="acme")
+QUESTION, ALLOWED = Question(text="tea", vector=None), Filter(tenant="acme", now_ms=0)
 
 
 async def test_one_search_too_many_is_refused_and_those_that_wait_are_answered():

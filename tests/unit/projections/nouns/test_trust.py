@@ -135,6 +135,6 @@ def test_a_filter_keeps_a_class_and_those_above(least: Trust | None):
     for trust in LOWEST_FIRST:
         data = MemoryRecorded(content="a")
         entry = memories.memory(recorded(data, place(1), agent_id="", trust=trust), data).index_entry()
-        allows = Filter(tenant=entry.tenant, **at_least(least)).allows(0)
+        allows = Filter(tenant=entry.tenant, now_ms=0, **at_least(least)).allows()
         kept += [trust] if allows(entry, 0) else []
     assert kept == list(LOWEST_FIRST[0 if least is None else LOWEST_FIRST.index(least) :])

@@ -17,7 +17,7 @@ from projections.text.terms import terms
 from projections.vectors.columns import Column
 
 Put = Callable[..., str]
-ANYBODY = Filter(tenant="default")
+ANYBODY = Filter(tenant="default", now_ms=0)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_slip_is_a_letter_or_two_behind_the_first(term: str, other: str, slip:
 
 def correct(index: IndexReplica, query: str, allowed: Filter = ANYBODY) -> list[str]:
     asked = terms(query)
-    return corrected(EmbeddedCandidates(index, allowed, 0), asked, asked)
+    return corrected(EmbeddedCandidates(index, allowed), asked, asked)
 
 
 def test_a_misspelled_word_becomes_the_one_that_is_said(index: IndexReplica, put: Put):
@@ -80,7 +80,7 @@ def test_numbers_and_names_of_things_are_never_corrected(index: IndexReplica, pu
     assert correct(index, word) == terms(word)
 
 
-BOB = Filter(tenant="default", project="atlas", reader="bob")
+BOB = Filter(tenant="default", now_ms=0, project="atlas", reader="bob")
 HIDDEN: dict[str, dict[str, Any]] = {
     "of another tenant": {"tenant": "other"},
     "of another project": {"project": "secret"},

@@ -24,7 +24,7 @@ Put = Callable[..., str]
 Embed = Callable[..., None]
 T0 = 1_769_860_800_000
 DAY = 86_400_000
-ANYTHING = Filter(tenant="default")
+ANYTHING = Filter(tenant="default", now_ms=T0)
 TEA = np.asarray([1, 0, 0, 0], np.float32)
 
 
@@ -35,7 +35,7 @@ def ask(text: str = "tea", *, vector: Any = None, **fields: Any) -> Question:
 
 def found(index: IndexReplica, text: str = "tea", **allowed: Any) -> set[str]:
     """The ids found for a text under a filter."""
-    given: dict[str, Any] = {"tenant": "default", **allowed}
+    given: dict[str, Any] = {"tenant": "default", "now_ms": T0, **allowed}
     return {hit.id for hit in search(index, ask(text, limit=100), Filter(**given))}
 
 

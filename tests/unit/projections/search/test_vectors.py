@@ -245,7 +245,7 @@ TABLE = StaticTable(
 )
 OTHER = StaticTable("static-two", ["dog", "car"], np.array([[1, 0], [0, 1]], np.float32))
 AT = {0: FeedPosition()}
-ALL = Filter(tenant="default")
+ALL = Filter(tenant="default", now_ms=0)
 MakeEntry = Callable[..., IndexEntry]
 
 
