@@ -29,7 +29,7 @@ from ingest.platform.processes import give_back
 from ingest.platform.redis_client import is_out_of_memory
 from ingest.platform.tasks import end
 from projections.index.comparing import cached_vectors, queue_to_embed
-from projections.nouns.document import Document, Searched, decode, key_of, row_type, searchable_text
+from projections.nouns.document import Document, Searched, decode, queue_read, searchable_text
 from projections.nouns.fold import documents_of
 from projections.store.feed import Vectors, encode_items
 from projections.store.redis_store import load
@@ -95,8 +95,7 @@ class DocumentVectors:
         """The documents as they are now; None for one that is not there."""
         async with self._redis.pipeline(transaction=False) as pipe:
             for place in places:
-                key = key_of(PartitionKeys(place.partition).of_generation(place.generation), place.id)
-                pipe.hgetall(key) if row_type(place.id) else pipe.get(key)
+                queue_read(pipe, PartitionKeys(place.partition).of_generation(place.generation), place.id)
             stored = await pipe.execute()
         return [decode(place.id, raw) for place, raw in zip(places, stored, strict=True)]
 

@@ -44,7 +44,7 @@ from ingest.platform.connections import Client, Transaction
 from projections.index.comparing import differences
 from projections.index.replica import FeedGap, FeedPosition, live_generation, read_feed
 from projections.index.snapshots import names_of, newest
-from projections.nouns.document import Document, Searched, index_entry, key_of, listings, row_type, searchable_text
+from projections.nouns.document import Document, Searched, index_entry, key_of, listings, queue_read, searchable_text
 from projections.nouns.document import decode as decode_document
 from projections.nouns.fold import documents_of
 from projections.nouns.forgetting import forgotten_ids
@@ -141,7 +141,7 @@ class Repairs:
                 await pipe.watch(key, self._partition.generation)
                 if int(await pipe.get(self._partition.generation) or 1) != self._generation:
                     return False
-                document = decode_document(name, await (pipe.hgetall(key) if row_type(name) else pipe.get(key)))
+                document = decode_document(name, await queue_read(pipe, self._keys, name))
                 pipe.multi()
                 if not needed(document):
                     return False

@@ -5,7 +5,7 @@ msgpack, or `PREFIX`, which tells the id of a row; and, when recall searches it,
 `index_entry()`. A new type is a file of its own and a member of `Document` (and of `Searched`).
 """
 
-from collections.abc import Set
+from collections.abc import Awaitable, Set
 from typing import Any, TypeAlias, get_args
 
 from msgspec import Struct, msgpack
@@ -13,6 +13,7 @@ from msgspec import Struct, msgpack
 from ingest.ids import DocumentId
 from ingest.kinds import OF_A_PROJECT, SUBJECT_BY_PREFIX, SubjectKind
 from ingest.log.keys import GenerationKeys
+from ingest.platform.connections import Transaction
 from projections.nouns.action import Action
 from projections.nouns.index_entry import IndexEntry
 from projections.nouns.lesson import Lesson
@@ -69,6 +70,11 @@ def row_type(name: str) -> type[RowDocument] | None:
 def key_of(keys: GenerationKeys, name: DocumentId) -> str:
     """Where the document is stored."""
     return keys.row(name) if row_type(name) else keys.doc(name)
+
+
+def queue_read(pipe: Transaction, keys: GenerationKeys, name: DocumentId) -> Awaitable[Any]:
+    """Read a document on a pipeline; the answer is for `decode`."""
+    return pipe.hgetall(keys.row(name)) if row_type(name) else pipe.get(keys.doc(name))
 
 
 def carried(document: Document, command: type[Struct], without: Set[str] = frozenset()) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from ingest.log.position import START, Position
 from ingest.nouns.registry import decode
 from ingest.platform.connections import Client, Transaction
 from projections.index.comparing import differences
-from projections.nouns.document import Document, key_of, listings, row_type
+from projections.nouns.document import Document, listings, queue_read
 from projections.nouns.document import decode as decode_document
 from projections.nouns.fold import documents_of, rebuild_due
 
@@ -227,7 +227,7 @@ def _documents(sample: Iterable[Stored]) -> list[DocumentId]:
 
 def _queue(pipe: Transaction, keys: GenerationKeys, names: Collection[DocumentId], pages: Collection[str]) -> None:
     for name in names:
-        pipe.hgetall(keys.row(name)) if row_type(name) else pipe.get(key_of(keys, name))
+        queue_read(pipe, keys, name)
     for page in pages:
         pipe.zcard(keys.listing(page))
         pipe.zrange(keys.listing(page), -PAGE, -1)
