@@ -1,6 +1,5 @@
 """Whether recall finds the right turns of conversations and of agents' work, over HTTP."""
 
-import hashlib
 import json
 import re
 import time
@@ -11,16 +10,16 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple, cast
 
-from msgspec.structs import asdict
-
 from api.agents.payloads import HOSTS
 from api.agents.recording import command_of
 from benchmarks.driving import Pool, fill_in_order, percentile
 from benchmarks.figures import Figures, Row, benchmark
 from benchmarks.servers import Server
+from ingest.events.envelope import Envelope, Recorded
 from ingest.ids import DocumentId
-from projections.nouns.observation import Observation
-from projections.text.compression import compress
+from ingest.log.position import Position
+from ingest.nouns.observation import ObservationRecorded
+from projections.nouns.observation import Observation, observation
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 """LoCoMo's numbers; its fifth has no evidence to find."""
@@ -123,25 +122,21 @@ def events_of(conversation: dict[str, Any], run: str) -> list[dict[str, Any]]:
 
 def observed(event: dict[str, Any], number: int) -> Observation:
     """Return the document of an observation, as the projection makes it."""
-    digest = hashlib.sha256(event["event_id"].encode()).hexdigest()
-    data = event.get("data", {})
-    compression = asdict(compress(event.get("kind", "message"), event.get("content", ""), data))
-    return Observation(
-        id=DocumentId(f"obs_{digest[:20]}"),
+    data = ObservationRecorded(
+        kind=event.get("kind", "message"), content=event.get("content", ""), data=event.get("data", {})
+    )
+    envelope = Envelope(
         event_id=event["event_id"],
+        type=data.TYPE,
+        version=data.VERSION,
         tenant=TENANT,
         project=event["project"],
         session_id=event["session_id"],
-        session=DocumentId(f"ses_{event['session_id']}"),
         agent_id=event["agent_id"],
-        content=event.get("content", ""),
-        data=data,
         occurred_at=datetime.fromisoformat(event["occurred_at"]),
-        recorded_at=datetime(2026, 1, 1, tzinfo=UTC),
-        position=f"{number}-0",
-        kind=compression.pop("type"),
-        **compression,
     )
+    recorded = Recorded(Position(number, 0), envelope, data)
+    return observation(recorded, data, DocumentId(f"ses_{event['session_id']}"))
 
 
 def _id(turn: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ from projections.condensing.crystals import Crystallized
 from projections.condensing.operations import ProjectOrder
 from projections.condensing.summaries import Digest
 from projections.queries.observation import ObservationView
-from projections.queries.session import CommitView, SessionView, SummaryView
+from projections.queries.session import CommitView, SessionStory, SessionView, SummaryView
 from projections.queries.views import Page, SomeRetired, view
 
 ENDPOINTS: list[Endpoint] = []
@@ -113,6 +113,16 @@ async def get_summary(call: NativeCall, id: str, query: InProject) -> Any:
         check_missing("a summary")
         raise NotFound(f"session {id!r} has no summary yet; create it with POST")
     return view(summary)
+
+
+@route("GET /v1/sessions/{id:path}/story", READ)
+async def get_story(call: NativeCall, id: str, query: InProject) -> SessionStory:
+    """What a session came to so far.
+
+    Decisions in force, open work, and the newest requests with their answers, from what the user and the agent said.
+    Available while the session runs; no model is called.
+    """
+    return await call.queries.sessions.story(call.reader(), id, query.project)
 
 
 @route("POST /v1/sessions/{id:path}/summary", READ_WRITE, 202, optional=True)

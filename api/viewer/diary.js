@@ -9,6 +9,8 @@ import { turn } from "./turn.js";
 
 export const title = "Diary";
 const LIMIT = 12;
+const FEWEST = 5;
+const MOST_PAGES = 5;
 const TURNS = 100;
 const OPENING = 5;
 const END_MS = 3 * 60e3;
@@ -21,16 +23,16 @@ export async function show(route) {
   let shownDay = "";
   const rows = await pages(
     async (cursor) => {
-      const page = await read("/v1/sessions", { project: route.project ?? undefined, limit: LIMIT, cursor });
-      const wanted = page.items.filter((one) => !by || one.agent_id === by);
-      const its = await Promise.all(wanted.map(story));
-      return { ...page, items: wanted.map((one, place) => ({ ...one, ...its[place] })) };
+      const page = await sessions(route, cursor, by);
+      const items = withoutShort(page.items);
+      const its = await Promise.all(items.map((one) => (one.short ? {} : story(one))));
+      return { ...page, items: items.map((one, place) => ({ ...one, ...its[place] })) };
     },
     (one) => {
       const its = day(one.updated_at);
       const heading = its !== shownDay && el("h2", { class: "day" }, its);
       shownDay = its;
-      return el("div", {}, heading, entry(one, route));
+      return el("div", {}, heading, one.short ? shortSessions(one.short) : entry(one, route));
     },
     empty(
       "No sessions yet",
@@ -38,6 +40,46 @@ export async function show(route) {
     ),
   );
   return el("div", {}, filters(byAgent(route.params)), rows);
+}
+
+/** A page of sessions; several pages as one if the first ones have few sessions with work. */
+async function sessions(route, cursor, by) {
+  const items = [];
+  let next = cursor;
+  for (let read_pages = 0; read_pages < MOST_PAGES; read_pages++) {
+    const page = await read("/v1/sessions", { project: route.project ?? undefined, limit: LIMIT, cursor: next });
+    items.push(...page.items.filter((one) => !by || one.agent_id === by));
+    next = page.next;
+    if (!next || items.filter((one) => one.worked).length >= FEWEST) break;
+  }
+  return { items, next };
+}
+
+/** Sessions with each run of those without work as one item. */
+function withoutShort(items) {
+  const made = [];
+  for (const one of items) {
+    const last = made.at(-1);
+    if (one.worked) made.push(one);
+    else if (last?.short && day(last.updated_at) === day(one.updated_at)) last.short.push(one);
+    else made.push({ short: [one], updated_at: one.updated_at });
+  }
+  return made;
+}
+
+function shortSessions(some) {
+  return el(
+    "details",
+    { class: "short" },
+    el("summary", {}, count(some.length, "short session")),
+    some.map((one) =>
+      el(
+        "article",
+        { class: "quiet" },
+        el("a", { href: href("sessions", one.id, { project: one.project }) }, one.first_prompt || one.title || one.id),
+      ),
+    ),
+  );
 }
 
 function entry(one, route) {
@@ -59,8 +101,8 @@ function entry(one, route) {
     table([
       [one.byUser ? "Asked" : "Began with", shortened(one.asked, LONG)],
       ["Done", shortened(one.done, LONG)],
-      ["Decided", summary?.decisions.length ? list(summary.decisions) : ""],
-      ["Left", summary?.remaining.length ? list(summary.remaining) : ""],
+      ["Decided", one.state.decisions.length ? list(one.state.decisions) : ""],
+      ["Left", one.state.remaining.length ? list(one.state.remaining) : ""],
     ]),
     turns(one),
   );
@@ -88,27 +130,25 @@ function story(one) {
 async function readStory(one) {
   const path = `/v1/sessions/${encodeURIComponent(one.id)}`;
   const since = new Date(Date.parse(one.updated_at) - END_MS).toISOString();
-  const [summary, first, last] = await Promise.all([
-    one.summarised > 0 ? found(`${path}/summary`, { project: one.project }) : null,
+  const isWhole = one.summarised === one.observation_count;
+  const [summary, state, first, last] = await Promise.all([
+    isWhole ? found(`${path}/summary`, { project: one.project }) : null,
+    isWhole ? null : read(`${path}/story`, { project: one.project }),
     one.first_prompt ? { items: [] } : read(`${path}/observations`, { project: one.project, limit: OPENING }),
     read(`${path}/observations`, { project: one.project, limit: TURNS, since }),
   ]);
-  const opening = first.items.find((each) => speaker(each) === "user") ?? first.items[0];
+  const opening = first.items.find((each) => each.turn === "user") ?? first.items[0];
   return {
     summary,
-    byUser: Boolean(one.first_prompt) || (opening && speaker(opening) === "user"),
-    asked: one.first_prompt || opening?.content || opening?.headline || "",
-    done: last.items.findLast((each) => speaker(each) === "agent")?.content || summary?.narrative || "",
+    state: summary ?? state ?? { decisions: [], remaining: [] },
+    byUser: Boolean(one.first_prompt) || (opening?.turn === "user"),
+    asked: one.first_prompt || said(opening),
+    done: said(last.items.findLast((each) => each.turn === "agent")) || summary?.narrative || "",
   };
 }
 
-/** The author of a turn: "user", "tool" or "agent". */
-function speaker({ role, trust, kind, data }) {
-  if (role === "user" || trust === "user_stated" || (kind === "conversation" && !role)) return "user";
-  return data.tool_name || role.startsWith("tool") || trust === "tool_output" || trust === "external"
-    ? "tool"
-    : "agent";
-}
+/** The words of a turn, without the text that the host added. */
+const said = (each) => each?.words || each?.content || each?.headline || "";
 
 /** A session's turns, loaded when opened; consecutive tool calls are collapsed. */
 function turns(one) {
@@ -137,7 +177,7 @@ function turns(one) {
 function folded(items) {
   const parts = [];
   for (const one of items) {
-    if (speaker(one) !== "tool") parts.push(turn(one));
+    if (one.turn !== "tool") parts.push(turn(one));
     else if (Array.isArray(parts.at(-1))) parts.at(-1).push(turn(one));
     else parts.push([turn(one)]);
   }

@@ -46,7 +46,7 @@ from projections.nouns.session import Summary, summaries, untold
 from projections.nouns.trust import is_condensed, is_stated, lowest
 from projections.operations.current import Current, Writing
 from projections.queries.profile import about, run_of, shell_line, talks, written
-from projections.text.accounts import account, in_time, is_call_alone, user_prompt
+from projections.text.accounts import account, in_time, is_call_alone
 from projections.text.sentences import (
     ALIKE,
     alike_groups,
@@ -223,7 +223,7 @@ def routines_of(observations: Iterable[Observation]) -> list[Procedure]:
         of_session[observation.session].append(observation)
     begun: list[tuple[Observation, list[Observation]]] = []
     for items in of_session.values():
-        requests = [item for item in items if item.role == "user" or user_prompt(item)]
+        requests = [item for item in items if item.turn == "user"]
         begun += [(first, list(filter(_is_agents_call, items))) for first in requests[:1] if is_stated(first)]
     routines: list[tuple[int, Procedure]] = []
     for group in alike_groups([term_set(account(first)) for first, _ in begun], ALIKE):
@@ -275,7 +275,7 @@ def told_by_agents(observations: Sequence[Observation]) -> list[tuple[int, str]]
     return [
         (index, claim)
         for index, item in enumerate(observations)
-        if item.role in ("", "assistant") and not item.data.get("tool_name") and is_stated(item)
+        if item.turn == "agent" and not item.data.get("tool_name") and is_stated(item)
         if item.importance >= MIN_IMPORTANCE
         for claim in tellings(account(item))
         if not is_case(item, claim)
@@ -316,7 +316,7 @@ def _topic(concept: str, members: Sequence[Observation], sentences: Sequence[Seq
     groups = claim_groups(leads, SAME_CLAIM)
     content = "\n".join(fitting([title, *(f"- {leads[group[0]]}" for group in groups)], CONTENT_CHARS, "\n"))
     quoted = [index for group in groups if says(content, leads[group[0]]) for index in group]
-    agents = {member.session for member in members if member.role in ("", "assistant")}
+    agents = {member.session for member in members if member.turn == "agent"}
     is_agreed = len(agents) > 1  # in several sessions: nearly the same words are enough
     stating = sorted(index for index in quoted if is_agreed or says(content, leads[index]))
     return Topic(concept, title, content, [members[index].id for index in stating])

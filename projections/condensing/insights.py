@@ -36,7 +36,7 @@ from projections.nouns.slot import Slot, default_slots, slot_id
 from projections.nouns.trust import is_condensed, is_stated, lowest
 from projections.operations.current import Current, Writing
 from projections.queries.profile import changes_files, failures, mentions, run_of, shell_line, topics_of
-from projections.text.accounts import in_time, prose, user_prompt
+from projections.text.accounts import in_time, prose, user_words
 from projections.text.compression import told_by
 from projections.text.sentences import SCAN_CHARS, best, closed, distinct, leading, stated, term_set
 from projections.text.similarity import SIMILAR_ABOVE
@@ -335,7 +335,7 @@ def _troubles(observations: Sequence[Observation]) -> Iterator[Trouble]:
             yield failure.index, passed.index, term_set(" ".join([*failure.commands, failure.reason, output]))
     edits = [n for n, item in enumerate(observations) if changes_files(item)]
     for index, item in enumerate(observations):
-        if (prompt := user_prompt(item)) and _TROUBLE.search(prompt):
+        if (prompt := user_words(item)) and _TROUBLE.search(prompt):
             edited = next((edit for edit in edits if edit > index), len(observations))
             commands = (n for n in range(edited, len(observations)) if shell_line(observations[n]))
             runs = filter(None, (run_of(n, observations[n]) for n in commands))
@@ -346,8 +346,8 @@ def _troubles(observations: Sequence[Observation]) -> Iterator[Trouble]:
 
 def _by_agent(observation: Observation) -> list[str]:
     """The sentences of an agent's own words."""
-    is_agent = observation.role in ("", "assistant") and not observation.data.get("tool_name")
-    return stated(prose(observation)) if is_agent and is_stated(observation) and not user_prompt(observation) else []
+    is_agent = observation.turn == "agent" and not observation.data.get("tool_name")
+    return stated(prose(observation)) if is_agent and is_stated(observation) else []
 
 
 def _is_cause(text: str) -> bool:

@@ -12,10 +12,11 @@ from typing import Literal, NamedTuple
 
 from projections.condensing.sentence_weights import WEIGHTS
 from projections.nouns.observation import Observation
-from projections.text.accounts import account, headline, prose, typed_sentences, user_prompt
+from projections.text.accounts import account, headline, prose
 from projections.text.compression import told_by
 from projections.text.sentences import shortened, stated
 from projections.text.terms import terms
+from projections.text.turns import without_paste
 
 Part = Literal["user", "assistant", "call", "result"]
 
@@ -124,7 +125,7 @@ class _Statement(NamedTuple):
 def sentences_of(observations: Sequence[Observation]) -> list[Sentence]:
     """The sentences of a session, whose observations are in time order."""
     items = [
-        _Statement(part, text, index, thought, number, len(texts), part == "call" and "tool_name" in observation.data)
+        _Statement(part, text, index, thought, number, len(texts), part == "call" and _is_report(observation))
         for index, observation in enumerate(observations)
         for part, thought, texts in _parts(observation)
         for number, text in enumerate(texts)
@@ -146,6 +147,10 @@ def sentences_of(observations: Sequence[Observation]) -> list[Sentence]:
         )
         for item, item_words in zip(items, words, strict=True)
     ]  # fmt: skip
+
+
+def _is_report(observation: Observation) -> bool:
+    return bool(observation.call_headline) or "tool_name" in observation.data
 
 
 def _tight(item: _Statement) -> str:
@@ -186,9 +191,10 @@ def _parts(observation: Observation) -> Iterator[tuple[Part, bool, list[str]]]:
     words = prose(observation)
     if observation.agent_id:
         words = words.removeprefix(f"{observation.agent_id}:").lstrip()
-    if prompt := user_prompt(observation) or (words if observation.role == "user" else ""):
-        yield "user", False, typed_sentences(prompt)
-    elif observation.kind in ("notification", "subagent") and not observation.data.get("tool_name"):
+    if observation.turn == "user":
+        command, _, rest = words.partition("\n") if words.startswith("/") else ("", "", words)
+        yield "user", False, [*filter(None, [command]), *stated(without_paste(rest))]
+    elif observation.turn in ("harness", "subagent", "compaction"):
         return  # a host's and a subagent's notes are not what the session came to
     elif observation.role == "tool_result":  # how it went; the rest of an output is what was looked at
         output = stated(words or account(observation))[:RESULT_SENTENCES]
@@ -196,6 +202,8 @@ def _parts(observation: Observation) -> Iterator[tuple[Part, bool, list[str]]]:
     elif observation.data.get("tool_name") == "conversation" and not observation.model:
         yield "user", False, stated(told_by(observation.data.get("tool_input")))
         yield "assistant", False, stated(told_by(observation.data.get("tool_output")))
+    elif observation.call_headline and not observation.model:
+        yield "call", False, [observation.call_headline]
     elif observation.data.get("tool_name") and not words:
         yield "call", False, [headline(observation)]
     elif observation.role == "tool_call" and not observation.data.get("tool_name"):

@@ -15,7 +15,7 @@ from projections.condensing.summaries import modified_first
 from projections.nouns.observation import Observation
 from projections.nouns.slot import Slot
 from projections.nouns.trust import is_data, is_stated
-from projections.text.accounts import MODIFYING, in_time, prose, user_prompt
+from projections.text.accounts import MODIFYING, in_time, prose, user_words
 from projections.text.sentences import shortened, statements
 
 PENDING, PATTERNS, CONTEXT = "pending_items", "session_patterns", "project_context"
@@ -137,7 +137,7 @@ def _tail(lines: Sequence[str], size_limit: int) -> str:
 
 def _rules(ordered: Iterable[Observation]) -> list[str]:
     """What users say that always holds, each once."""
-    prompts = [user_prompt(item) or prose(item) * (item.role == "user") for item in ordered]
+    prompts = map(user_words, ordered)
     rules = [text for prompt in prompts for text in statements(prompt) if "<" not in text]
     rules = [text for text in rules if _RULE.search(text) and not _OF_A_REPLY.match(text)]
     rules = [text for text in dict.fromkeys(rules) if len(text) <= _LINE_CHARS and len(text.split()) >= _RULE_WORDS]

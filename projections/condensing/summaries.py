@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from hashlib import blake2b
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
@@ -29,9 +30,11 @@ from projections.nouns.session import Session, Summary, summary_id, untold
 from projections.nouns.trust import lowest
 from projections.operations.current import Current, Writing
 from projections.queries.documents import DocumentReader
-from projections.text.accounts import MODIFYING, account, in_time, is_call_alone
-from projections.text.sentences import FULL_SENTENCE, best, closed, pieces, shortened
+from projections.text.accounts import MODIFYING, account, in_time, is_call_alone, prose, story_turn
+from projections.text.sentences import ALIKE, FULL_SENTENCE, closed, pieces, shortened, term_set
+from projections.text.story import story_of
 from projections.text.terms import UNSPACED, terms
+from projections.text.turns import is_expansion
 
 if TYPE_CHECKING:
     from projections.condensing.llm.assistant import Assistant
@@ -41,21 +44,24 @@ SUMMARY_CHARS = 620
 """Of all sentences together, at most some 155 tokens: what an agent gets of a session that it did not see."""
 NARRATIVE_CHARS = 1500
 """Of a session that was taken up again and again, and of a model's."""
-DECISIONS = 8
-REMAINING = 5
+NARRATIVE_LEAST = 200
+"""Of the narrative, however much was decided and is left."""
+DECISIONS = 12
+REMAINING = 12
 FILES = 20
 CONCEPTS = 12
 
 
-_BINDING = re.compile(
-    r"\b(?:must(?! have| be\b)|never(?! (?:been|felt|forget|had|heard|knew|seen|thought))|prefers?"
-    r"|(?<!not )(?<!n['’]t )always)\b",
+_HEADING = re.compile(r"^# +(.+?)[ #]*$", re.MULTILINE)
+_STEPPING = re.compile(
+    r"(?:(?:now|next|first|good|great|perfect|excellent|ok(?:ay)?|alright|so|yes)\b[\s,.!—–-]*)*(?:let me|let['’]s"
+    r"|i['’]ll|i['’]m (?:going|ready) to|i (?:have|see) (?:a |an |the )?(?:complete|full|issue|problem|everything)"
+    r"|(?:now )?i (?:have|understand|see)\b)",
     re.IGNORECASE,
 )
-"""Without phrases that decide nothing (not always, must have felt, never forget)."""
-_REASONED = re.compile(
-    r"\b(?:because|due to|so that|polic(?:y|ies)|therefore|which means|root cause|only if|rather than)\b", re.IGNORECASE
-)
+"""How an agent begins to say what it is about to do."""
+_ROW = re.compile(r"\s*(?:\||//|\d+→|[+-]\d*→)|.*\|.*\|.*\|")
+"""A row of a table, or a line of a listing."""
 
 
 class Digest(Struct, frozen=True):
@@ -107,38 +113,45 @@ def digest(observations: Sequence[Observation], title: str = "") -> Digest | Non
     """
     if not observations:
         return None
-    ordered = sorted(observations, key=in_time)
+    ordered = _without_expansions(sorted(observations, key=in_time))
+    story = story_of(list(map(story_turn, ordered)))
+    entries = [entry for entry in (*story.decisions, *story.remaining) if ordered[entry.number].trust not in FENCED]
+    decisions = [entry for entry in entries if entry in story.decisions][-DECISIONS:]
+    remaining = [entry for entry in entries if entry in story.remaining][-REMAINING:]
     sentences = tellable(sentences_of(ordered))
     given = "" if is_only_marks(title) else shortened(title, TITLE_CHARS)
     # a title is shown outside of fences, so no tool's words may be in it
     prompts = [item for item in sentences if item.part == "user" and _trust_of(item, ordered) not in FENCED]
     goal = [] if given else _goal(prompts)
     heading = given or shortened(_joined(goal), TITLE_CHARS)
+    if heading.startswith("/"):
+        heading = shortened(_with_subject(heading, ordered), TITLE_CHARS)
     others = [item for item in sentences if item not in goal and (item.part != "user" or _is_worded(item))]
-    selected = chosen(others, SUMMARY_CHARS - len(heading))
+    listed = [term_set(entry.text) for entry in (*decisions, *remaining)]
+    others = [item for item in others if not any(map(partial(_is_listed, item), listed))]
+    listed_chars = sum(len(entry.text) for entry in (*decisions, *remaining))
+    selected = chosen(others, max(SUMMARY_CHARS - len(heading) - listed_chars, NARRATIVE_LEAST))
     stated = [item for item in selected if _trust_of(item, ordered) not in FENCED]
     first = "" if ordered[0].trust in FENCED else shortened(account(ordered[0]), TITLE_CHARS)
-    headline = heading or _best(stated) or ("" if is_only_marks(first) else first) or "session"
+    settled = shortened(decisions[0].text, TITLE_CHARS) if decisions else ""
+    headline = heading or _best(stated) or settled or ("" if is_only_marks(first) else first) or "session"
     selected = [*_without(selected, headline)] or selected or goal or sentences[:1]
-    # what is left to do, in the last third of a session
-    late = [item for item in selected if 3 * (item.place + 1) > 2 * len(ordered) and item.part != "result"]
-    late = [item for item in late if _trust_of(item, ordered) not in FENCED]
-    remaining = [item for item in late if "left" in item.features][-REMAINING:]
-    candidates = [item for item in selected if item not in remaining]
-    plain = [_plainness(item, ordered[item.place]) for item in candidates]
-    decisions = [candidates[index] for index in best(plain, DECISIONS) if plain[index]]
-    rest = [item for item in candidates if item not in decisions]
-    narrated = rest or selected
+    narrated = selected if selected and not (decisions or remaining) else [it for it in selected if it not in goal]
     concepts = Counter(concept for item in ordered for concept in dict.fromkeys(map(str.lower, item.concepts)))
     return Digest(
         title=headline,
         narrative=_narrative(narrated, ordered),
-        decisions=[item.text for item in decisions],
-        remaining=[item.text for item in remaining],
+        decisions=[entry.text for entry in decisions],
+        remaining=[entry.text for entry in remaining],
         files=modified_first(ordered)[:FILES],
         concepts=[concept for concept, _ in concepts.most_common(CONCEPTS)],
-        observation_count=len(ordered),
-        trust=lowest(_trust_of(item, ordered) for item in [*goal, *stated]),
+        observation_count=len(observations),
+        trust=lowest(
+            [
+                *(_trust_of(item, ordered) for item in [*goal, *stated]),
+                *(ordered[entry.number].trust for entry in entries),
+            ]
+        ),
         told_by_tools=[closed(item.text) for item in narrated if _trust_of(item, ordered) in FENCED],
     )
 
@@ -163,10 +176,11 @@ def tellable(sentences: Sequence[Sentence]) -> list[Sentence]:
         looked = item.part == "call" and not item.features["changes something"]
         asks = item.part == "assistant" and item.features["question"]
         polite = asks or (item.part != "call" and {"greeted", "offered"} & item.features.keys())
-        idle = looked or (polite and item.features["short"]) or item.features.get("summed up later")
+        steps = item.part == "assistant" and _STEPPING.match(item.text)
+        idle = steps or looked or (polite and item.features["short"]) or item.features.get("summed up later")
         return bool(idle) and not {"done", "failed"} & item.features.keys()
 
-    return [item for item in sentences if not is_idle(item)] or list(sentences)
+    return [item for item in sentences if not (_ROW.match(item.text) or is_idle(item))] or list(sentences)
 
 
 def modified_first(observations: Iterable[Observation]) -> list[str]:
@@ -245,20 +259,39 @@ def _without(sentences: Iterable[Sentence], headline: str) -> Iterator[Sentence]
             yield item
 
 
-def _plainness(sentence: Sentence, observation: Observation) -> int:
-    """How plainly an agent's sentence is a decision: 2 decides, 1 binds or gives a reason, 0 does neither."""
-    if sentence.part != "assistant" or "offered" in sentence.features or observation.trust in FENCED:
-        return 0
-    if "decided" in sentence.features or observation.kind == "decision":
-        return 2
-    return int(_BINDING.search(sentence.text) is not None or _REASONED.search(sentence.text) is not None)
+def _without_expansions(ordered: Sequence[Observation]) -> list[Observation]:
+    """The observations without what the host made of commands."""
+    before = ["", *(prose(item) if item.turn == "user" else "" for item in ordered)]
+    return [
+        item
+        for item, earlier in zip(ordered, before, strict=False)
+        if item.turn != "user" or not is_expansion(earlier, prose(item))
+    ]
+
+
+def _with_subject(command: str, ordered: Sequence[Observation]) -> str:
+    """A command with what it was run for: the first heading of the agent's answers that has words of its own."""
+    headings = (
+        heading
+        for item in ordered
+        if item.turn == "agent"
+        for heading in _HEADING.findall(prose(item))
+        if len(term_set(heading)) >= TELLING
+    )
+    subject = next(headings, "")
+    return f"{command.partition('. ')[0]}: {subject}" if subject else command
+
+
+def _is_listed(item: Sentence, entry_terms: frozenset[str]) -> bool:
+    """Whether a sentence says what a decision or an open point says."""
+    return len(item.terms & entry_terms) >= ALIKE * max(1, len(item.terms))
 
 
 def _narrative(sentences: Sequence[Sentence], ordered: Sequence[Observation]) -> str:
     """The sentences in time order, of one agent its last words first and the user's last; who says them is named where
     that changes."""
-    agents = {observation.agent_id for observation in ordered}
-    if len(agents) == 1:
+    agents = {ordered[item.place].agent_id for item in sentences if item.part != "user"}
+    if len(agents) <= 1:
         last = max((item.place for item in sentences if item.part == "assistant"), default=-1)
         sentences = sorted(sentences, key=lambda item: (item.part == "user", item.place != last))
     lines: list[str] = []

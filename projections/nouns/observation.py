@@ -38,9 +38,10 @@ from projections.nouns.tombstone import (
     ledger_id,
 )
 from projections.nouns.trust import hidden_by_rule, said_by
-from projections.text.accounts import call_headline
+from projections.text.accounts import call_headline, story_turn
 from projections.text.compression import compress
 from projections.text.cues import CALL, PROMPT, RESULT, TOOL_OUTPUT, USER_TURN
+from projections.text.turns import Turn, typed_turn, written_call
 
 IMPORTANT = 5
 """Importance from which an observation is listed in contexts and profiles."""
@@ -90,6 +91,10 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What hides it: `rule`, `operator`, or nothing."""
     call_headline: str = ""
     """Of a tool call; empty also in documents of earlier releases."""
+    turn: Turn = "agent"
+    """Who its text comes from: a person, an agent, a subagent, the host, a tool, or a compaction."""
+    words: str = ""
+    """The words of its speaker, without the text that the host added; empty if that is all of the text."""
 
     def listing_members(self) -> set[tuple[str, str]]:
         member = rows.by_position(self.position, self.id)
@@ -97,6 +102,7 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return {
             (session_observations(self.session), member),
             (timeline(self.tenant, self.project), time),
+            *([(session_turns(self.session), member)] if self.turn in ("user", "agent") else []),
             *rows.in_user_listing(self.tenant, self.user_id, member),
             *((changes(self.tenant, self.project), self._change(file)) for file in self.changed_files),
         }
@@ -127,8 +133,8 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.data.get("tool_input") != self.data.get("tool_output")
 
     def index_entry(self) -> IndexEntry:
-        is_prompt = self.data.get("prompt") and not self.data.get("tool_name")
-        other_traits = [TOOL_OUTPUT] * self.is_tool_output + [USER_TURN] * (self.role == "user")
+        is_prompt = self.turn == "user" and self.data
+        other_traits = [TOOL_OUTPUT] * self.is_tool_output + [USER_TURN] * (self.turn == "user")
         if not self.data and self.role in ("tool_call", "tool_result"):  # a client that only says so of the turn
             other_traits = [CALL] + [RESULT] * (self.role == "tool_result")
         traits = [PROMPT] if is_prompt else other_traits
@@ -141,6 +147,8 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 session_observations = rows.document_listing("session")
 """Listing of a session's observations, in log order."""
+session_turns = rows.document_listing("turns")
+"""Listing of what users and agents said in a session, in log order."""
 changes = rows.project_listing("changes")
 """Listing of the files that observations of a project changed: by file name, then by the time they claim."""
 
@@ -175,8 +183,9 @@ observation_id = rows.created_id(OBSERVATION, in_session=True)
 def observation(recorded: Recorded, data: ObservationRecorded, session: DocumentId) -> Observation:
     """The document of an observation event."""
     compression = compress(data.kind, data.content, data.data)
+    typed = typed_turn(data.kind, compression.type, compression.role, data.content, data.data)
     texts: dict[str, Any] = rows.same_fields(compression, Observation) | {"subtitle": compression.subtitle or ""}
-    origin = rows.origin(recorded, said_by(compression.type, compression.role, data.content, data.data))
+    origin = rows.origin(recorded, said_by(typed.turn, compression.type, compression.role, data.content, data.data))
     document = Observation(
         **origin,
         quarantined=hidden_by_rule(origin["trust"], chain([data.content], texts_in(data.data))),
@@ -188,10 +197,20 @@ def observation(recorded: Recorded, data: ObservationRecorded, session: Document
         content=data.content,
         data=data.data,
         kind=compression.type,
+        turn=typed.turn,
+        words=typed.words,
         **texts,
     )
-    line = call_headline(document)
+    line = call_headline(_reported(document))
     return replace(document, call_headline=line) if line else document
+
+
+def _reported(document: Observation) -> Observation:
+    """A tool call that a transcript wrote as text, as a hook would have reported it; any other document as it is."""
+    call = written_call(document.content) if document.turn == "tool" and not document.data else {}
+    if not call:
+        return document
+    return replace(document, content="", data=call, kind=compress("post_tool_use", "", call).type)
 
 
 def compressed(observation: Observation, data: ObservationCompressed) -> Observation:
@@ -220,8 +239,9 @@ def _observed(batch: FoldBatch, event: Recorded, data: ObservationRecorded) -> N
     session = session_of(event)
     match batch.get(name) or batch.ledgers.find(session, name):
         case None:
-            batch.put(observation(event, data, session))
-            batch.put(sessions.observed(session_in(batch, event), event))
+            document = observation(event, data, session)
+            batch.put(document)
+            batch.put(sessions.observed(session_in(batch, event), event, *story_turn(document)))
         case Observation(position=first) | Tombstone(position=first) | LedgerEntry(position=first):
             batch.erase_repeat(event, str(first), name)
         case _:

@@ -13,7 +13,6 @@ from ingest.events.envelope import Recorded, Trust, route_of
 from ingest.ids import DocumentId, content_id
 from ingest.kinds import COMMIT, SESSION, SUMMARY
 from ingest.log.position import Position, session_route
-from ingest.nouns.observation import ObservationRecorded
 from ingest.nouns.session import SessionCommitted, SessionEnded, SessionStarted, SessionSummarised
 from ingest.platform.clock import from_ms, to_ms
 from projections.nouns import rows
@@ -29,6 +28,9 @@ from projections.nouns.batch import (
 from projections.nouns.index_entry import IndexEntry, entry_for, index_terms, searchable
 from projections.nouns.rows import session_document_id
 from projections.nouns.trust import lowest, trust_of
+from projections.text.sentences import SCAN_CHARS
+from projections.text.story import is_work
+from projections.text.turns import Turn
 
 FIRST_PROMPT_CHARS = 200
 
@@ -41,6 +43,9 @@ class Session(rows.Row, index=True):
     its summary covers; `forgotten_at` the position at which something of it was last forgotten, else that of the event
     that opened it, so that a session that was forgotten and opened again differs from the
     old one. `told_from` is that event's id, which an import keeps, unlike its position.
+
+    `worked` is set when something was done or stated in it: greetings, tests and mere questions are no work. A session
+    of which something was deleted counts as work.
 
     `retired` is how many of its observations are in the log alone, since `retired_ms`; all that was recorded up to
     `retired_through_ms` is retired. `trust` is the lowest class of its title and its first prompt.
@@ -71,6 +76,7 @@ class Session(rows.Row, index=True):
     retired_ms: int = 0
     retired_through_ms: int = 0
     trust: Trust = "agent_concluded"
+    worked: bool = False
 
     @property
     def route(self) -> str:
@@ -96,6 +102,8 @@ class Session(rows.Row, index=True):
             (session_name(self.tenant, self.session_id), self.id),
             *rows.in_user_listing(self.tenant, self.user_id, f"~|{self.id}"),  # it has no position of its own
         }
+        if self.worked:
+            members.add((work_sessions(self.tenant, self.project), member))
         if self.status == "active":
             members.add((OPEN_SESSIONS, rows.by_time(self.seen_ms, self.id)))
         elif self.awaits_summary:
@@ -113,6 +121,8 @@ RETIRABLE = "retirable"
 """Listing of a partition's other ended sessions, until they are retired, by when something was last recorded."""
 sessions = partial(rows.of_tenant, "sessions")
 """Listing of a tenant's or a project's sessions, by last activity."""
+work_sessions = rows.project_listing("work-sessions")
+"""Listing of a project's sessions in which work was done, by last activity."""
 session_name = rows.project_listing("session-name")
 """Listing of the sessions (of several projects) that share a session id."""
 
@@ -155,17 +165,17 @@ def evolve(session: Session | None, recorded: Recorded, data: SessionStarted | S
     return current.model_copy(update=changes)
 
 
-def observed(session: Session | None, recorded: Recorded) -> Session:
-    """The session after one more observation: counted, and open again if it had ended."""
+def observed(session: Session | None, recorded: Recorded, turn: Turn | None = None, text: str = "") -> Session:
+    """The session after one more observation: counted, and open again if it had ended. An erased one has no turn."""
     current = session or opened(recorded)
     changes = _touch(current, recorded)
     changes |= {"status": "active", "ended_ms": 0, "observation_count": current.observation_count + 1}
-    if isinstance(recorded.data, ObservationRecorded):
-        prompt = recorded.data.data.get("prompt")
-        if not current.first_prompt and isinstance(prompt, str):
-            changes["first_prompt"] = " ".join(prompt.split())[:FIRST_PROMPT_CHARS]
+    if turn is not None:
+        if not current.first_prompt and turn == "user":
+            changes["first_prompt"] = " ".join(text[:SCAN_CHARS].split())[:FIRST_PROMPT_CHARS]
             changes["trust"] = lowest((current.trust, trust_of(recorded)))
         changes["user_id"] = current.user_id or recorded.envelope.user_id
+        changes["worked"] = current.worked or is_work(turn, text)
     changes["agent_id"] = current.agent_id or recorded.envelope.agent_id
     return current.model_copy(update=changes)
 
@@ -177,6 +187,7 @@ def without_observation(session: Session, recorded: Recorded, *, retired: bool =
             "observation_count": max(0, session.observation_count - 1),
             "retired": max(0, session.retired - retired),
             "first_prompt": "",
+            "worked": True,
             "user_id": "",
             "summarised": 0,
             "forgotten_at": str(recorded.position),
@@ -222,6 +233,7 @@ def forgotten(session: Session, recorded: Recorded) -> Session | None:
         updated_ms=recorded.recorded_ms,
         seen_ms=recorded.recorded_ms,
         observation_count=session.observation_count,
+        worked=True,
         retired=session.retired,
         forgotten_at=str(recorded.position),
         told_from=recorded.envelope.event_id,

@@ -13,6 +13,7 @@ from ingest.events.envelope import Recorded, Trust
 from ingest.nouns.memory import MemoryCondensed
 from ingest.nouns.session import SessionSummarised
 from ingest.patterns import which_occur
+from projections.text.turns import Turn
 
 LOWEST_FIRST: tuple[Trust, ...] = ("external", "tool_output", "imported", "agent_concluded", "user_stated")
 IMPORTED = "import"
@@ -69,7 +70,7 @@ def trust_of(recorded: Recorded, said_by: Trust | None = None) -> Trust:
     return lowest((trust, envelope.trust)) if envelope.trust else trust
 
 
-def said_by(kind: str, role: str, content: str, data: Mapping[str, Any]) -> Trust:
+def said_by(turn: Turn, kind: str, role: str, content: str, data: Mapping[str, Any]) -> Trust:
     """The class of an observation's text, by what it was compressed to and what was reported.
 
     A call of a tool that was written down as text is the agent's in one line; more lines have its output.
@@ -79,7 +80,9 @@ def said_by(kind: str, role: str, content: str, data: Mapping[str, Any]) -> Trus
         if tool == "conversation" or (output and output == data.get("tool_input")):
             return "agent_concluded"  # the agent's own words, reported as a call
         return "external" if kind == "web_fetch" else "tool_output"
-    if data.get("prompt") or role == "user":
+    if turn == "harness":  # notifications, reminders and output of commands, in the place of a prompt
+        return "tool_output"
+    if turn == "user":
         return "user_stated"
     if role == "tool_call" and "\n" not in content and not data:
         return "agent_concluded"

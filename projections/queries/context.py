@@ -14,7 +14,7 @@ from msgspec.structs import astuple, replace
 
 from ingest.events.envelope import Trust
 from ingest.ids import DocumentId
-from ingest.log.position import Token
+from ingest.log.position import Token, partition_of
 from ingest.names import DATA_NOT_INSTRUCTIONS, fenced, inert, visible
 from ingest.nouns.command import Name
 from ingest.nouns.lesson import EVERY_PROJECT
@@ -25,11 +25,11 @@ from projections.nouns.access import Reader, may_read
 from projections.nouns.action import Action, is_active, open_actions
 from projections.nouns.lesson import Lesson
 from projections.nouns.memory import Memory
-from projections.nouns.observation import IMPORTANT, Observation, session_observations
-from projections.nouns.session import Session, Summary, sessions, untold
+from projections.nouns.observation import Observation
+from projections.nouns.session import Session, Summary, untold, work_sessions
 from projections.nouns.slot import Slot
 from projections.nouns.trust import is_data
-from projections.queries.documents import DocumentReader, location_of
+from projections.queries.documents import DocumentReader
 from projections.queries.lookup import FileChange, Lookup, key_scope
 from projections.queries.profile import Profile
 from projections.queries.profiles import ProjectProfiles
@@ -40,31 +40,32 @@ from projections.queries.recall import (
     RecallResult,
     TimeZone,
 )
-from projections.queries.session import summaries_of
+from projections.queries.session import find_session, summaries_of, turns_of
 from projections.queries.work import Slots
-from projections.text.accounts import headline, prose
+from projections.text.accounts import story_turn
 from projections.text.compression import spoken
-from projections.text.sentences import closed, is_courtesy, pieces, shortened
+from projections.text.sentences import closed, is_courtesy, shortened
+from projections.text.story import story_of
 from projections.text.tokens import estimated_tokens
 
-BlockKind = Literal["slot", "memories", "lessons", "actions", "session", "profile", "recall"]
+BlockKind = Literal["story", "slot", "memories", "lessons", "actions", "session", "profile", "recall"]
+OWN_SESSION = "This session so far"
 MEMORIES = 10
 LESSONS = 10
 ACTIONS = 5
 FIRST_LINES = 3
 """Of memories and of lessons, told before any session is."""
-MORE = "More is known than this: recall answers questions in plain words."
+MORE = "This is a sample of what is known: recall answers questions in plain words."
 MORE_FROM = 300
 """Tokens of a budget that has room for saying so."""
-SESSION_OBSERVATIONS = 5
+EXCHANGES = 10
+"""Told of a session without a summary, the newest."""
 NEAREST = 3
 """Results of a query whose subject is probably not recorded."""
 ABOUT_QUERY, NEAREST_TO_QUERY = "About your query", "Probably not recorded; nearest to your query"
 LINE_CHARS = 400
 OUTCOME_CHARS = 200
 """Of an earlier session, which has one line."""
-WORDS_CHARS, REPLIES = 160, 3
-"""Of a reply, and an agent's last replies in a session. Its title and summary say the rest."""
 PROFILE_ERRORS = 3
 FILES_LISTED = 5
 """Lines of a slot that are nothing but a path; longer lists of them are left out."""
@@ -210,7 +211,17 @@ def _by_need(offered: Sequence[ContextPart]) -> Iterable[tuple[int, int]]:
     best = [unit for unit in chain(*zip_longest(*units["memories"], *units["lessons"])) if unit]
     first = [unit for unit in best if unit[1] < FIRST_LINES]
     last, *earlier = units["session"] or [[]]
-    ranked = [*units["recall"], *units["slot"], first, last, *units["actions"], best, *earlier, *units["profile"]]
+    ranked = [
+        *units["story"],
+        *units["recall"],
+        *units["slot"],
+        first,
+        last,
+        *units["actions"],
+        best,
+        *earlier,
+        *units["profile"],
+    ]
     return dict.fromkeys(chain(*ranked))
 
 
@@ -330,36 +341,16 @@ def summary_block(session: Session, summary: Summary) -> ContextPart | None:
     return part("session", _dated(session, title), content, [summary.id] * len(content))
 
 
-def session_block(session: Session, observations: Iterable[Observation]) -> ContextPart | None:
-    """What mattered in a past session: its most important observations, in the order they happened."""
-    important = sorted(
-        (observation for observation in observations if observation.importance >= IMPORTANT),
-        key=lambda observation: (-observation.importance, observation.position),
-    )[:SESSION_OBSERVATIONS]
-    ordered = sorted(important, key=lambda observation: (observation.occurred_at, observation.position))
-    lines = [line_of(_short(f"- {prose(item) or headline(item)}"), item.trust) for item in ordered]
-    title = "" if is_data(session.trust) else session.title
-    return part("session", _dated(session, title), lines, [item.id for item in ordered])
-
-
-def replies_block(last: Mapping[str, Sequence[Observation]]) -> ContextPart | None:
-    """The agent's last replies in each session, in its own words, the newest first. `last` are the last observations
-    of sessions, the newest first, by the session's id."""
-    turns = [
-        [
-            item
-            for item in observations
-            if item.role not in ("user", "tool_result")
-            and not all(not it or is_courtesy(it) for it in pieces(prose(item)[:LINE_CHARS]))
-        ][:REPLIES]
-        for observations in last.values()
-    ]
-    ordered = list(filter(None, chain(*zip_longest(*turns))))
-    lines = [
-        line_of(f"- ({item.occurred_at:%Y-%m-%d}) {shortened(prose(item), WORDS_CHARS)}", item.trust)
-        for item in ordered
-    ]
-    return part("session", "Last replies", lines, [item.id for item in ordered])
+def story_block(title: str, turns: Sequence[Observation], trust: Trust = "agent_concluded") -> ContextPart | None:
+    """What a session without a summary came to so far, `turns` in time order: decisions, open work, then for each
+    request the agent's answer."""
+    story = story_of(list(map(story_turn, turns)))
+    listed = [(f"- decided: {entry.text}", entry.number) for entry in story.decisions]
+    listed += [(f"- remaining: {_OPENING.sub('', entry.text)}", entry.number) for entry in story.remaining]
+    for request, answer, index in story.exchanges[-EXCHANGES:]:
+        listed.append((f"- {request} → {answer}" if request and answer else f"- {request or answer}", index))
+    lines = [line_of(text, turns[index].trust) for text, index in listed]
+    return part("session", "" if is_data(trust) else title, lines, [turns[index].id for _, index in listed])
 
 
 def earlier_block(past: Iterable[tuple[Session, Summary | None]]) -> ContextPart | None:
@@ -412,12 +403,10 @@ PAST_SESSIONS, MOST_SESSIONS, SESSION_TOKENS = 10, 60, 50
 """The fewest and the most sessions that are read; between them, one for so many tokens of the budget."""
 DETAILED, DETAILED_TOKENS = 3, 400
 """The fewest sessions that are shown in detail, the newest; or one for so many tokens of the budget."""
-OBSERVATIONS_READ = 20
-"""Of a detailed session, its newest."""
 RECALLED = 10
 ACTIONS_READ = 20
 """The newest open ones, of which the most urgent are listed."""
-NOT_SEARCHED = ("slot", "actions", "session")
+NOT_SEARCHED = ("slot", "actions", "session", "story")
 """Parts of a context that a project may have without any document that recall finds."""
 SPARE = 3
 """Times the memories told that are looked at: those that were made of other documents give way."""
@@ -462,19 +451,21 @@ class Compile:
         if request.after:
             await self._index.wait_for(Token.parse(request.after))
         with made_of_parts(range(self._documents.partitions)):
-            (slots, memories, lessons), (actions, past), ((profile, _), recalled) = await asyncio.gather(
+            (slots, memories, lessons), (own, actions, past), ((profile, _), recalled) = await asyncio.gather(
                 asyncio.gather(
                     self._slots.of_project(reader, request.project),
                     self._memories(request, reader),
                     self._lessons(request, reader),
                 ),
-                asyncio.gather(self._actions(request, reader), self._sessions(request, reader)),
+                asyncio.gather(
+                    self._own_session(request, reader), self._actions(request, reader), self._sessions(request, reader)
+                ),
                 asyncio.gather(
                     self._profiles.of(reader, request.project, request.user_id), self._recalled(request, reader)
                 ),
             )
             pinned = [slot_block(slot) for slot in slots if slot.pinned]
-            parts = [recalled, *pinned, memories, lessons, actions, profile_block(profile), *past]
+            parts = [own, recalled, *pinned, memories, lessons, actions, profile_block(profile), *past]
             unsearched = any(candidate and candidate.kind in NOT_SEARCHED for candidate in parts)
             notes = await self._lookup.unknown(reader, [] if unsearched else [request.project])
             # in a thread: the lines of a large budget take milliseconds
@@ -506,10 +497,22 @@ class Compile:
         actions = [located.document for located in page.documents if isinstance(located.document, Action)]
         return actions_block(sorted(actions, key=lambda action: (not is_active(action.status), -action.priority)))
 
+    async def _own_session(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
+        """The story of the session that asks, as after a compaction of its context; None before its first turn."""
+        if not request.session_id:
+            return None
+        session = await find_session(self._documents, reader.tenant, request.session_id, request.project)
+        if session is None or not may_read(session, reader):
+            return None
+        home = partition_of(session.route, self._documents.partitions)
+        turns = await turns_of(self._documents, [(home, session)], reader)
+        own = story_block(OWN_SESSION, turns.get(session.id, []))
+        return own and replace(own, kind="story")
+
     async def _sessions(self, request: ContextRequest, reader: Reader) -> list[ContextPart | None]:
         count = min(MOST_SESSIONS, max(PAST_SESSIONS, request.token_budget // SESSION_TOKENS))
         page = await self._documents.page(
-            sessions(reader.tenant, request.project), range(self._documents.partitions), limit=count + 1
+            work_sessions(reader.tenant, request.project), range(self._documents.partitions), limit=count + 1
         )
         past = [
             (partition, session)
@@ -518,34 +521,16 @@ class Compile:
         ][:count]
         summaries = await summaries_of(self._documents, past, reader)
         last = past[: max(DETAILED, request.token_budget // DETAILED_TOKENS)]
-        read = [row for number, row in enumerate(last) if number < DETAILED or row[1].id not in summaries]
-        newest = await self._observations(read, reader)
+        turns = await turns_of(self._documents, [row for row in last if row[1].id not in summaries], reader)
         return [
             *(
                 summary_block(session, summaries[session.id])
                 if session.id in summaries
-                else session_block(session, newest.get(session.id, []))
+                else story_block(_dated(session, session.title), turns.get(session.id, []), session.trust)
                 for _, session in last
             ),
-            replies_block({session.id: newest.get(session.id, []) for _, session in last[:DETAILED]}),
             earlier_block((session, summaries.get(session.id)) for _, session in past[len(last) :]),
         ]
-
-    async def _observations(self, past: Sequence[tuple[int, Session]], reader: Reader) -> dict[str, list[Observation]]:
-        """The newest observations of each session, by the session's id."""
-        listings = [(session_observations(session.id), partition) for partition, session in past]
-        rows = await self._documents.ranges(listings, limit=OBSERVATIONS_READ, newest_first=True)
-        located = [
-            (session.id, location_of(partition, member))
-            for (partition, session), row in zip(past, rows, strict=True)
-            for member in row
-        ]
-        documents = await self._documents.get([location for _, location in located])
-        observations: dict[str, list[Observation]] = {}
-        for (session_id, _), document in zip(located, documents, strict=True):
-            if isinstance(document, Observation) and may_read(document, reader):
-                observations.setdefault(session_id, []).append(document)
-        return observations
 
     async def _recalled(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         """What recall finds; the nearest results if the subject is probably not recorded."""

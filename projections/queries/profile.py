@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from projections.nouns.memory import SERVER_TAGS, Memory
 from projections.nouns.observation import IMPORTANT, Observation
-from projections.text.accounts import MODIFYING, account, headline, user_prompt
+from projections.text.accounts import MODIFYING, account, headline
 from projections.text.compression import told_by
 from projections.text.payloads import MAX_NODES
 from projections.text.sentences import statements
@@ -121,7 +121,7 @@ def talks(observations: Iterable[Observation]) -> set[str]:
     """The sessions in which a user and an agent only talked: none of these observations is about a file or a command,
     so what is said there may be about one person's case instead of the project."""
     observations = list(observations)
-    talked: set[str] = {item.session for item in observations if item.role == "user" or user_prompt(item)}
+    talked: set[str] = {item.session for item in observations if item.turn == "user"}
     return talked - {item.session for item in observations if item.files or item.kind == "command_run"}
 
 

@@ -1,5 +1,6 @@
 """Sessions: lookup by the agents' session id, listings; observations, summaries and commits."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -15,7 +16,7 @@ from ingest.platform.partial import check_missing
 from ingest.roles import ANYWHERE, KeyScope
 from projections.nouns.access import Reader, may_read
 from projections.nouns.document import Document
-from projections.nouns.observation import session_observations
+from projections.nouns.observation import Observation, session_observations, session_turns
 from projections.nouns.session import (
     Commit,
     Session,
@@ -27,9 +28,11 @@ from projections.nouns.session import (
     summaries,
     summary_id,
 )
-from projections.queries.documents import DocumentReader, Located, readable_by
+from projections.queries.documents import DocumentReader, Located, location_of, readable_by
 from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, SomeRetired, page_view, public_view, view_of
+from projections.text.accounts import in_time, story_turn
+from projections.text.story import story_of
 
 RETIRED = (
     "observations of long-idle sessions are retired: no longer listed or searched, but still in the "
@@ -65,10 +68,27 @@ class SessionView(Struct, frozen=True, kw_only=True):
     updated_at: datetime
     ended_at: datetime | None
     observation_count: int
+    worked: bool
+    """Whether something was done or stated in it."""
     summarised: int
     retired: bool
     retired_observations: int
     retired_at: datetime | None
+
+
+class StoryExchange(Struct, frozen=True):
+    """A request of the user, and the beginning of the agent's last answer to it."""
+
+    request: str
+    answer: str
+
+
+class SessionStory(Struct, frozen=True):
+    """What a session came to so far: decisions in force, open work, and its newest exchanges; oldest first."""
+
+    decisions: list[str]
+    remaining: list[str]
+    exchanges: list[StoryExchange]
 
 
 class Sessions:
@@ -102,6 +122,10 @@ class Sessions:
             if isinstance(session, Session) and may_read(session, reader)
         ]
         return [Located(*row) for row in sorted(readable, key=lambda row: row[1].seen_ms, reverse=True)]
+
+    async def story(self, reader: Reader, session_id: str, project: str | None) -> SessionStory:
+        """What a session came to so far; raises as `one`."""
+        return await story_of_session(self._documents, await self.one(reader, session_id, project), reader)
 
     async def observations(
         self,
@@ -182,6 +206,39 @@ async def summaries_of(
         for (_, session), summary in pairs
         if isinstance(summary, Summary) and may_read(summary, reader)
     }
+
+
+TURNS_READ = 400
+"""Of a session, the newest turns of users and agents: what its story is made of."""
+
+
+async def turns_of(
+    documents: DocumentReader, some: Sequence[tuple[int, Session]], reader: Reader
+) -> dict[str, list[Observation]]:
+    """What users and agents said last in each session, in time order, by the session's document id."""
+    listings = [(session_turns(session.id), partition) for partition, session in some]
+    rows = await documents.ranges(listings, limit=TURNS_READ, newest_first=True)
+    locations = [
+        location_of(partition, member) for (partition, _), row in zip(some, rows, strict=True) for member in row
+    ]
+    turns: dict[str, list[Observation]] = {}
+    for item in sorted(await documents.readable(locations, reader, Observation), key=in_time):
+        if not item.quarantined:
+            turns.setdefault(item.session, []).append(item)
+    return turns
+
+
+async def story_of_session(documents: DocumentReader, session: Located, reader: Reader) -> SessionStory:
+    """The story of a session, from what the reader can see of it."""
+    document = session.document
+    assert isinstance(document, Session)
+    turns = (await turns_of(documents, [(session.partition, document)], reader)).get(document.id, [])
+    story = await asyncio.to_thread(story_of, list(map(story_turn, turns)))
+    return SessionStory(
+        [entry.text for entry in story.decisions],
+        [entry.text for entry in story.remaining],
+        [StoryExchange(exchange.request, exchange.answer) for exchange in story.exchanges],
+    )
 
 
 # another shape is called Summary, too: the OpenAPI document tells them apart by this name, which its clients know

@@ -13,7 +13,8 @@ import msgspec
 from ingest.log.position import Position
 from projections.text.compression import told_by
 from projections.text.payloads import named
-from projections.text.sentences import SCAN_CHARS, each_stated, shortened, stated
+from projections.text.sentences import SCAN_CHARS, each_stated, shortened
+from projections.text.turns import Turn
 
 
 class Observed(Protocol):
@@ -25,6 +26,10 @@ class Observed(Protocol):
     def content(self) -> str: ...
     @property
     def data(self) -> dict[str, Any]: ...
+    @property
+    def turn(self) -> Turn: ...
+    @property
+    def words(self) -> str: ...
     @property
     def model(self) -> str: ...
     @property
@@ -91,14 +96,6 @@ _LOOKING = re.compile(
 )
 """A command that lists what stands in files: errors in it are not its own."""
 _SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh", "-c", "-lc", "-l"))
-_OF_HOST = re.compile(
-    r"<([a-z]{1,20}[-_][\w-]{1,40})(?: [^<>]*)?>.*?(?:</\1>|\Z)|^\[[^\[\]\n]*\][ \t]*$", re.DOTALL | re.MULTILINE
-)
-_TYPED = re.compile(
-    r"<command-name>\s*(?!/(?:exit|quit|clear|compact|resume|log(?:in|out)|model|config)\b)(/[\w:-]+)\s*</command-name>"
-    r"(?:.*?<command-args>([^<]*))?",
-    re.DOTALL,
-)
 _CALL = re.compile(r"(?:\S+: )?\S+ `[^`]*`(?:\.?\Z| failed: |: )")
 _CALL_ALONE = re.compile(r"\S+ `[^`]*`")
 
@@ -108,17 +105,9 @@ def in_time(observation: Observed) -> tuple[float, Position]:
     return observation.occurred_at.timestamp(), Position.parse(observation.position)
 
 
-def user_prompt(observation: Observed) -> str:
-    """Returns what the user asked for, when a hook reported that; else ""."""
-    return _text(observation.data.get("prompt"))
-
-
-def typed_sentences(prompt: str) -> list[str]:
-    """Returns the sentences that a person wrote in a prompt, without the reminders, output and interruptions of the
-    host; a command as it was typed, unless it only steers the host."""
-    prompt = prompt[: 4 * SCAN_CHARS]  # what the host put in may come first
-    typed = [f"{name} {given.strip()}".strip() for name, given in _TYPED.findall(prompt)]
-    return [*typed, *stated(_OF_HOST.sub("\n", prompt))]
+def user_words(observation: Observed) -> str:
+    """Returns what the user typed; "" for the turn of anybody else."""
+    return prose(observation) if observation.turn == "user" else ""
 
 
 def prose(observation: Observed) -> str:
@@ -128,6 +117,8 @@ def prose(observation: Observed) -> str:
     """
     if observation.model and observation.narrative.strip():
         return observation.narrative.strip()
+    if observation.words:
+        return named(observation.words)
     if observation.content.strip():
         return named(observation.content.strip())
     data = observation.data
@@ -137,6 +128,12 @@ def prose(observation: Observed) -> str:
         text = _text(data.get("tool_input"))
         return text if text == _text(data.get("tool_output")) else ""  # agent_observe stores an agent's words like this
     return _first_text(data, _PROSE_FIELDS)
+
+
+def story_turn(observation: Observed) -> tuple[Turn, str]:
+    """Returns the turn of an observation and its text, as a story reads them: a client can call it a decision."""
+    text = prose(observation)
+    return observation.turn, f"Decision:\n- {text}" if observation.kind == "decision" else text
 
 
 def account(observation: Observed) -> str:

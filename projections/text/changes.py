@@ -3,37 +3,11 @@
 The words are data: `change_words.toml`.
 """
 
-import re
-import tomllib
-from pathlib import Path
-
 from ingest.patterns import BuiltInPattern
+from projections.text.words_of_languages import tables
 
-_TABLES: dict[str, dict[str, list[str]]] = tomllib.loads(
-    Path(__file__).with_name("change_words.toml").read_text("utf-8")
-)
-_UNSPACED = ("zh", "ja", "ko")
-"""Languages whose words do not begin after a space, or whose endings are glued to the word before."""
-
-
-class _Words:
-    """The expressions of a table. Matched in lower-case text, in which they take a third of the time."""
-
-    def __init__(self, table: dict[str, list[str]]) -> None:
-        spaced = [word for language, words in table.items() if language not in _UNSPACED for word in words]
-        unspaced = [word for language in _UNSPACED for word in table[language]]
-        self.spaced = rf"\b(?:{'|'.join(spaced)})"
-        self._spaced, self._unspaced = re.compile(self.spaced), re.compile("|".join(unspaced))
-
-    def are_in(self, text: str) -> bool:
-        """Whether a text has any of them."""
-        text = text.lower()
-        if self._spaced.search(text):
-            return True
-        return not text.isascii() and self._unspaced.search(text) is not None
-
-
-_ANNOUNCES, _PAST = _Words(_TABLES["announces"]), _Words(_TABLES["past"])
+_WORDS = tables("change_words.toml")
+_ANNOUNCES, _PAST = _WORDS["announces"], _WORDS["past"]
 _ANNOUNCES_IN_ASCII = BuiltInPattern(_ANNOUNCES.spaced)
 """In ASCII, RE2 takes a sixth of the time; its `\\b` and `\\w` know no other letters."""
 

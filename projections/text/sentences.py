@@ -88,19 +88,33 @@ def stated(text: str, limit: int = SENTENCE_CHARS) -> list[str]:
 
 def each_stated(text: str, limit: int = SENTENCE_CHARS) -> Iterator[str]:
     """Yields what `stated` returns: the first without reading the rest."""
-    before, text = "", text[:SCAN_CHARS]
+    for _, sentence in each_headed(text, limit):
+        yield sentence
+
+
+def each_headed(text: str, limit: int = SENTENCE_CHARS, *, chars: int = SCAN_CHARS) -> Iterator[tuple[str, str]]:
+    """Yields the sentences of `each_stated` in the first `chars` characters, each after the heading or the line with a
+    colon that introduces its list; without one, after ""."""
+    before, heading, text = ("", ""), "", text[:chars]
     for line in _LINE_END.split(_FENCED.sub("\n", text) if "```" in text else text):
-        for piece in pieces(_MARKER.sub("", line.strip(), count=1).replace("**", "")):
+        line = line.strip()
+        marker = _MARKER.match(line)
+        plain = line[marker.end() :] if marker else line
+        plain = plain.replace("**", "")
+        introduces = plain.endswith((":", "：")) or line.startswith("#")
+        if introduces or (plain and not marker):
+            heading = plain if introduces else ""
+        for piece in pieces(plain):
             sentence = shortened(piece, limit)
             if _is_short(sentence) or sentence.endswith((":", "：")) or is_only_marks(sentence):
                 continue
-            if before and _LEANING.match(sentence) and len(before) + 1 + len(sentence) <= limit:
-                before = f"{before} {sentence}"
+            if before[1] and _LEANING.match(sentence) and len(before[1]) + 1 + len(sentence) <= limit:
+                before = (before[0], f"{before[1]} {sentence}")
             else:
-                if before:
+                if before[1]:
                     yield before
-                before = sentence
-    if before:
+                before = (heading, sentence)
+    if before[1]:
         yield before
 
 

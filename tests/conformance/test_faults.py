@@ -471,7 +471,7 @@ async def test_a_rebuild_continues_after_a_fault_with_what_it_has_not_saved(
     assert (failed.met, received(server)) == (1, read)
     compared = await ask(redis, log.log, 0, 1, 2)
     assert compared is not None
-    assert (compared.canaries, compared.differing) == (12 + len(content), [])
+    assert (compared.canaries, compared.differing) == (13 + len(content), [])
     assert True in await asyncio.gather(*(switch(redis, 0, 1, 2) for _ in range(3)))
     rebuilt = Log(redis, log.log, generation=2)
     assert await rebuilt.contents() == ["a", "b", *content, "d", "e"]

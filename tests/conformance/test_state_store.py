@@ -86,7 +86,7 @@ ROWS: list[AnyRow] = [
         id=f"ses_{1:020x}", tenant="default", project="atlas", session_id="0012", agent_id="true", user_id="0",
         agent_type="null", title="1e5", first_prompt="fix it", cwd="/src", status="ended", started_ms=1, updated_ms=2,
         seen_ms=5, ended_ms=3, observation_count=4, summarised=3, forgotten_at="17-9", told_from="e1", retired=2,
-        retired_ms=7, retired_through_ms=5, trust="imported",
+        retired_ms=7, retired_through_ms=5, trust="imported", worked=True,
     ),
     Slot(
         id=f"slot_{1:020x}", tenant="default", project="atlas", scope="global", label="notes", content="a\nb",

@@ -3,30 +3,26 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
+from ingest.events.envelope import Envelope, Recorded
 from ingest.ids import DocumentId
 from ingest.log.position import Position
-from projections.nouns.observation import Observation
-from projections.nouns.trust import said_by
-from projections.text.compression import compress
+from ingest.nouns.observation import ObservationRecorded
+from projections.nouns.observation import Observation, observation
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
 
 def saw(n: int, content: str = "", kind: str = "", data: dict[str, Any] | None = None, **fields: Any) -> Observation:
     """An observation `n` minutes after NOON; any field may be given instead of derived."""
-    short = compress(kind, content, data)
     at = NOON + timedelta(minutes=n)
-    derived: dict[str, Any] = {
-        "title": short.title, "subtitle": short.subtitle or "", "facts": short.facts, "narrative": short.narrative,
-        "concepts": short.concepts, "files": short.files, "importance": short.importance,
-        "confidence": short.confidence, "kind": short.type, "role": short.role,
-        "trust": said_by(short.type, short.role, content, data or {}),
-    }  # fmt: skip
-    return Observation(
-        id=DocumentId(f"obs_{n}"), event_id=f"e{n}", tenant="default", session=DocumentId("ses_1"), content=content,
-        data=data or {}, occurred_at=at, recorded_at=at, position=str(Position(round(at.timestamp() * 1000), 0)),
-        **{**derived, **fields},
-    )  # fmt: skip
+    reported = ObservationRecorded(kind=kind, content=content, data=data or {})
+    envelope = Envelope(
+        event_id=f"e{n}", type=reported.TYPE, version=reported.VERSION, tenant="default", occurred_at=at
+    )
+    event = Recorded(Position(round(at.timestamp() * 1000), 0), envelope, reported)
+    return replace(observation(event, reported, DocumentId("ses_1")), **{"id": DocumentId(f"obs_{n}"), **fields})
 
 
 def called(n: int, tool: str, tool_input: dict[str, Any] | str, output: str = "", error: str = "") -> Observation:

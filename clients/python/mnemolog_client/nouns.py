@@ -220,6 +220,11 @@ class Sessions(Noun[S]):
         return get(f"/v1/sessions/{part(session_id)}", answers.Session, project=project)
 
     @remote
+    def story(self, session_id: str, *, project: str | None = None) -> Call[answers.SessionStory]:
+        """What the session came to so far: decisions in force, open work, and its newest exchanges."""
+        return get(f"/v1/sessions/{part(session_id)}/story", answers.SessionStory, project=project)
+
+    @remote
     def summary(self, session_id: str, *, project: str | None = None) -> Call[answers.Summary]:
         """The summary of a session; NotFound until it exists."""
         return get(f"/v1/sessions/{part(session_id)}/summary", answers.Summary, project=project)

@@ -34,6 +34,7 @@ export type Session = Schemas["Session"];
 export type Summary = Schemas["Summary"];
 /** A summary and who made it; `fell_back` says why a model that is configured did not. */
 export type SummaryMade = Schemas["SummaryMade"];
+export type SessionStory = Schemas["SessionStory"];
 /** A small named text that agents keep in view; `size` and `size_limit` are characters. */
 export type Slot = Schemas["Slot"];
 /** A work item that agents share. */

@@ -2,7 +2,7 @@
 
 import type {
   Accepted, Action, Agent, BatchAccepted, Confirmed, Context, Event, Forgotten, FoundLesson, Frontier, Health, Lesson,
-  LiveEvent, Memory, Observation, Project, Recalled, RecallResult, Receipt, Session, Slot, Summary, SummaryMade, SureLesson,
+  LiveEvent, Memory, Observation, Project, Recalled, RecallResult, Receipt, Session, SessionStory, Slot, Summary, SummaryMade, SureLesson,
 } from "./answers.ts";
 import type { Body, Call, Given, Query } from "./calls.ts";
 import {
@@ -166,6 +166,12 @@ export class Sessions extends Noun {
   /** One session. */
   get(sessionId: string, { project }: InProject = {}): Promise<Session> {
     return this.transport.send(get("/v1/sessions/{id}", "status", { names: { id: sessionId }, query: { project } }));
+  }
+
+  /** What the session came to so far: decisions in force, open work, and its newest exchanges. */
+  story(sessionId: string, { project }: InProject = {}): Promise<SessionStory> {
+    const options = { names: { id: sessionId }, query: { project } };
+    return this.transport.send(get("/v1/sessions/{id}/story", "exchanges", options));
   }
 
   /** The summary of a session; NotFound until it exists. */

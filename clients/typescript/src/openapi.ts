@@ -665,6 +665,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{id}/story": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a session came to so far.
+         * @description Decisions in force, open work, and the newest requests with their answers, from what the user and the agent said. Available while the session runs; no model is called.
+         */
+        get: operations["get_v1_sessions_id_story"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions/{id}/summary": {
         parameters: {
             query?: never;
@@ -837,7 +857,7 @@ export interface components {
          */
         Block: {
             /** @enum {unknown} */
-            kind: "actions" | "lessons" | "memories" | "profile" | "recall" | "session" | "slot";
+            kind: "actions" | "lessons" | "memories" | "profile" | "recall" | "session" | "slot" | "story";
             sources: string[];
             text: string;
             title: string;
@@ -1365,7 +1385,10 @@ export interface components {
             title: string;
             /** @enum {unknown} */
             trust: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
+            /** @enum {unknown} */
+            turn: "agent" | "compaction" | "harness" | "subagent" | "tool" | "user";
             user_id: string;
+            words: string;
         };
         /**
          * Observe
@@ -1971,6 +1994,7 @@ export interface components {
             title: string;
             updated_at: string;
             user_id: string;
+            worked: boolean;
         };
         /**
          * SessionReflectRequest
@@ -1981,6 +2005,15 @@ export interface components {
             max_observations?: number;
             /** @default null */
             project?: string | null;
+        };
+        /**
+         * SessionStory
+         * @description What a session came to so far: decisions in force, open work, and its newest exchanges; oldest first.
+         */
+        SessionStory: {
+            decisions: string[];
+            exchanges: components["schemas"]["StoryExchange"][];
+            remaining: string[];
         };
         /**
          * SetSlot
@@ -2078,6 +2111,14 @@ export interface components {
             notes?: string[];
             retired_at?: string;
             retired_observations?: number;
+        };
+        /**
+         * StoryExchange
+         * @description A request of the user, and the beginning of the agent's last answer to it.
+         */
+        StoryExchange: {
+            answer: string;
+            request: string;
         };
         /** Summary */
         Summary: {
@@ -4460,6 +4501,8 @@ export interface operations {
                      *         "tool_output": "1 failed"
                      *       },
                      *       "metadata": {},
+                     *       "turn": "tool",
+                     *       "words": "",
                      *       "title": "Bash",
                      *       "subtitle": "{\"command\":\"make test\"}",
                      *       "facts": [],
@@ -4671,6 +4714,7 @@ export interface operations {
                      *           "updated_at": "2026-01-31T12:00:00Z",
                      *           "ended_at": null,
                      *           "observation_count": 1,
+                     *           "worked": true,
                      *           "summarised": 0,
                      *           "retired": false,
                      *           "retired_observations": 0,
@@ -4808,6 +4852,7 @@ export interface operations {
                      *       "updated_at": "2026-01-31T12:00:00Z",
                      *       "ended_at": null,
                      *       "observation_count": 1,
+                     *       "worked": true,
                      *       "summarised": 0,
                      *       "retired": false,
                      *       "retired_observations": 0,
@@ -4926,6 +4971,8 @@ export interface operations {
                      *             "tool_output": "1 failed"
                      *           },
                      *           "metadata": {},
+                     *           "turn": "tool",
+                     *           "words": "",
                      *           "title": "Bash",
                      *           "subtitle": "{\"command\":\"make test\"}",
                      *           "facts": [],
@@ -4993,6 +5040,56 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["SlotsMade"];
+                };
+            };
+        };
+    };
+    get_v1_sessions_id_story: {
+        parameters: {
+            query?: {
+                /** @description The `position` of a write. The read waits up to a second until that write is visible. */
+                after?: string;
+                /**
+                 * @description Only this project; an empty value selects the nameless project.
+                 * @example shop
+                 */
+                project?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The document's id.
+                 * @example s1
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "decisions": [
+                     *         "We decided to recreate the client pool after each restart."
+                     *       ],
+                     *       "remaining": [
+                     *         "The admin page still opens its own pool."
+                     *       ],
+                     *       "exchanges": [
+                     *         {
+                     *           "request": "Fix the checkout",
+                     *           "answer": "The checkout reconnects after a restart of Redis."
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SessionStory"];
                 };
             };
         };
@@ -5396,6 +5493,8 @@ export interface operations {
                      *             "tool_output": "1 failed"
                      *           },
                      *           "metadata": {},
+                     *           "turn": "tool",
+                     *           "words": "",
                      *           "title": "Bash",
                      *           "subtitle": "{\"command\":\"make test\"}",
                      *           "facts": [],

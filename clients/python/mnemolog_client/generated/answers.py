@@ -192,6 +192,8 @@ class Observation(Struct, frozen=True, kw_only=True):
     role: str
     trust: str = "agent_concluded"
     quarantined: str = ""
+    turn: str = "agent"
+    words: str = ""
     headline: str
 
 
@@ -214,6 +216,7 @@ class Session(Struct, frozen=True, kw_only=True):
     updated_at: datetime
     ended_at: datetime | None
     observation_count: int
+    worked: bool = True
     summarised: int
     retired: bool
     retired_observations: int
@@ -268,6 +271,21 @@ class SummaryMade(Struct, frozen=True, kw_only=True):
     model: str
     fell_back: str
     position: str
+
+
+class StoryExchange(Struct, frozen=True, kw_only=True):
+    """A request of the user, and the beginning of the agent's last answer to it."""
+
+    request: str
+    answer: str
+
+
+class SessionStory(Struct, frozen=True, kw_only=True):
+    """What a session came to so far: decisions in force, open work, and its newest exchanges; oldest first."""
+
+    decisions: list[str]
+    remaining: list[str]
+    exchanges: list[StoryExchange]
 
 
 class Slot(Struct, frozen=True, kw_only=True):

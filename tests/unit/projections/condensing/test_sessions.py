@@ -125,8 +125,8 @@ def test_figures_of_speech_decide_nothing():
     assert told.decisions == []
 
 
-def test_plain_decisions_go_before_rules_when_there_are_many():
-    rules = [saw(n, f"Service number{n} must listen on port {n}000 only.") for n in range(DECISIONS)]
+def test_the_newest_decisions_are_kept_when_there_are_many():
+    rules = [saw(n, f"We decided that service{n} listens on port {n}000.") for n in range(DECISIONS)]
     told = digest([*rules, saw(99, "We agreed to release on Friday morning.")])
     assert told is not None
     assert told.decisions[-1] == "We agreed to release on Friday morning."
@@ -195,9 +195,7 @@ def test_the_agents_closing_words_and_what_remains_are_told():
     ])  # fmt: skip
     assert told is not None
     assert told.title == "The checkout charges some customers twice. Please fix it."
-    assert told.decisions == [
-        "Fixed the double charge: calls carry the order id as idempotency key, because the gateway retries."
-    ]
+    assert "Fixed the double charge: calls carry the order id as idempotency key, because" in told.narrative
     assert told.remaining == ["Remaining: the refund path still needs the same key."]
     assert "1 failed, 12 passed" in told.narrative
     assert "def charge" not in told.narrative

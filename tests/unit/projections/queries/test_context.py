@@ -29,8 +29,8 @@ from projections.queries.context import (
     part,
     profile_block,
     recall_block,
-    replies_block,
     slot_block,
+    story_block,
     summary_block,
 )
 from projections.queries.lookup import FileChange
@@ -260,18 +260,18 @@ def test_sessions_before_the_last_ones_are_a_line_each_of_what_was_wanted_and_ca
     ]
 
 
-def test_last_replies_are_in_the_agents_words_without_courtesies_the_last_session_first():
-    def turn(n: int, role: Any, content: str) -> Observation:
-        return edit(n, content=content, role=role)
-
-    offered = turn(7, "", "Is there anything else I can help you with?")
-    last = {
-        "s2": [offered, turn(6, "tool_result", "ok"), turn(5, "", "An index was missing."), turn(4, "user", "Why?")],
-        "s1": [turn(3, "", "The test passes.")],
-    }
-    block = replies_block(last)
+def test_story_of_a_session_tells_decisions_then_open_work_then_answers():
+    turns = [
+        edit(1, content="Speed up the search page", turn="user"),
+        edit(2, content="It answers in 80 ms now. We decided to keep Redis. Still open: the admin page.", turn="agent"),
+    ]
+    block = story_block("Session of 2026-01-31", turns)
     assert block
-    assert block.lines == ["- (2026-01-31) An index was missing.", "- (2026-01-31) The test passes."]
+    assert block.lines == [
+        "- decided: We decided to keep Redis.",
+        "- remaining: the admin page.",
+        "- Speed up the search page → It answers in 80 ms now. We decided to keep Redis.",
+    ]
 
 
 def test_tokens_are_counted_as_the_caller_says():

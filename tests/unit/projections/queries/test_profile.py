@@ -98,7 +98,7 @@ def test_counts_are_of_the_project_and_not_of_the_observations_that_were_read():
 def test_what_one_talk_says_of_its_case_is_no_concept_of_the_project():
     """Unless another session says it, or something was read, written or run in it."""
     said = {"content": "The booking of Ivan Smith is confirmed.", "concepts": ("ivan smith",)}
-    talk = [seen(1, role="user", content="Please confirm it."), seen(2, **said), seen(3, **said)]
+    talk = [seen(1, turn="user", content="Please confirm it."), seen(2, **said), seen(3, **said)]
     assert told(*talk).concepts == []
     assert told(*talk, seen(4, **said, session=DocumentId("s2"))).concepts == [("ivan smith", 3)]
     assert told(*talk, seen(4, kind="command_run")).concepts == [("ivan smith", 2)]

@@ -22,7 +22,7 @@ from projections.text.accounts import (
     headline,
     is_call,
     prose,
-    user_prompt,
+    user_words,
 )
 from projections.text.compression import Compressed, compress
 from projections.text.payloads import is_base64
@@ -181,9 +181,9 @@ def test_a_tool_call_is_no_prose():
     assert prose(called(0, "Edit", {"file_path": "src/a.py"}, "always ok")) == ""
 
 
-def test_only_a_hook_reports_a_user_prompt():
-    assert user_prompt(asked(0, "Fix it")) == "Fix it"
-    assert user_prompt(saw(0, "Fix it", kind="conversation")) == ""
+def test_only_a_turn_of_the_user_has_words_of_the_user():
+    assert user_words(asked(0, "Fix it")) == "Fix it"
+    assert user_words(saw(0, "Fix it", kind="conversation")) == ""
 
 
 def test_a_call_that_failed_is_not_bare():
