@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import os
 import re
 import ssl
 import sys
@@ -19,6 +20,8 @@ from together import Together
 
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.platform.connections import Client, connect
+
+os.environ["MNEMOLOG_PROJECT"] = ""  # commands of tests do not take the project of the checkout that they run in
 
 # The same examples every time: what is drawn anew is looked for by `make fuzz`, not by a run that must land.
 settings.register_profile(

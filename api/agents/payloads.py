@@ -21,8 +21,8 @@ class HookHost:
     """A host with hooks.
 
     `events` maps its events with our hook to Claude Code's names. `text_events` (Claude Code's names) accept a text for
-    the agent. `folder` is the environment variable with the project's folder, if any. A `flat` host
-    has no groups of hooks, and no way to show its user a message.
+    the agent. `folder` is the environment variable with the project's folder, if any. A `flat` host has no groups of
+    hooks, and no way to show its user a message. `can_deny`: whether a hook before a tool can stop it.
     """
 
     def __init__(
@@ -34,9 +34,10 @@ class HookHost:
         fields: Callable[[Mapping[str, Any]], dict[str, Any]],
         folder: str = "",
         flat: bool = False,
+        can_deny: bool = False,
     ) -> None:
         self.name, self.events, self.text_events, self.folder, self.flat = name, events, text_events, folder, flat
-        self._fields = fields
+        self._fields, self.can_deny = fields, can_deny
 
     def event(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         """The payload in Claude Code's form. Without event or session if it is not for us."""
@@ -46,7 +47,7 @@ class HookHost:
     def answer(self, payload: Mapping[str, Any], text: str, message: str = "") -> dict[str, Any]:
         """The output that gives the text to the agent and the message to the user; empty without both.
 
-        It never decides whether a tool runs or a prompt is sent.
+        It does not decide whether a tool runs or a prompt is sent.
         """
         if self.flat:
             return {"additional_context": text} if text else {}
@@ -54,6 +55,19 @@ class HookHost:
         if text:
             answer["hookSpecificOutput"] = {"hookEventName": payload["hook_event_name"], "additionalContext": text}
         return answer
+
+    def agent(self, event: Mapping[str, Any]) -> str:
+        """The agent of an event that no setting names: the host, and a subagent after a slash."""
+        subagent = _text(event.get("agent_type"))
+        name = self.name.removesuffix("-cli")
+        return f"{name}/{subagent}" if subagent else name
+
+    def denial(self, payload: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """The output that stops a tool call once and gives the model the text as the reason: otherwise it gets the text
+        with the tool's result. The same call runs when it is repeated."""
+        reason = f"{text}\nThe call did not run. Run it again if you still mean to."
+        decision = {"permissionDecision": "deny", "permissionDecisionReason": reason}
+        return {"hookSpecificOutput": {"hookEventName": payload["hook_event_name"], **decision}}
 
 
 def _cursor(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,6 +119,7 @@ CLAUDE_CODE = HookHost(
     # Cursor can also run the hooks of Claude Code's settings, but it has its own: see CURSOR
     fields=lambda payload: {"session_id": "", "tool_name": ""} if "cursor_version" in payload else {},
     folder="CLAUDE_PROJECT_DIR",
+    can_deny=True,
 )  # fmt: skip
 CODEX = HookHost(
     "codex",

@@ -19,6 +19,11 @@ import sys
 import time
 
 TYPE_CHECKING = False
+if TYPE_CHECKING or __package__:
+    from api.agents.checkouts import content, file_key, hook_project, spools_of
+else:  # as a hook, which has only this folder on its path
+    from checkouts import content, file_key, hook_project, spools_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
@@ -36,6 +41,8 @@ SESSIONS_REQUESTED = 50  # the newest sessions of a project named after the fold
 LESSONS_SHOWN, LESSONS_REQUESTED = 5, 25
 """At most shown at once, and requested: those that the session has seen are not shown again."""
 LESSON_CHARS = 600
+STRONG, STRONG_CONFIDENCE = ("critical", "warning"), 0.7
+"""Severities, and the confidence, from which a lesson stops a tool once."""
 PROMPT_S = 0.15  # for recording a prompt and recalling memories: the user waits
 PROMPT_CHARS = 1_000  # of a prompt, as the query: about the 256 tokens that the embedding model reads
 PROMPT_KINDS = ("memory", "lesson", "summary")
@@ -189,114 +196,15 @@ def _text(value: Any) -> str:
 # --- where it happened
 
 
-def checkout_of(folder: str) -> tuple[str, str]:
-    """The folder of the main checkout and its git folder; outside of git, the folder itself and an empty text.
-
-    A worktree (`.git` is a file, and its git folder names a common one) belongs to the main checkout, or to the bare
-    repository, or to the folder of a hidden one (`.bare`). A submodule (a file, no common folder) is its own checkout.
-    """
-    top = folder = os.path.abspath(folder)
-    while not os.path.exists(os.path.join(top, ".git")):
-        above = os.path.dirname(top)
-        if above == top:
-            return folder, ""
-        top = above
-    git = os.path.join(top, ".git")
-    if pointer := _content(git).strip().removeprefix("gitdir:").strip():
-        git = os.path.join(top, pointer)
-        if common := _content(os.path.join(git, "commondir")).strip():
-            git = os.path.normpath(os.path.join(git, common))
-            top = os.path.dirname(git) if os.path.basename(git).startswith(".") else git.removesuffix(".git")
-    return top, git
-
-
-def remote_name(git: str) -> str:
-    """OWNER/NAME (with GitLab's subgroups) of the remote `origin`, else of the first one; empty for none."""
-    urls: dict[str, str] = {}
-    section = ""
-    for line in _content(os.path.join(git, "config")).splitlines() if git else ():
-        line = line.strip()
-        if line.startswith("["):
-            section, _, line = line.partition("]")
-            line = line.strip()
-        key, _, url = line.partition("=")
-        if section.lower().startswith("[remote ") and key.strip().lower() == "url":
-            urls.setdefault(section[8:].strip(' "'), url.strip().strip('"'))
-    url = urls.get("origin") or next(iter(urls.values()), "")
-    scheme, separator, path = url.partition("://")
-    if separator:
-        path = path.partition("/")[2] if scheme != "file" else ""
-    else:  # HOST:PATH, as in scp; a host of one letter is a drive
-        host, _, path = url.partition(":")
-        path = path if len(host) > 1 and "/" not in host else ""
-    path = path.strip("/").removesuffix(".git")
-    return path if "/" in path else ""
-
-
-def resolve_project(
-    server: HookServer, spool: str, folder: str, environ: Mapping[str, str], *, started: bool
-) -> tuple[str, str]:
-    """The project of a folder, and a one-time message for the user, if any.
-
-    Earlier releases named projects after folders. A checkout that has sessions under that name keeps it, so that their
-    records are still found. The server is asked once, at session start; a file in the spool folder stores the answer.
-    The message warns if another folder shares the project.
-    """
-    if chosen := environ.get("MNEMOLOG_PROJECT"):
-        return chosen, ""
-    top, git = checkout_of(folder)
-    former = os.path.basename(top) or "unknown"
-    name = remote_name(git) or former
-    path = os.path.join(spool, "projects", _key(os.path.realpath(top)))
-    if stored := _content(path):
-        return stored, ""
-    folders = session_folders(server, former) if started else None
-    if folders is None:  # ask again at the next session start
-        return name, ""
-    elsewhere = [folder for folder in folders if checkout_of(folder)[0] != top]
-    is_former = len(elsewhere) < len(folders)
-    name = former if is_former else name
-    try:
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        _write(path, name.encode("utf-8", "replace"))
-    except OSError as error:
-        complain(f"{path}: {error}")
-    message = f"mnemolog records {top} as project {name!r}, the name of the folder. Set MNEMOLOG_PROJECT to change it."
-    if name == former and elsewhere:
-        return name, f"{message} Another folder, {elsewhere[0]}, uses the same project."
-    if name == former and not is_former:
-        complain(message)
-    return name, ""
-
-
-def session_folders(server: HookServer, project: str) -> list[str] | None:
-    """The folders of a project's newest sessions; None if the server does not answer."""
-    answer = server.fetch("GET", f"/v1/sessions?project={_quoted(project)}&limit={SESSIONS_REQUESTED}", {}, LESSONS_S)
-    try:
-        return [folder for session in answer["items"] if (folder := _text(session.get("cwd")))]
-    except (KeyError, TypeError, AttributeError):
-        return None
-
-
-def _content(path: str) -> str:
-    """The text of a small file; empty without one."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(1 << 20).decode("utf-8", "replace")
-    except OSError:
-        return ""
-
-
 def spool_of(url: str, environ: Mapping[str, str]) -> str:
     """The spool folder: MNEMOLOG_SPOOL, else one per server port, as in `ingest.platform.settings`."""
     if chosen := environ.get("MNEMOLOG_SPOOL"):
         return os.path.expanduser(chosen)
-    state = environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     try:
         port = address(url)[1]
     except Undeliverable:
         port = 3111
-    return os.path.join(state, "mnemolog", "spool", str(port))
+    return os.path.join(spools_of(environ), str(port))
 
 
 def key_of(url: str, environ: Mapping[str, str]) -> str:
@@ -317,6 +225,15 @@ def key_of(url: str, environ: Mapping[str, str]) -> str:
             return file.read(4096).decode().strip()
     except (Undeliverable, OSError, ValueError):
         return ""
+
+
+def is_remote(url: str) -> bool:
+    """Whether a hook cannot deliver to a server itself, because that needs a DNS lookup or TLS."""
+    try:
+        address(url)
+    except Undeliverable:
+        return True
+    return False
 
 
 def address(url: str) -> tuple[str, int, str]:
@@ -342,6 +259,9 @@ class HookServer:
     def __init__(self, url: str, secret: str = "", agent_id: str = "") -> None:
         self.url, self._secret, self._agent_id = url, secret, agent_id
         self.has_key = bool(secret)
+        self.is_remote = is_remote(url)
+        self.reason = ""
+        """Why the last read failed."""
 
     def ask(self, method: str, path: str, body: bytes, seconds: float) -> tuple[int, bytes]:
         """Status and body of the answer; raises Undeliverable on timeout."""
@@ -360,11 +280,39 @@ class HookServer:
 
     def fetch(self, method: str, path: str, fields: dict[str, Any], seconds: float) -> Any:
         """The decoded answer, an object; an empty one for any other answer than 200, or for none in time."""
+        body = dumps(fields) if fields else b""
         try:
-            status, answer = self.ask(method, path, dumps(fields) if fields else b"", seconds)
+            if self.is_remote:
+                status, answer = self._ask_remote(method, path, body, seconds)
+            else:
+                status, answer = self.ask(method, path, body, seconds)
             return (loads(answer) or {}) if status == 200 else {}
-        except (Undeliverable, ValueError):
+        except (Undeliverable, ValueError) as error:
+            self.reason = str(error)
             return {}
+
+    def session_folders(self, project: str) -> list[str] | None:
+        """The folders of a project's newest sessions; None if the server does not answer."""
+        answer = self.fetch("GET", f"/v1/sessions?project={_quoted(project)}&limit={SESSIONS_REQUESTED}", {}, LESSONS_S)
+        try:
+            return [folder for session in answer["items"] if (folder := _text(session.get("cwd")))]
+        except (KeyError, TypeError, AttributeError):
+            return None
+
+    def _ask_remote(self, method: str, path: str, body: bytes, seconds: float) -> tuple[int, bytes]:
+        """The same from a server with a name or TLS, which takes longer."""
+        headers = {"Content-Type": "application/json"}
+        if self._secret:
+            headers["Authorization"] = f"Bearer {self._secret}"
+        if self._agent_id:
+            headers["X-Agent-Id"] = self._agent_id
+        sending = _sending()
+        return sending.request(self.url, method, path, body, headers, max(seconds, sending.READ_S))
+
+
+def _sending() -> Any:
+    """The module for remote servers, which takes longer to load than the rest of the hook."""
+    return __import__("api.agents.sending", fromlist=["send"]) if __package__ else __import__("sending")
 
 
 def _quoted(text: str) -> str:
@@ -403,7 +351,7 @@ def _exchange(host: str, port: int, request: bytes, deadline: float) -> tuple[in
 def record(command: dict[str, Any], body: bytes, server: HookServer, spool: str) -> int:
     """Deliver, or spool, or store with the reason of the refusal; returns the status of the answer, 0 for none."""
     path = "/v1/sessions" if command["type"] == "session" else "/v1/observations"
-    if command.get("status") == "ended" and _names(spool):
+    if command.get("status") == "ended" and spooled(spool):
         keep(spool, body)  # after the session's spooled events, which would reopen it
         return 0
     try:
@@ -445,10 +393,30 @@ def notice(status: int, started: bool, server: HookServer, spool: str) -> str:
     )
 
 
+def silence(status: int, event: Mapping[str, Any], server: HookServer, spool: str, claims: str) -> str:
+    """A message for the user, once per session, that events wait because the server does not answer; else empty.
+
+    A hook only knows what becomes of events for a remote server when it reads from it, or from the sender's note.
+    """
+    waiting = spooled(spool)
+    reason = server.reason or (content(os.path.join(spool, ".not-sent")) if server.is_remote else "")
+    is_silent = bool(reason) if server.is_remote else status == 0
+    if not waiting or not is_silent or not claim(claims, event, "silence"):
+        return ""
+    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(int(min(waiting)[:13]) / 1000))
+    count = "1 event waits" if len(waiting) == 1 else f"{len(waiting)} events wait"
+    advice = (
+        f"They are sent once it answers ({reason})."
+        if server.is_remote
+        else "`mnemolog up` starts it; it then fetches them. Until then agents get no memory."
+    )
+    return f"mnemolog at {server.url} does not answer: {count} in the spool {spool} since {since}. {advice}"
+
+
 def keep(folder: str, body: bytes, reason: bytes = b"") -> None:
     """Write one file atomically. If the folder is full, complain instead."""
     os.makedirs(folder, 0o700, exist_ok=True)
-    names = _names(folder)
+    names = spooled(folder)
     if len(names) >= (REJECTED_FILES if reason else SPOOL_FILES):
         complain(f"{folder} is full ({len(names)} files); the event is lost")
         return
@@ -464,7 +432,8 @@ def keep(folder: str, body: bytes, reason: bytes = b"") -> None:
     os.rename(os.path.join(folder, f".{name}"), os.path.join(folder, name))
 
 
-def _names(folder: str) -> list[str]:
+def spooled(folder: str) -> list[str]:
+    """The names of the files with events in a spool folder, in no order."""
     return [name for name in _listing(folder) if name.endswith(".json") and not name.startswith(".")]
 
 
@@ -528,6 +497,12 @@ def memories(
         if fits and not os.path.exists(_claim_of(claims, event, name)) and claim(claims, event, f"prompt {name}"):
             new.append(result)
     return new
+
+
+def about_prompt(server: HookServer, event: Mapping[str, Any], project: str, claims: str, seconds: float) -> str:
+    """The text of new memories about a prompt; empty without any."""
+    recalled = memories(server, event, project, claims, seconds)
+    return memories_text(recalled) if recalled else ""
 
 
 def answers(recalled: dict[str, Any], event: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -617,6 +592,31 @@ def lessons_text(lessons: list[dict[str, Any]]) -> str:
     return _marked("lessons", what, "consider them before you continue.", lines)
 
 
+def show_lessons(
+    host: HookHost,
+    server: HookServer,
+    payload: dict[str, Any],
+    event: dict[str, Any],
+    project: str,
+    claims: str,
+    environ: Mapping[str, str],
+) -> None:
+    """Give the agent what it has not seen of the lessons about a tool call; strong ones stop the call once."""
+    new = lessons(server, event, project, claims)
+    if not new:
+        return
+    stops = host.can_deny and environ.get("MNEMOLOG_LESSONS") != "advise" and any(map(is_strong, new))
+    answer = host.denial if stops else host.answer
+    os.write(1, dumps(answer(payload, lessons_text(new))))
+    count_shown(server, new, event)
+
+
+def is_strong(lesson: dict[str, Any]) -> bool:
+    """Whether a lesson must be read before the tool runs: with the tool's result, it would come too late."""
+    sure = lesson.get("confidence")
+    return _text(lesson.get("severity")) in STRONG or (isinstance(sure, float | int) and sure >= STRONG_CONFIDENCE)
+
+
 def count_shown(server: HookServer, lessons: list[dict[str, Any]], event: Mapping[str, Any]) -> None:
     """Count that the lessons were shown."""
     used = _text(event.get("tool_use_id")) or os.urandom(10).hex()
@@ -645,13 +645,13 @@ def claim(folder: str, event: Mapping[str, Any], document: str) -> bool:
 
 def _claim_of(folder: str, event: Mapping[str, Any], document: str) -> str:
     agent_and_document = _text(event.get("agent_id")) + " " + document
-    return os.path.join(folder, f"{_key(_text(event.get('session_id')))}-{_key(agent_and_document)}")
+    return os.path.join(folder, f"{file_key(_text(event.get('session_id')))}-{file_key(agent_and_document)}")
 
 
 def forget_claims(folder: str, event: Mapping[str, Any]) -> None:
     """Show lessons and memories again when a session's context starts over; deletes old marks."""
     names = _listing(folder)
-    own = _key(_text(event.get("session_id"))) + "-"
+    own = file_key(_text(event.get("session_id"))) + "-"
     oldest = time.time() - CLAIM_DAYS * 86_400
     for name in names:
         path = os.path.join(folder, name)
@@ -660,15 +660,6 @@ def forget_claims(folder: str, event: Mapping[str, Any]) -> None:
                 os.unlink(path)
         except OSError:
             pass  # another hook deleted it
-
-
-def _key(text: str) -> str:
-    """A short file name. (hashlib takes as long to load as the rest of the hook.)"""
-    try:
-        from _blake2 import blake2b
-    except ImportError:  # another Python
-        from hashlib import blake2b
-    return blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
 # --- the process
@@ -738,44 +729,54 @@ def run(host: HookHost, url: str, environ: Mapping[str, str], *, prompts: bool) 
         return
     began = time.monotonic()
     now = time.time_ns() // 1_000_000
-    agent_id = environ.get("AGENT_ID", "")
-    server = HookServer(url, key_of(url, environ), agent_id)
+    key, agent_id = key_of(url, environ), environ.get("AGENT_ID", "")
+    server = HookServer(url, key, agent_id)
     spool = spool_of(url, environ)
     when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 1000)) + f".{now % 1000:03d}Z"
     facts = {"occurred_at": when, "event_id": f"{now:012x}{os.urandom(10).hex()}", "agent_id": agent_id}
     facts["host"] = host.name
     folder = environ.get(host.folder, "")
     if len(raw) > PARSED_BYTES:
-        facts["project"], _ = resolve_project(server, spool, folder or os.getcwd(), environ, started=False)
+        facts["project"], _ = hook_project(None, spool, folder or os.getcwd(), environ)
         keep(spool, b'{"hook":%s,"payload":%s}' % (dumps(facts), raw))
         return
     payload: dict[str, Any] = loads(raw)
     event = host.event(payload)
     name = event["hook_event_name"]
     folder = folder or _text(event.get("cwd")) or os.getcwd()
-    facts["project"], warning = resolve_project(server, spool, folder, environ, started=name == "SessionStart")
+    ask = server.session_folders if name == "SessionStart" else None
+    facts["project"], warning = hook_project(ask, spool, folder, environ)
     claims = os.path.join(spool, "lessons")
     if name == LESSONS_EVENT:
-        if environ.get("MNEMOLOG_HOOK_LESSONS") != "0" and (new := lessons(server, event, facts["project"], claims)):
-            os.write(1, dumps(host.answer(payload, lessons_text(new))))
-            count_shown(server, new, event)
+        if environ.get("MNEMOLOG_HOOK_LESSONS") != "0":
+            show_lessons(host, server, payload, event, facts["project"], claims, environ)
         return
-    started = name == "SessionStart"
-    fresh = started and event.get("source") != "resume"
+    if not agent_id and not key:  # a key may be for one agent, and would refuse another name
+        facts["agent_id"] = host.agent(event)
     command = command_of(event, **facts)
-    if name == COMPACT_EVENT or (fresh and command):
+    if name == COMPACT_EVENT or (command and is_fresh(event)):
         forget_claims(claims, event)
     if command is None:
         return
     status = record(command, dumps(command), server, spool)
-    refusal, text = notice(status, started, server, spool), ""
-    message = refusal or warning
-    if fresh and not refusal and environ.get("MNEMOLOG_HOOK_CONTEXT") != "0":
+    refusal = notice(status, name == "SessionStart", server, spool)
+    text = ""
+    if is_fresh(event) and not refusal and environ.get("MNEMOLOG_HOOK_CONTEXT") != "0":
         text = context(server, command["project"], command["session_id"])
     if name == PROMPT_EVENT and prompts and name in host.text_events and status not in UNKNOWN:
-        remaining_s = began + PROMPT_S - time.monotonic()
-        if recalled := memories(server, event, command["project"], claims, remaining_s):
-            text = memories_text(recalled)
+        text = about_prompt(server, event, command["project"], claims, began + PROMPT_S - time.monotonic())
+    if server.is_remote:
+        _sending().start(url, spool)
+    give(host, payload, text, refusal or warning or silence(status, event, server, spool, claims))
+
+
+def is_fresh(event: Mapping[str, Any]) -> bool:
+    """Whether the agent's context starts over: a new session, or one that was cleared or compacted."""
+    return event["hook_event_name"] == "SessionStart" and event.get("source") != "resume"
+
+
+def give(host: HookHost, payload: Mapping[str, Any], text: str, message: str) -> None:
+    """Print what the host is to read: a text for the agent, a message for the user."""
     if message and host.flat:
         complain(message)
     if answer := host.answer(payload, text, message):

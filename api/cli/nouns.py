@@ -16,6 +16,7 @@ from api.cli.rows import (
     ANY_PROJECT,
     AUTHOR,
     EVENT_ID,
+    HERE,
     PAGE,
     Do,
     Param,
@@ -30,6 +31,7 @@ from api.cli.rows import (
     most,
     names_in,
     option,
+    project_here,
     show_page,
     table,
     text_of,
@@ -60,8 +62,13 @@ def json_object(text: str) -> dict[str, Any]:
         raise typer.BadParameter(f"must be a JSON object: {error}", param_hint="--data") from None
 
 
-PROJECT = text_option("Project it belongs to.", "--project", "-p")
-IN_PROJECT = text_option("Only this project.", "--project", "-p", show_default="items without a project")
+PROJECT = option(
+    str | None, None, "Project it belongs to; `''` for none.", "--project", "-p", sent=project_here, show_default=HERE
+)
+IN_PROJECT = option(
+    str | None, None, "Only this project; `''` for items without one.", "--project", "-p", sent=project_here,
+    show_default=HERE,
+)  # fmt: skip
 TAGS = option(list[str], [], "Comma-separated; may be repeated.", "--tags", "-t", sent=names_in)
 TEXT = argument("The text; `-` reads it from stdin.", field="content")
 IMPORTANCE: dict[str, Any] = {"min": 0, "max": 10}
@@ -309,7 +316,10 @@ def _slot_question(values: Values) -> str:
     return f"Delete the slot {values['label']!r} of {owner}?"
 
 
-SLOT_PROJECT = text_option("Project of the slot.", "--project", "-p", show_default="global slots only")
+SLOT_PROJECT = option(
+    str | None, None, "Project of the slot; `''` for global slots only.", "--project", "-p", sent=project_here,
+    show_default=HERE,
+)  # fmt: skip
 LABEL = Param(str, typer.Argument(..., help="Label of the slot: lowercase letters, digits, `_`."))
 IN_SCOPE = {
     "project": SLOT_PROJECT,
@@ -485,7 +495,7 @@ WORK = (
         "recall", "POST /v1/recall", "Find the right memories for a query. Exits 1 if there are no results.",
         {
             "query": argument("What to look for; `-` reads it from stdin."),
-            "project": option(str | None, None, "Search only this project.", "--project", "-p"),
+            "project": ANY_PROJECT,
             "agent": text_option("Read as this agent; finds its private memories.", "--agent", "-a"),
             "as_of": text_option("Search what was known at TIME (local time unless it has a zone).", metavar="TIME",
                 sent=lambda given: moment("as-of")(given) or None, show_default="now",
@@ -509,12 +519,13 @@ WORK = (
         "Print the context an agent receives at session start. On stderr: its size, and what was left out.",
         {
             "query": argument("What the agent is about to do; `-` reads it from stdin.", ""),
-            "project": text_option("Project it works on.", "--project", "-p", show_default="none"),
+            "project": PROJECT,
             "tokens": option(
                 int, 2000, "Maximum number of tokens.", "--tokens", "-n", min=1, max=200_000, field="token_budget"
             ),
             "agent": text_option("Read as this agent.", "--agent", "-a"),
-            "session": text_option("The agent's own session, which is left out.", "--session", "-s", field="session_id"
+            "session": text_option(
+                "The agent's own session, whose story comes first.", "--session", "-s", field="session_id"
             ),
             "user": text_option("User whose preferences to include.", "--user", field="user_id"),
         },

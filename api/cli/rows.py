@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial, update_wrapper
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
@@ -19,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
+from api.agents.checkouts import project_of
 from api.cli.client import ApiClient
 from api.cli.output import Failed, Output, WrongCommand, answering, one_line
 from ingest.ids import new_event_id
@@ -131,11 +133,24 @@ def most(default: int, limit: int = 1000) -> Param:
     return option(int, default, "Maximum number of results.", "--limit", "-n", min=1, max=limit)
 
 
+def project_here(given: str | None) -> str:
+    """The project that is named, else the one of the working directory's checkout; empty outside of a checkout."""
+    return project_of(str(Path.cwd()), os.environ) if given is None else given
+
+
+def project_searched(given: str | None) -> str | None:
+    """The same for a search; None, all projects, for `*` and outside of a checkout."""
+    return None if given == "*" else project_here(given) or None
+
+
 AGENT_READS = text_option("Read as this agent, including its private memories.", "--agent", "-a")
 AGENT_WRITES = text_option("The writing agent.", "--agent", "-a")
 AUTHOR = text_option("The writing agent.", "--agent", "-a", field="agent_id")
 EVENT_ID = text_option("Event id; sending the same id again stores nothing twice.")
-ANY_PROJECT = option(str | None, None, "Only this project.", "--project", "-p", show_default="all projects")
+HERE = "this folder's"
+ANY_PROJECT = option(
+    str | None, None, "Only this project; `*` for all.", "--project", "-p", sent=project_searched, show_default=HERE
+)
 PAGE: dict[str, Param] = {
     "since": text_option(
         "Only items at or after TIME (local time unless it has a zone).", sent=moment("since"), metavar="TIME"
@@ -170,6 +185,8 @@ def _command(row: Do) -> Callable[..., None]:
             if row.confirm is not None:
                 agreed(output, row.confirm(values), yes)
             answer = _send(client, row, values)
+            if given.get("project", "") is None and values["project"]:
+                output.note(f"project {values['project']} (of this folder; --project chooses another)")
             output.document(answer)
             if isinstance(row.then, str):
                 repeated = " (already known; nothing new stored)" if answer.get("duplicate") else ""

@@ -58,12 +58,18 @@ def mapped(row: ImportRow) -> Mapped:
         raise CommandRejected(cast(str, row.value["reason"]))
     record, lost = row.value, list[str]()
     session_id, cwd, at = needed(record, "sessionId"), text(record, "cwd"), when(record, "timestamp")
-    project = PureWindowsPath(cwd).name or UNKNOWN_PROJECT
+    project = sessions.folder_project(cwd) or PureWindowsPath(cwd).name or UNKNOWN_PROJECT
     key = f"{OBSERVATION}\0{session_id}\0{row.name}"
     steps: list[Step] = []
     if record.get("first"):
         steps.append(sessions.started(project, session_id, at, cwd=cwd, agent_type=SYSTEM))
     match record["what"]:
+        case "compaction":
+            command = hook_observation(session_id, project, "compaction", {}, content=text(record, "text"))
+            steps.append(Step(command, key, at))
+        case "subagent":
+            reported = {"last_message": text(record, "text")}
+            steps.append(Step(hook_observation(session_id, project, "subagent_stop", reported), key, at))
         case "prompt":
             steps.append(sessions.prompted(project, session_id, text(record, "text"), key, at))
         case "answer":
@@ -87,8 +93,7 @@ def _observed(entry: Record, waiting: dict[str, tuple[Record, Record]]) -> Itera
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)
     spoken = "\n".join(text(block, "text") for block in blocks if block.get("type") == "text").strip()
     if spoken:
-        what = "prompt" if entry["type"] == "user" else "answer"
-        yield _row(entry, text(entry, "uuid"), what=what, text=spoken)
+        yield _row(entry, text(entry, "uuid"), what=_speaker(entry), text=spoken)
     for block in blocks:
         if block.get("type") == "tool_use" and text(block, "id"):
             waiting[text(block, "id")] = entry, block
@@ -104,6 +109,15 @@ def _observed(entry: Record, waiting: dict[str, tuple[Record, Record]]) -> Itera
                 answered=block.get("content"),
                 failed=block.get("is_error") is True,
             )
+
+
+def _speaker(entry: Record) -> str:
+    """What kind of turn a line has: also the task of a subagent is the subagent's, not the user's."""
+    if entry.get("isCompactSummary"):
+        return "compaction"
+    if entry.get("isSidechain"):
+        return "subagent"
+    return "prompt" if entry["type"] == "user" else "answer"
 
 
 def _row(entry: Record, name: str, **fields: object) -> ImportRow:

@@ -1,12 +1,16 @@
-"""Sessions of other systems: opened, summarized, ended, and the prompts in them. Pure.
+"""Sessions of other systems: opened, summarized, ended, and the prompts in them. Pure, but for the project of a folder.
 
 A summary is imported only into a session that the same import opened; an existing session keeps its own summary.
 """
 
+import os
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from api.agents.checkouts import CHOSEN, project_of
 from api.hook_observations import hook_observation
 from api.importing.mapping import TITLE_CHARS, Step
 from ingest.commands.decide import Observe, SummariseSession, TrackSession
@@ -60,6 +64,14 @@ def summarised(
         **fields,
     )
     return Step(command, f"{_key('summarised', project, session_id)}\0{name}", at)
+
+
+@lru_cache(maxsize=1_000)
+def folder_project(folder: str) -> str:
+    """The project of a folder on this machine, as the hooks name it; empty if the folder is gone or not in git."""
+    if not Path(folder).is_absolute() or not Path(folder).is_dir():
+        return ""
+    return project_of(folder, {name: value for name, value in os.environ.items() if name != CHOSEN})
 
 
 def prompted(project: str, session_id: str, prompt: str, key: str, at: datetime) -> Step:

@@ -155,10 +155,10 @@ def turn(row: ImportRow, at: datetime) -> Mapped:
     record = row.value
     if reason := text(record, "reason"):
         raise CommandRejected(reason)
-    session_id, project = needed(record, "session_id"), text(record, "project") or UNKNOWN_PROJECT
+    session_id, cwd = needed(record, "session_id"), text(record, "project")
+    project = sessions.folder_project(cwd) or cwd or UNKNOWN_PROJECT
     steps: list[Step] = []
     if record.get("first"):
-        cwd = text(record, "project")
         steps.append(sessions.started(project, session_id, at, cwd=cwd, agent_id=AGENT, agent_type=ANTIGRAVITY))
     command = observed(session_id, project, needed(record, "prompt"), needed(record, "response"))
     steps.append(Step(command, f"{TURN}\0{row.name}", at))

@@ -39,7 +39,7 @@ from projections.nouns.tombstone import (
 )
 from projections.nouns.trust import hidden_by_rule, said_by
 from projections.text.accounts import call_headline, story_turn
-from projections.text.compression import compress
+from projections.text.compression import compress, type_of_name
 from projections.text.cues import CALL, PROMPT, RESULT, TOOL_OUTPUT, USER_TURN
 from projections.text.turns import Turn, typed_turn, written_call
 
@@ -210,7 +210,7 @@ def _reported(document: Observation) -> Observation:
     call = written_call(document.content) if document.turn == "tool" and not document.data else {}
     if not call:
         return document
-    return replace(document, content="", data=call, kind=compress("post_tool_use", "", call).type)
+    return replace(document, content="", data=call, kind=type_of_name(call["tool_name"]))
 
 
 def compressed(observation: Observation, data: ObservationCompressed) -> Observation:

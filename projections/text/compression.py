@@ -132,7 +132,7 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
     elif hook and hook.kind in _HOOK_TYPES:
         type_ = _HOOK_TYPES[hook.kind]
     else:
-        type_ = _type_of_name(((hook and hook.tool) or ("" if kind in _OTHER_HOOKS else kind))[:SUBTITLE_CHARS])
+        type_ = type_of_name(((hook and hook.tool) or ("" if kind in _OTHER_HOOKS else kind))[:SUBTITLE_CHARS])
     input_ = hook.input if hook else None
     if hook:
         title = hook.tool or hook.kind or "observation"
@@ -185,7 +185,7 @@ def _hook(kind: str, data: dict[str, Any]) -> _Hook | None:
 
 
 @lru_cache(maxsize=1024)
-def _type_of_name(name: str) -> str:
+def type_of_name(name: str) -> str:
     """Returns the type whose word is a whole segment, or the beginning or the end, of the snake-cased name."""
     name = _CAMEL.sub("_", name).replace("-", "_").replace(" ", "_").lower()
     segments = name.split("_")

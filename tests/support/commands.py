@@ -19,9 +19,9 @@ PATIENT_S = 60.0
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """This process's environment with no settings of mnemolog's but these."""
+    """This process's environment with no settings of mnemolog's but these, and no project of the folder."""
     fields = {name: value for name, value in os.environ.items() if name != "REDIS_URL" and not name.startswith("MNEMO")}
-    return {**fields, **variables}
+    return {**fields, "MNEMOLOG_PROJECT": "", **variables}
 
 
 def command_line(*arguments: str) -> list[str]:

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.agents import recording
+from api.agents import checkouts, recording
+from api.agents.payloads import HOSTS
 from api.agents.recording import command_of, cut
 from ingest.commands.decide import Caller, Observe, TrackSession, decide
 from ingest.commands.parse import parse_batch, parse_json
@@ -35,8 +36,7 @@ def seen(event: dict[str, Any], **facts: str) -> dict[str, Any] | None:
 
 def project_of(folder: str, environ: dict[str, str]) -> str:
     """The project of a folder at an event after the first, when no server is asked."""
-    server = recording.HookServer("http://127.0.0.1:1")
-    return recording.resolve_project(server, "/nonexistent", folder, environ, started=False)[0]
+    return checkouts.hook_project(None, "/nonexistent", folder, environ)[0]
 
 
 def observed(event: dict[str, Any]) -> dict[str, Any]:
@@ -206,10 +206,12 @@ def test_the_project_is_the_git_top_level_above_the_folder(tmp_path: Path):
 REMOTES = {
     "https://github.com/acme/backend.git": "acme/backend",
     "https://ada:hush@github.com/acme/backend": "acme/backend",
-    "https://gitlab.example/acme/tools/backend.git/": "acme/tools/backend",
-    "ssh://git@git.example:7999/acme/backend.git": "acme/backend",
+    "https://gitlab.example/acme/tools/backend.git/": "gitlab.example/acme/tools/backend",
+    "ssh://git@git.example:7999/acme/backend.git": "git.example/acme/backend",
     "git@github.com:acme/backend.git": "acme/backend",
-    "git://git.example/acme/backend": "acme/backend",
+    "git://git.example/acme/backend": "git.example/acme/backend",
+    "git@github.com:Acme/Backend.git": "acme/backend",
+    "https://github.com/acme/backend": "acme/backend",
     '"git@github.com:acme/backend.git"': "acme/backend",
     "/srv/git/acme/backend.git": "",
     "file:///srv/git/backend.git": "",
@@ -483,3 +485,62 @@ def test_memories_cannot_close_the_markers_around_them():
 @given(st.lists(st.sampled_from(["<", "/", " ", "\n", "mnemolog-", "MnemoLog-", "agentmemory-", "x"])).map("".join))
 def test_markers_are_made_inert_as_the_server_does(text: str):
     assert recording.inert(text) == inert(text)
+
+
+def test_a_link_into_a_checkout_is_the_checkout(tmp_path: Path):
+    checkout = a_checkout(tmp_path / "clone", "git@github.com:acme/backend.git")
+    (checkout / "src").mkdir()
+    (tmp_path / "link").symlink_to(checkout / "src")
+    assert project_of(str(tmp_path / "link"), {}) == "acme/backend"
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"), [("Acme/Backend", "Acme/Backend"), ("clone", "clone"), ("", "acme/backend")]
+)
+def test_a_checkout_keeps_the_name_under_which_it_has_sessions(tmp_path: Path, written: str, kept: str):
+    checkout = a_checkout(tmp_path / "clone", "git@github.com:Acme/Backend.git")
+    spool = str(tmp_path / "spool")
+    used = {written: [str(checkout)]}
+    assert checkouts.hook_project(lambda name: used.get(name, []), spool, str(checkout), {})[0] == kept
+    assert checkouts.hook_project(None, spool, str(checkout), {})[0] == kept
+
+
+def test_the_cli_works_on_the_project_that_the_hooks_chose(tmp_path: Path):
+    checkout = a_checkout(tmp_path / "clone", "git@github.com:acme/backend.git")
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    assert checkouts.project_of(str(checkout), environ) == "acme/backend"
+    spool = f"{checkouts.spools_of(environ)}/3111"
+    checkouts.hook_project(lambda name: [str(checkout)] if name == "clone" else [], spool, str(checkout), environ)
+    assert checkouts.project_of(str(checkout), environ) == "clone"
+    assert checkouts.project_of(str(checkout), {**environ, "MNEMOLOG_PROJECT": ""}) == ""
+    assert checkouts.project_of(str(tmp_path), environ) == ""
+
+
+@pytest.mark.parametrize(
+    ("lesson", "strong"),
+    [
+        ({"severity": "critical"}, True), ({"severity": "warning", "confidence": 0.1}, True),
+        ({"severity": "info", "confidence": 0.7}, True), ({"severity": "info", "confidence": 0.69}, False), ({}, False),
+    ],
+)  # fmt: skip
+def test_a_strong_lesson_stops_a_call(lesson: dict[str, Any], strong: bool):
+    assert recording.is_strong(lesson) is strong
+
+
+def test_a_call_is_stopped_with_the_lesson_as_the_reason():
+    output = HOSTS["claude-code"].denial({"hook_event_name": "PreToolUse"}, "Rotate the keys first.")
+    decision = output["hookSpecificOutput"]
+    assert (decision["hookEventName"], decision["permissionDecision"]) == ("PreToolUse", "deny")
+    assert "Rotate the keys first." in decision["permissionDecisionReason"]
+    assert [name for name, host in HOSTS.items() if host.can_deny] == ["claude-code"]
+
+
+@pytest.mark.parametrize(
+    ("host", "event", "agent"),
+    [
+        ("claude-code", {}, "claude-code"), ("claude-code", {"agent_type": "reviewer"}, "claude-code/reviewer"),
+        ("gemini-cli", {}, "gemini"), ("codex", {}, "codex"),
+    ],
+)  # fmt: skip
+def test_an_event_without_a_named_agent_is_of_its_host(host: str, event: dict[str, Any], agent: str):
+    assert HOSTS[host].agent(event) == agent
