@@ -33,7 +33,6 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from api.importing.mapping import as_object
 from ingest.commands.decide import Observe, RecordLesson, ReinforceLesson, ReviseLesson
 from ingest.platform.clock import from_ms
 from projections.nouns.lesson import SEVERITIES, Lesson, severity_rank
@@ -238,7 +237,8 @@ def _title(observation: Observation, tool_name: str) -> str:
     """The title. A tool's name alone says too little, so the file or the command is added."""
     if not tool_name or observation.title != tool_name:
         return observation.title
-    fields = as_object(observation.data.get("tool_input"))
+    tool_input = observation.data.get("tool_input")
+    fields = cast("dict[str, object]", tool_input) if isinstance(tool_input, dict) else {}
     for name in _ABOUT:
         about = fields.get(name)
         if isinstance(about, str) and about.strip():
