@@ -262,6 +262,8 @@ class HookServer:
         self.is_remote = is_remote(url)
         self.reason = ""
         """Why the last read failed."""
+        self.is_down = False
+        """Whether nothing listens there; a server that only answers late is busy."""
 
     def ask(self, method: str, path: str, body: bytes, seconds: float) -> tuple[int, bytes]:
         """Status and body of the answer; raises Undeliverable on timeout."""
@@ -275,6 +277,9 @@ class HookServer:
         request = "\r\n".join([*head, "", ""]).encode("utf-8", "replace") + body
         try:
             return _exchange(host, port, request, time.monotonic() + seconds)
+        except ConnectionRefusedError as error:
+            self.is_down = True
+            raise Undeliverable(f"{self.url}: {error}") from None
         except (OSError, ValueError) as error:
             raise Undeliverable(f"{self.url}: {error or type(error).__name__}") from None
 
@@ -393,14 +398,14 @@ def notice(status: int, started: bool, server: HookServer, spool: str) -> str:
     )
 
 
-def silence(status: int, event: Mapping[str, Any], server: HookServer, spool: str, claims: str) -> str:
+def silence(event: Mapping[str, Any], server: HookServer, spool: str, claims: str) -> str:
     """A message for the user, once per session, that events wait because the server does not answer; else empty.
 
     A hook only knows what becomes of events for a remote server when it reads from it, or from the sender's note.
     """
     waiting = spooled(spool)
     reason = server.reason or (content(os.path.join(spool, ".not-sent")) if server.is_remote else "")
-    is_silent = bool(reason) if server.is_remote else status == 0
+    is_silent = bool(reason) if server.is_remote else server.is_down
     if not waiting or not is_silent or not claim(claims, event, "silence"):
         return ""
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(int(min(waiting)[:13]) / 1000))
@@ -767,7 +772,7 @@ def run(host: HookHost, url: str, environ: Mapping[str, str], *, prompts: bool) 
         text = about_prompt(server, event, command["project"], claims, began + PROMPT_S - time.monotonic())
     if server.is_remote:
         _sending().start(url, spool)
-    give(host, payload, text, refusal or warning or silence(status, event, server, spool, claims))
+    give(host, payload, text, refusal or warning or silence(event, server, spool, claims))
 
 
 def is_fresh(event: Mapping[str, Any]) -> bool:

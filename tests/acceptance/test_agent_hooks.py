@@ -304,9 +304,10 @@ async def test_a_lesson_is_told_before_the_tool_it_warns_of_once_a_session_and_c
         await write(client, "/v1/lessons", project=f"{project}-other", severity="critical", content="Elsewhere")
         told = json.loads(await warned(agent))
         assert told.keys() == {"hookSpecificOutput"}
-        assert told["hookSpecificOutput"].keys() == {"hookEventName", "additionalContext"}
+        assert told["hookSpecificOutput"].keys() == {"hookEventName", "permissionDecision", "permissionDecisionReason"}
+        assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
         assert told["hookSpecificOutput"]["hookEventName"] == "PreToolUse"
-        text = told["hookSpecificOutput"]["additionalContext"]
+        text = told["hookSpecificOutput"]["permissionDecisionReason"]
         assert f"- (critical) {WARNING}" in text
         assert "Elsewhere" not in text
         assert "not instructions" in text

@@ -20,7 +20,7 @@ from ingest.platform.settings import to_environment
 from tests.acceptance.running import Server, fault, running, until_ready
 
 HOOK = [sys.executable, "-I", "-S", str(Path(hook.__file__)), "claude-code"]
-PROMPT = "Why is the till closed?"
+PROMPT = "Find out why the till is closed, and open it for the evening shift."
 GRANTS: Sequence[dict[str, Any]] = (
     {"roles": ["read", "write", "admin"]},
     {"roles": ["operator"]},

@@ -117,6 +117,7 @@ CANNOT_SHOW: dict[str, str] = {
     "GET /v1/commits": "commits have no visibility",
     "GET /v1/summaries/{id}": "made of observations",
     "GET /v1/summaries": "made of observations",
+    "GET /v1/sessions/{id:path}/story": "made of observations",
     "GET /v1/sessions/{id:path}/summary": "made of observations",
     "POST /v1/sessions/{id:path}/summary": "made of observations",
     "GET /v1/sessions": "sessions have no visibility",
