@@ -410,11 +410,9 @@ def silence(event: Mapping[str, Any], server: HookServer, spool: str, claims: st
         return ""
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(int(min(waiting)[:13]) / 1000))
     count = "1 event waits" if len(waiting) == 1 else f"{len(waiting)} events wait"
-    advice = (
-        f"They are sent once it answers ({reason})."
-        if server.is_remote
-        else "`mnemolog up` starts it; it then fetches them. Until then agents get no memory."
-    )
+    advice = "`mnemolog up` starts it; it then fetches them. Until then agents get no memory."
+    if server.is_remote:
+        advice = f"They are sent once it answers ({reason})."
     return f"mnemolog at {server.url} does not answer: {count} in the spool {spool} since {since}. {advice}"
 
 
@@ -598,19 +596,13 @@ def lessons_text(lessons: list[dict[str, Any]]) -> str:
 
 
 def show_lessons(
-    host: HookHost,
-    server: HookServer,
-    payload: dict[str, Any],
-    event: dict[str, Any],
-    project: str,
-    claims: str,
-    environ: Mapping[str, str],
+    host: HookHost, server: HookServer, payload: dict[str, Any], event: dict[str, Any], project: str, claims: str
 ) -> None:
     """Give the agent what it has not seen of the lessons about a tool call; strong ones stop the call once."""
     new = lessons(server, event, project, claims)
     if not new:
         return
-    stops = host.can_deny and environ.get("MNEMOLOG_LESSONS") != "advise" and any(map(is_strong, new))
+    stops = host.can_deny and os.environ.get("MNEMOLOG_LESSONS") != "advise" and any(map(is_strong, new))
     answer = host.denial if stops else host.answer
     os.write(1, dumps(answer(payload, lessons_text(new))))
     count_shown(server, new, event)
@@ -754,7 +746,7 @@ def run(host: HookHost, url: str, environ: Mapping[str, str], *, prompts: bool) 
     claims = os.path.join(spool, "lessons")
     if name == LESSONS_EVENT:
         if environ.get("MNEMOLOG_HOOK_LESSONS") != "0":
-            show_lessons(host, server, payload, event, facts["project"], claims, environ)
+            show_lessons(host, server, payload, event, facts["project"], claims)
         return
     if not agent_id and not key:  # a key may be for one agent, and would refuse another name
         facts["agent_id"] = host.agent(event)
