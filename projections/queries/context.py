@@ -25,7 +25,7 @@ from projections.nouns.access import Reader, may_read
 from projections.nouns.action import Action, is_active, open_actions
 from projections.nouns.lesson import Lesson
 from projections.nouns.memory import Memory
-from projections.nouns.observation import Observation
+from projections.nouns.observation import IMPORTANT, Observation, session_observations
 from projections.nouns.session import Session, Summary, untold, work_sessions
 from projections.nouns.slot import Slot
 from projections.nouns.trust import is_data
@@ -42,9 +42,9 @@ from projections.queries.recall import (
 )
 from projections.queries.session import find_session, summaries_of, turns_of
 from projections.queries.work import Slots
-from projections.text.accounts import story_turn
+from projections.text.accounts import headline, story_turn
 from projections.text.compression import spoken
-from projections.text.sentences import closed, is_courtesy, shortened
+from projections.text.sentences import best, closed, is_courtesy, shortened
 from projections.text.story import story_of
 from projections.text.tokens import estimated_tokens
 
@@ -58,6 +58,8 @@ FIRST_LINES = 3
 MORE = "This is a sample of what is known: recall answers questions in plain words."
 MORE_FROM = 300
 """Tokens of a budget that has room for saying so."""
+CALLS, OBSERVATIONS_READ = 5, 20
+"""Tool calls told of a session without a summary, of its newest observations."""
 EXCHANGES = 10
 """Told of a session without a summary, the newest."""
 NEAREST = 3
@@ -341,16 +343,22 @@ def summary_block(session: Session, summary: Summary) -> ContextPart | None:
     return part("session", _dated(session, title), content, [summary.id] * len(content))
 
 
-def story_block(title: str, turns: Sequence[Observation], trust: Trust = "agent_concluded") -> ContextPart | None:
+def story_block(
+    title: str, turns: Sequence[Observation], trust: Trust = "agent_concluded", newest: Iterable[Observation] = ()
+) -> ContextPart | None:
     """What a session without a summary came to so far, `turns` in time order: decisions, open work, then for each
-    request the agent's answer."""
+    request the agent's answer; then the most important tool calls of its `newest` observations."""
     story = story_of(list(map(story_turn, turns)))
     listed = [(f"- decided: {entry.text}", entry.number) for entry in story.decisions]
     listed += [(f"- remaining: {_OPENING.sub('', entry.text)}", entry.number) for entry in story.remaining]
     for request, answer, index in story.exchanges[-EXCHANGES:]:
         listed.append((f"- {request} → {answer}" if request and answer else f"- {request or answer}", index))
+    calls = [item for item in newest if item.turn == "tool" and item.importance >= IMPORTANT]
+    calls = [calls[index] for index in best([call.importance for call in calls], CALLS)]
     lines = [line_of(text, turns[index].trust) for text, index in listed]
-    return part("session", "" if is_data(trust) else title, lines, [turns[index].id for _, index in listed])
+    lines += [line_of(_short(f"- {headline(call)}"), call.trust) for call in calls]
+    sources = [turns[index].id for _, index in listed] + [call.id for call in calls]
+    return part("session", "" if is_data(trust) else title, lines, sources)
 
 
 def earlier_block(past: Iterable[tuple[Session, Summary | None]]) -> ContextPart | None:
@@ -521,12 +529,18 @@ class Compile:
         ][:count]
         summaries = await summaries_of(self._documents, past, reader)
         last = past[: max(DETAILED, request.token_budget // DETAILED_TOKENS)]
-        turns = await turns_of(self._documents, [row for row in last if row[1].id not in summaries], reader)
+        unsummarized = [row for row in last if row[1].id not in summaries]
+        turns, newest = await asyncio.gather(
+            turns_of(self._documents, unsummarized, reader),
+            turns_of(self._documents, unsummarized, reader, session_observations, OBSERVATIONS_READ),
+        )
         return [
             *(
                 summary_block(session, summaries[session.id])
                 if session.id in summaries
-                else story_block(_dated(session, session.title), turns.get(session.id, []), session.trust)
+                else story_block(
+                    _dated(session, session.title), turns.get(session.id, []), session.trust, newest.get(session.id, [])
+                )
                 for _, session in last
             ),
             earlier_block((session, summaries.get(session.id)) for _, session in past[len(last) :]),

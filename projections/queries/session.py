@@ -1,7 +1,7 @@
 """Sessions: lookup by the agents' session id, listings; observations, summaries and commits."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Literal
@@ -213,11 +213,16 @@ TURNS_READ = 400
 
 
 async def turns_of(
-    documents: DocumentReader, some: Sequence[tuple[int, Session]], reader: Reader
+    documents: DocumentReader,
+    some: Sequence[tuple[int, Session]],
+    reader: Reader,
+    listing: Callable[[str], str] = session_turns,
+    limit: int = TURNS_READ,
 ) -> dict[str, list[Observation]]:
-    """What users and agents said last in each session, in time order, by the session's document id."""
-    listings = [(session_turns(session.id), partition) for partition, session in some]
-    rows = await documents.ranges(listings, limit=TURNS_READ, newest_first=True)
+    """The newest observations of each session's listing, by default what users and agents said, in time order, by the
+    session's document id."""
+    listings = [(listing(session.id), partition) for partition, session in some]
+    rows = await documents.ranges(listings, limit=limit, newest_first=True)
     locations = [
         location_of(partition, member) for (partition, _), row in zip(some, rows, strict=True) for member in row
     ]
