@@ -76,7 +76,7 @@ function shortSessions(some) {
       el(
         "article",
         { class: "quiet" },
-        el("a", { href: href("sessions", one.id, { project: one.project }) }, one.first_prompt || one.title || one.id),
+        link(one.first_prompt || one.title || one.id, "sessions", one.id, { project: one.project }),
       ),
     ),
   );

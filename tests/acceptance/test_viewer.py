@@ -390,11 +390,14 @@ async def test_the_diary_says_what_was_asked_done_and_left_under_one_heading_a_d
         for second, words in ((4, "I look at its clock."), (5, f"Gauge {number} is on time again.")):
             shown.post("/v1/observations", **where, kind="message", content=words, occurred_at=f"{at}:0{second}Z")
         ended = shown.post("/v1/sessions", **where, status="ended", occurred_at=f"{at}:06Z").json()
+    greeting = {"project": "diary", "session_id": "hello", "occurred_at": "2026-02-01T09:00:00Z"}
+    shown.post("/v1/observations", **greeting, kind="prompt_submit", data={"prompt": "hi"})
     shown.get("/v1/sessions", project="diary", after=ended["position"])
     await shown_tab(page, shown, "/diary?project=diary")
+    await page.until_shown("1 short session")
     titles = "[...document.querySelectorAll('main .entry h3')].map((one) => one.textContent)"
     assert await page.value(titles) == ["Tide gauge 3", "Tide gauge 2", "Tide gauge 1"]
-    assert len(await page.value(DAYS)) == len(set(await page.value(DAYS))) == 2
+    assert len(await page.value(DAYS)) == len(set(await page.value(DAYS))) == 3
     first = "document.querySelector('main .entry')"
     fields = await page.value(f"[...{first}.querySelectorAll('dt, dd')].map((one) => one.textContent)")
     assert fields[:4] == ["Asked", "Why is gauge 3 late?", "Done", "Gauge 3 is on time again."]
