@@ -201,10 +201,10 @@ def spool_of(url: str, environ: Mapping[str, str]) -> str:
     if chosen := environ.get("MNEMOLOG_SPOOL"):
         return os.path.expanduser(chosen)
     try:
-        port = address(url)[1]
-    except Undeliverable:
-        port = 3111
-    return os.path.join(spools_of(environ), str(port))
+        name = str(address(url)[1])
+    except Undeliverable:  # not a port's folder: a server on this machine would fetch what is for another one
+        name = file_key(url)
+    return os.path.join(spools_of(environ), name)
 
 
 def key_of(url: str, environ: Mapping[str, str]) -> str:

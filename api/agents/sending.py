@@ -68,9 +68,16 @@ def start(url: str, spool: str) -> None:
 
 def send(url: str, spool: str, key: str) -> None:
     """Send what is spooled, in order, until nothing is left or the server was unavailable for `PATIENCE_S`."""
+    # a hook that spooled while the lock was still held started no process: look again after it is free
+    while recording.spooled(spool) and _send_all(url, spool, key):
+        pass
+
+
+def _send_all(url: str, spool: str, key: str) -> bool:
+    """Whether all was sent; not if another process sends, or the server was unavailable for long."""
     lock = _locked(spool)
     if lock is None:
-        return
+        return False
     try:
         pause_s, answered = FIRST_PAUSE_S, time.monotonic()
         while names := sorted(recording.spooled(spool)):
@@ -80,10 +87,11 @@ def send(url: str, spool: str, key: str) -> None:
                 continue
             _note(spool, reason)
             if time.monotonic() - answered > PATIENCE_S:
-                return
+                return False
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         _note(spool, "")
+        return True
     finally:
         os.close(lock)
 

@@ -136,7 +136,9 @@ def digest(observations: Sequence[Observation], title: str = "") -> Digest | Non
     settled = shortened(decisions[0].text, TITLE_CHARS) if decisions else ""
     headline = heading or _best(stated) or settled or ("" if is_only_marks(first) else first) or "session"
     selected = [*_without(selected, headline)] or selected or goal or sentences[:1]
-    narrated = selected if selected and not (decisions or remaining) else [it for it in selected if it not in goal]
+    narrated = selected
+    if decisions or remaining:  # they tell enough; without them, the request is told rather than nothing
+        narrated = [item for item in selected if item not in goal]
     concepts = Counter(concept for item in ordered for concept in dict.fromkeys(map(str.lower, item.concepts)))
     return Digest(
         title=headline,
