@@ -559,6 +559,9 @@ async def _vectors(redis: RedisClient) -> set[bytes]:
 
 def _vectors_of(texts: list[str], snapshots: Path) -> set[bytes]:
     """The keys of the vectors of these texts, under the model of the snapshots."""
-    (manifest,) = snapshots.glob("*/manifest.json")
-    model: str = json.loads(manifest.read_bytes())["model"]
+    models: set[str] = set()
+    for manifest in snapshots.glob("*/manifest.json"):
+        with contextlib.suppress(FileNotFoundError):  # a newer snapshot was written, and this one is being removed
+            models.add(json.loads(manifest.read_bytes())["model"])
+    (model,) = models
     return {embedding(cache_key(model, text)).encode() for text in texts}
