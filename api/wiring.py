@@ -33,6 +33,7 @@ from projections.index.protocol import IndexService
 from projections.index.service import ReplicaService
 from projections.index.waiting import work_folder
 from projections.operations.current import Current
+from projections.operations.inbox import Inbox
 from projections.operations.memory import MemoryOperations
 from projections.operations.session_cap import SessionCap
 from projections.operations.work import Confirming, SlotOperations, WorkOperations
@@ -112,6 +113,7 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
         current=current,
         letters=DeadLetters(redis, log, documents),
         confirming=Confirming(current),
+        inbox=Inbox(current),
     )
     positions = None if api_process is None else api_process.positions(settings.partitions)
     if positions is not None:

@@ -13,6 +13,7 @@ from ingest.errors import CommandRejected
 from mcp_gateway.attachments import NO_ATTACHMENTS, Attachments, together
 from mcp_gateway.resources import PROMPTS, RESOURCES, TEMPLATES, contexts, prompt_text, resource_text
 from mcp_gateway.tools.files import MEMORY_FILES
+from mcp_gateway.tools.inbox import INBOX
 from mcp_gateway.tools.reading import CONTEXT, RECALL
 from mcp_gateway.tools.tool import Tool
 from mcp_gateway.tools.writing import CONFIRM, FORGET, LESSON, OBSERVE, REMEMBER, REVISE, SLOTS
@@ -61,6 +62,7 @@ FILES_PROFILE = ToolProfile(
     "View /memories with `memory` before you start: its files are the notes of earlier conversations. Write there what "
     "later conversations need.",
 )
+INBOX_PROFILE = ToolProfile("inbox", (INBOX,), "`inbox` lists what the server suggests to remember.")
 
 
 class Sessions(NamedTuple):

@@ -8,6 +8,7 @@ from projections.dead_letters.room import DeadLetters
 from projections.forgetting.forget import Forgetting
 from projections.health.queries import Diagnose, ProjectionProgress
 from projections.operations.current import Current
+from projections.operations.inbox import Inbox
 from projections.operations.memory import MemoryOperations
 from projections.operations.work import Confirming, SlotOperations, WorkOperations
 from projections.queries.context import Compile
@@ -61,3 +62,4 @@ class Operations(NamedTuple):
     current: Current
     letters: DeadLetters
     confirming: Confirming
+    inbox: Inbox

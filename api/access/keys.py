@@ -30,7 +30,7 @@ from ingest.names import nfc
 from ingest.nouns.command import Name
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.connections import Client
-from ingest.roles import OF_THE_SERVER, ROLES, KeyScope, Role
+from ingest.roles import ADMIN, OF_THE_SERVER, ROLES, KeyScope, Role, allow
 from projections.nouns.rows import Row, read_row, save_row
 
 MAX_NAMES = 100
@@ -75,7 +75,10 @@ class Key(Row, index=True):
         """The principal of the key."""
         roles = self.role_set
         key_scope = KeyScope(
-            tuple(map(nfc, _names(self.projects))), tuple(map(nfc, _names(self.agents))), "operator" not in roles
+            tuple(map(nfc, _names(self.projects))),
+            tuple(map(nfc, _names(self.agents))),
+            "operator" not in roles,
+            allow(roles, ADMIN),
         )
         rates = Rates(self.reads_per_minute, self.writes_per_minute)
         return Principal(self.tenant, roles, self.id, key_scope, rates)

@@ -43,6 +43,7 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
         "actions": Listed("nouns", "Work items that agents share: list, frontier, add, done."),
         "confirm": Listed("show", "Mark memories or lessons as correct, which ranks them higher."),
         "forget": Listed("show", "Permanently delete documents, a session, or everything of a user or project."),
+        "inbox": Listed("nouns", "Suggested rules, lessons and memories: list, approve, reject."),
         "quarantine": Listed("nouns", "Documents that only admins can see: list, add, release."),
         "export": Listed("transfer", "Export the whole log, one event per line, for `mnemolog import`."),
         "import": Listed("transfer", "Import an export, or the data of another memory system."),

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from api.cli.client import ApiClient
-from api.cli.output import Failed, Output, WrongCommand
+from api.cli.output import Failed, Output, WrongCommand, one_line
 from api.cli.rows import (
     AGENT_READS,
     AGENT_WRITES,
@@ -115,6 +115,13 @@ def _revision(values: Values) -> Values:
 def _hidden_cells(document: Mapping[str, Any]) -> Iterator[Text | str]:
     yield document["quarantined"]
     yield cell(document["text"], 200).append(f"\n{document['id']}", style="dim")
+
+
+def _suggestion_cells(item: Mapping[str, Any]) -> Iterator[Text | str]:
+    yield when(item["occurred_at"], "%Y-%m-%d")
+    yield item["kind"]
+    evidence = "".join(f"\n  {source['id']}: {one_line(source['text'], 160)}" for source in item["evidence"])
+    yield cell(item["text"]).append(f"\n{item['id']}{evidence}", style="dim")
 
 
 def _memory_cells(memory: Mapping[str, Any]) -> Iterator[Text | str]:
@@ -466,8 +473,9 @@ WORK = (
             "agent": AUTHOR,
             "tags": TAGS,
             "memory_type": option(
-                Literal["episodic", "semantic", "procedural"], "semantic", "What kind of memory.", "--type"
+                Literal["episodic", "semantic", "procedural", "rule"], "semantic", "What kind of memory.", "--type"
             ),
+            "mandatory": option(bool, False, "Of a rule: no later rule replaces it.", "--mandatory"),
             "importance": option(float, 5.0, "0 to 10.", **IMPORTANCE),
             "private": option(bool, False, "Only --agent can recall it.", "--private"),
             "shared_with": text_option("Comma-separated agents who can recall it, besides --agent.", sent=names_in
@@ -554,7 +562,31 @@ QUARANTINE = (
     ),
 )  # fmt: skip
 
+SUGGESTION_ID = argument("Id of the suggestion.", field="id", metavar="ID")
+INBOX = (
+    Do(
+        "list", "GET /v1/inbox", "List what the server suggests to remember. Exits 1 if the list is empty.",
+        {
+            "project": IN_PROJECT,
+            "agent": AGENT_READS,
+            "limit": Param(int, typer.Option(20, "--limit", "-n", min=1, max=200)),
+        },
+        "inbox --project shop", listing(("when", "kind", "what"), _suggestion_cells),
+    ),
+    Do(
+        "approve", "POST /v1/inbox/{id}", "Approve a suggestion, as it is or with a better text.",
+        {"suggestion_id": SUGGESTION_ID, "content": text_option("The better text."), "agent": AUTHOR},
+        "inbox approve mem_9e710a163bd72db5a7de", "approved", fixed={"decision": "approve"},
+    ),
+    Do(
+        "reject", "POST /v1/inbox/{id}", "Reject a suggestion; it is hidden, and not made again.",
+        {"suggestion_id": SUGGESTION_ID, "agent": AUTHOR},
+        "inbox reject mem_9e710a163bd72db5a7de", "rejected", fixed={"decision": "reject"},
+    ),
+)  # fmt: skip
+
 GROUPS = {
+    "inbox": ("Suggested rules, lessons and memories: list, approve, reject.", INBOX),
     "quarantine": ("Documents that only admins can see: list, add, release.", QUARANTINE),
     "memories": ("Long-term memories: list, history, revise.", MEMORIES),
     "lessons": ("Lessons: list, match, reinforce, retire; `mnemolog lesson` records one.", LESSONS),

@@ -1,7 +1,8 @@
 """Folders of Markdown: CLAUDE.md, MEMORY.md, and notes such as basic-memory's. Pure except for reading the files.
 
-Each section of a file is a memory. In it, `- [category] text #tag` is a memory of its own, `- type [[Note]]` relates
-two notes, and any other `[[Note]]` is a link. Fenced code blocks are ignored.
+Each section of a file is a memory; of a file for agents, such as CLAUDE.md, each item of a list is a rule. In a
+section, `- [category] text #tag` is a memory of its own, `- type [[Note]]` relates two notes, and any other `[[Note]]`
+is a link. Fenced code blocks are ignored.
 """
 
 import os
@@ -35,13 +36,15 @@ SYSTEM = "markdown"
 SECTION, OBSERVATION, RELATION, FILE = "section", "observation", "relation", "file"
 SUFFIXES = (".md", ".markdown")
 INSTRUCTIONS = ("CLAUDE", "CLAUDE.local", "AGENTS", "GEMINI")
-"""Files for agents, whose sections are tagged."""
+"""Files for agents: their sections are tagged, and the items of their lists are rules."""
+CURSOR_RULES = ".cursorrules"
 SECTION_CHARS = 4_000
 """A longer section becomes several memories, split between paragraphs."""
 MAX_FILE_BYTES = 8 << 20
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*)")
 _FENCE = re.compile(r"[ ]{0,3}(```+|~~~+)")
 _OBSERVATION = re.compile(r"\s*[-*+] \[([^\[\]()]+)\][ \t]+(.+)")
+_ITEM = re.compile(r"\s*[-*+] (?!\[)(\S.*)")
 _NO_CATEGORY = re.compile(r"[xX]|[^\w]|\d{1,3}:\d\d.*")
 """Brackets before a task, or around a time."""
 _RELATION = re.compile(r"""\s*[-*+] (?:"([^"]+)"|'([^']+)'|([^\s\["']+)) \[\[([^\[\]]+)\]\][ \t]*(\(.*\))?[ \t]*""")
@@ -68,6 +71,7 @@ def mapped(row: ImportRow, project: str) -> Mapped:
         concepts=[title[:NAME_CHARS]],
         files=[record["path"][:NAME_CHARS]],
         metadata=record["metadata"],
+        memory_type="rule" if record.get("is_rule") else "semantic",
         keep_duplicates=True,
     )
     key = "\0".join((row.kind, project, record["path"], command.title, command.content))
@@ -89,9 +93,10 @@ def rows_of(path: str, content: str, changed: object) -> Iterator[ImportRow]:
     """The rows of a file. What its front matter gives to each row is bounded here: a file has many rows."""
     front, body = front_matter(content.replace("\r\n", "\n"))
     stem = Path(path).stem
+    is_for_agents = stem in (*INSTRUCTIONS, CURSOR_RULES)
     tagged: list[str] | str = front.get("tags", [])
     tagged = tagged.split(",") if isinstance(tagged, str) else tagged
-    tags = [tag.strip().removeprefix("#") for tag in tagged if tag.strip()] + ["instructions"] * (stem in INSTRUCTIONS)
+    tags = [tag.strip().removeprefix("#") for tag in tagged if tag.strip()] + ["instructions"] * is_for_agents
     noted = {name: value for name, value in front.items() if name not in ("title", "tags", "modified")}
     lost = list[str]()
     tags, metadata = names({"tags": tags}, "tags", lost), metadata_of(noted, lost)
@@ -109,6 +114,9 @@ def rows_of(path: str, content: str, changed: object) -> Iterator[ImportRow]:
                 own = [seen[1].strip(), *tags, *_TAG.findall(seen[2])]
                 value = {**common, "headings": [], "text": seen[2].strip(), "tags": own}
                 yield ImportRow(OBSERVATION, f"{path}: {seen[2][:60]}", value)
+            elif is_text and is_for_agents and not stated and (item := _ITEM.fullmatch(line)):
+                value = {**common, "headings": headings, "text": item[1].strip(), "tags": tags, "is_rule": True}
+                yield ImportRow(OBSERVATION, f"{path}: {item[1][:60]}", value)
             elif stated:
                 value = {"relation": stated[1] or stated[2] or stated[3], "target": _target(stated[4]), "link": False}
                 yield ImportRow(RELATION, f"{path}: {line.strip()[:60]}", {**common, **value, "context": stated[5]})
@@ -162,7 +170,7 @@ def parts(content: str) -> Iterator[str]:
 def open_source(request: ImportRequest) -> Source:
     """The source of a file, or of all files below a folder. Raises Unusable."""
     location = Path(request.required_location("a Markdown file, or a folder of them")).absolute()
-    if not (location.is_dir() or (location.is_file() and location.suffix.lower() in SUFFIXES)):
+    if not (location.is_dir() or (location.is_file() and _is_read(location))):
         raise Unusable(f"{location} is neither a folder nor a file {' or '.join(SUFFIXES)}")
     root = location if location.is_dir() else location.parent
     others, errors, rows = Counter[str](), list[OSError](), list[ImportRow]()
@@ -190,6 +198,10 @@ def open_source(request: ImportRequest) -> Source:
     return source
 
 
+def _is_read(file: Path) -> bool:
+    return file.suffix.lower() in SUFFIXES or file.name == CURSOR_RULES
+
+
 def _files(folder: Path, others: Counter[str], errors: list[OSError]) -> Iterator[Path]:
     """The Markdown files below a folder, by path; `others` counts other files, `errors` has unreadable folders."""
     for parent, folders, files in os.walk(folder, onerror=errors.append):
@@ -198,7 +210,7 @@ def _files(folder: Path, others: Counter[str], errors: list[OSError]) -> Iterato
         folders[:] = sorted(name for name in folders if name not in hidden)
         for name in sorted(files):
             file = Path(parent, name)
-            if file.suffix.lower() in SUFFIXES:
+            if _is_read(file):
                 yield file
             else:
                 others[f"{file.suffix or name} file"] += 1

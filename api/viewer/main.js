@@ -10,6 +10,7 @@ import * as diary from "./diary.js";
 import { el, fill } from "./dom.js";
 import * as graph from "./graph.js";
 import { askForKey, forgetKey, key } from "./key.js";
+import * as inbox from "./inbox.js";
 import * as lessons from "./lessons.js";
 import { follow } from "./live.js";
 import * as memories from "./memories.js";
@@ -25,7 +26,7 @@ import * as sessions from "./sessions.js";
 import * as slots from "./slots.js";
 import * as timeline from "./timeline.js";
 
-const TABS = { diary, search, memories, sessions, dashboard, lessons, slots, actions, timeline, replay, graph, pipeline };
+const TABS = { diary, search, memories, sessions, dashboard, inbox, lessons, slots, actions, timeline, replay, graph, pipeline };
 const PAUSE_MS = 300;
 const FIGURES_MS = 5000;
 const content = document.getElementById("content");

@@ -46,6 +46,8 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     trust: Trust | Literal[""] = ""
 
 
+EVERY_PROJECT = "*"
+"""The project name of lessons and rules that apply to every project. One without a project belongs to none."""
 EVERYBODY = "*"
 """Used as an agent name, it lifts a reader's isolated scope, as in agentmemory. No agent has this name."""
 

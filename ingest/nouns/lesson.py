@@ -29,9 +29,6 @@ from ingest.patterns import compiled
 
 Severity = Literal["", "critical", "warning", "info"]
 
-EVERY_PROJECT = "*"
-"""The project name of lessons that apply to every project. A lesson without a project belongs to none."""
-
 
 class LessonRecorded(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """A lesson was stated. The same text again (by fingerprint) strengthens the lesson that exists."""

@@ -8,10 +8,11 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from ingest.errors import CommandRejected
+from ingest.errors import CommandRejected, OutsideKeyScope
 from ingest.events.envelope import EventData
 from ingest.kinds import MEMORY
 from ingest.nouns.command import (
+    EVERY_PROJECT,
     Command,
     Decision,
     Importance,
@@ -28,7 +29,8 @@ from ingest.nouns.command import (
     writer,
 )
 
-MemoryType = Literal["episodic", "semantic", "procedural"]
+MemoryType = Literal["episodic", "semantic", "procedural", "rule"]
+"""A rule says what users want every time, in its project or, of the project `*`, in all of the tenant."""
 Purpose = Literal["information", "question", "request"]
 Visibility = Literal["public", "shared", "private"]
 
@@ -59,6 +61,7 @@ class MemoryRecorded(EventData, frozen=True, kw_only=True, omit_defaults=True):
     derived_from: list[str] = []
     keep_duplicates: bool = False
     valid_until: datetime | None = None
+    mandatory: bool = False
 
 
 class MemoryRevised(EventData, frozen=True, kw_only=True, omit_defaults=True):
@@ -89,6 +92,7 @@ class MemoryRevised(EventData, frozen=True, kw_only=True, omit_defaults=True):
     keep_duplicates: bool = False
     creator: str = ""
     valid_until: datetime | None = None
+    mandatory: bool = False
 
 
 class MemoryCondensed(EventData, frozen=True, kw_only=True, omit_defaults=True):
@@ -148,6 +152,8 @@ class _MemoryCommand(Command, frozen=True, kw_only=True):
     keep_duplicates: bool = False
     derived_from: Names = []
     valid_until: datetime | None = None
+    mandatory: bool = False
+    """Of a rule: nothing that is stated later replaces it."""
 
 
 class Remember(_MemoryCommand, frozen=True, kw_only=True, tag="remember"):
@@ -222,8 +228,13 @@ def _condense_memories(command: CondenseMemories, origin: Origin) -> Decision:
 
 
 def _stating(
-    event: type[MemoryRecorded | MemoryRevised], command: _MemoryCommand, origin: Origin, forget_after: datetime | None
+    event: type[MemoryRecorded | MemoryRevised],
+    command: Remember | ReviseMemory,
+    origin: Origin,
+    forget_after: datetime | None,
 ) -> Decision:
+    if command.memory_type == "rule" and command.project == EVERY_PROJECT and not origin.caller.key_scope.is_admin:
+        raise OutsideKeyScope("rules of every project, which need the admin role", command.project, "project")
     owner = command.owner or writer(command.agent_id, origin.caller.agent_id)
     if command.visibility != "public" and not owner:
         raise CommandRejected(

@@ -45,7 +45,8 @@ class RememberArguments(WriteArguments, frozen=True, kw_only=True):
     """A memory to keep."""
 
     content: Annotated[str, Meta(description="Full sentences.")]
-    memory_type: Annotated[MemoryType, Meta(description="Fact, event or how-to.")] = "semantic"
+    memory_type: Annotated[MemoryType, Meta(description="Fact, event, how-to, or rule.")] = "semantic"
+    mandatory: Annotated[bool, Meta(description="Of a rule: nothing replaces it.")] = False
     tags: Tags | UnsetType = UNSET
     files: Files | UnsetType = UNSET
     importance: Importance = 5.0

@@ -28,12 +28,12 @@ from projections.condensing.summaries import (
     readable,
 )
 from projections.nouns.access import Reader
-from projections.nouns.lesson import Lesson, lessons, strengthened
+from projections.nouns.lesson import REFLECTION, SUGGESTION, Lesson, lessons, strengthened
 from projections.nouns.memory import Memory, memories
 from projections.nouns.observation import Observation, timeline
 from projections.nouns.session import Session
 from projections.nouns.slot import Slot, default_slots, slot_id
-from projections.nouns.trust import is_condensed, is_stated, lowest
+from projections.nouns.trust import is_condensed, is_data, is_stated, lowest
 from projections.operations.current import Current, Writing
 from projections.queries.profile import changes_files, failures, mentions, run_of, shell_line, topics_of
 from projections.text.accounts import in_time, prose, user_words
@@ -160,8 +160,6 @@ def _concepts(concept: str, sources: Iterable[Item]) -> list[str]:
     return [concept, *(other for other, _ in counted.most_common(_CONCEPTS - 1))]
 
 
-REFLECTION = "reflection"
-"""The origin of lessons that reflecting made."""
 MEMORY_CONFIDENCE = 0.5
 """Of the text of a memory: that of an unconfirmed lesson."""
 
@@ -254,8 +252,6 @@ def _with_existing(
     return selected
 
 
-SUGGESTION = "suggestion"
-"""The origin of lessons that a failure and its fix suggest."""
 SUGGESTED_CONFIDENCE = 0.3  # it fades in four weeks unless somebody confirms it
 SUGGESTED = 2
 """At most, of a session."""
@@ -362,8 +358,10 @@ async def suggest(
     """Store what failures and their fixes in these observations, in time order, suggest; nothing that a lesson says."""
     made = await asyncio.to_thread(suggestions, observations)
     listing = lessons(reader.tenant, project)
-    learned = await newest(current.documents, listing, Lesson, PROJECT_MEMORIES, reader) if made else []
-    learned = list(filter(is_stated, learned))
+    every = reader._replace(operator=True)
+    learned = await newest(current.documents, listing, Lesson, PROJECT_MEMORIES, every) if made else []
+    # with those that an admin or a person hid: they are not suggested again
+    learned = [lesson for lesson in learned if not is_data(lesson.trust)]
     trusts: dict[str, Trust] = {item.id: item.trust for item in observations if is_stated(item)}
     session_of = {str(observation.id): observation.session for observation in observations}
     times = {str(observation.id): observation.occurred_at for observation in observations}
@@ -373,7 +371,9 @@ async def suggest(
         claim, session = Claim.of(suggestion.content), session_of[suggestion.sources[-1]]
         existing = next((lesson for lesson in learned if claim.is_said_by(Claim.of(lesson.content), SAME_CLAIM)), None)
         evidence = {*suggestion.sources}
-        is_known = existing is not None and (existing.origin != SUGGESTION or evidence & {*existing.sources})
+        is_known = existing is not None and (
+            existing.quarantined or existing.origin != SUGGESTION or evidence & {*existing.sources}
+        )
         if is_known or count[session] >= SUGGESTED:
             continue
         count[session] += 1

@@ -1,5 +1,6 @@
 """All condensing operations, with their dependencies."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,9 +13,11 @@ from ingest.platform.settings import Settings
 from projections.condensing.consolidation import Consolidated, condense_pair, consolidate
 from projections.condensing.crystals import crystallize
 from projections.condensing.insights import Reflected, reflect, reflect_slots, suggest
+from projections.condensing.rules import suggest_rules
 from projections.condensing.summaries import SessionSummaries
 from projections.nouns.access import Reader
-from projections.operations.current import Current
+from projections.nouns.observation import Observation
+from projections.operations.current import Current, Writing
 
 if TYPE_CHECKING:
     from projections.condensing.llm.assistant import Assistant
@@ -56,13 +59,20 @@ class Condensing:
 
     def __init__(self, current: Current, assistant: "Assistant | None" = None, clock: Clock = system_clock) -> None:
         """`assistant` is the model that summaries are made by; without one, the rules make them."""
+        self._current = current
         self.at_once = 1 if assistant else SUMMARISED_AT_ONCE
-        self.summarise = SessionSummaries(current, assistant, partial(suggest, current)).summarise
+        self.summarise = SessionSummaries(current, assistant, self._suggest).summarise
         self.reflect_slots = partial(reflect_slots, current, clock)
         self.crystallize = partial(crystallize, current, clock)
         self.consolidate = partial(consolidate, current)
         self.reflect = partial(reflect, current, clock)
         self.condense_pair = partial(condense_pair, current)
+
+    async def _suggest(
+        self, reader: Reader, project: str, observations: Sequence[Observation], writing: Writing
+    ) -> None:
+        await suggest(self._current, reader, project, observations, writing)
+        await suggest_rules(self._current, reader, project, observations, writing)
 
     async def carry_out(self, order: Any) -> Consolidated | Reflected:
         """Carry out a ProjectOrder, as a job queue hands it on. Repeating it makes nothing twice."""

@@ -192,6 +192,8 @@ class Lesson(rows.Row, index=True):
 
 FADING = "fading"
 """Listing of a partition's unconfirmed lessons, by when they will have faded."""
+REFLECTION, SUGGESTION = "reflection", "suggestion"
+"""Origins of lessons that the server made: what several sources state, and what a failure and its fix suggest."""
 lessons = rows.project_listing("lessons")
 """Listing of a project's lessons, in the order they were first said."""
 

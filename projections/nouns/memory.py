@@ -113,6 +113,12 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     quarantined: str = ""
     valid_until: datetime | None = None
     stated_until: datetime | None = None
+    mandatory: bool = False
+
+    @property
+    def is_suggested(self) -> bool:
+        """Whether it is a rule taken from a prompt, and not repeated or confirmed since."""
+        return self.memory_type == "rule" and bool(self.derived_from) and not self.confirmations
 
     @property
     def author(self) -> str:
@@ -135,6 +141,8 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
         }
         if not self.is_latest:
             return members
+        if self.memory_type == "rule":
+            members.add((rules(self.tenant, self.project), member))
         if not self.keep_duplicates:
             name = similar(self.tenant, self.project)
             keys = keys_of(self.content)
@@ -201,6 +209,8 @@ EXPIRING = "expiring"
 """Listing of a partition's memories that are to be forgotten at a time, by that time."""
 memories = rows.project_listing("memories")
 """Listing of a project's memories, in log order."""
+rules = rows.project_listing("rules")
+"""Listing of a project's current rules, in log order."""
 
 
 def episodic_pair(tenant: str, agent: str, user: str) -> str:
@@ -421,7 +431,9 @@ def _revised(batch: FoldBatch, event: Recorded, data: MemoryRevised) -> None:
             pass
     # a version without an author, as a person writes one in the viewer, goes with whatever it revises
     others = newest is not None and newest.author != "" and new.author not in ("", newest.author)
-    batch.put(replace(new, separate_parent=others))
+    # one with evidence of its own may lose it, and the earlier statement still stands
+    on_its_own = isinstance(newest, Memory) and not {*new.derived_from} <= {*newest.derived_from}
+    batch.put(replace(new, separate_parent=others or on_its_own))
 
 
 @folds(MemoryCondensed, reads=lambda event, data: {memory_id(event), *data.originals})

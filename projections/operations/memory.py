@@ -40,6 +40,7 @@ class MemoryChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     shared_with: Names | None = None
     agent_id: Name = ""
     valid_until: datetime | None = None
+    mandatory: bool | None = None
 
     @property
     def only_readers(self) -> bool:

@@ -16,8 +16,7 @@ from ingest.events.envelope import Trust
 from ingest.ids import DocumentId
 from ingest.log.position import Token, partition_of
 from ingest.names import DATA_NOT_INSTRUCTIONS, fenced, inert, visible
-from ingest.nouns.command import Name
-from ingest.nouns.lesson import EVERY_PROJECT
+from ingest.nouns.command import EVERY_PROJECT, Name
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.partial import made_of_parts
 from projections.index.protocol import IndexService
@@ -40,6 +39,7 @@ from projections.queries.recall import (
     RecallResult,
     TimeZone,
 )
+from projections.queries.rules import rules_for
 from projections.queries.session import find_session, summaries_of, turns_of
 from projections.queries.work import Slots
 from projections.text.accounts import headline, story_turn
@@ -48,8 +48,12 @@ from projections.text.sentences import best, closed, is_courtesy, shortened
 from projections.text.story import story_of
 from projections.text.tokens import estimated_tokens
 
-BlockKind = Literal["story", "slot", "memories", "lessons", "actions", "session", "profile", "recall"]
+BlockKind = Literal[
+    "rules", "story", "slot", "memories", "lessons", "actions", "session", "profile", "recall", "wishes"
+]
 OWN_SESSION = "This session so far"
+RULES, WISHES = 20, 3
+"""Told of the rules in force, besides the mandatory ones, and of those that a user stated once."""
 MEMORIES = 10
 LESSONS = 10
 ACTIONS = 5
@@ -214,6 +218,7 @@ def _by_need(offered: Sequence[ContextPart]) -> Iterable[tuple[int, int]]:
     first = [unit for unit in best if unit[1] < FIRST_LINES]
     last, *earlier = units["session"] or [[]]
     ranked = [
+        *units["rules"],
         *units["story"],
         *units["recall"],
         *units["slot"],
@@ -221,6 +226,7 @@ def _by_need(offered: Sequence[ContextPart]) -> Iterable[tuple[int, int]]:
         last,
         *units["actions"],
         best,
+        *units["wishes"],
         *earlier,
         *units["profile"],
     ]
@@ -249,15 +255,30 @@ Changes: TypeAlias = Mapping[str, Sequence[FileChange]]
 UNCHANGED: Changes = {}
 
 
-def profile_block(profile: Profile | None) -> ContextPart | None:
-    """What a project's work is like: conventions, recent errors; what its user prefers. No lists of names: they tell
-    an agent nothing that it could act on."""
+def rules_block(rules: Sequence[Memory]) -> ContextPart | None:
+    """What users want every time, a line each; mandatory rules say so."""
+    first = rules[: RULES + sum(rule.mandatory for rule in rules)]
+    lines = [line_of(_short(f"- {'(mandatory) ' * rule.mandatory}{rule.content}"), rule.trust) for rule in first]
+    return part("rules", "Rules that users want followed", lines, [rule.id for rule in first])
+
+
+def wishes_block(suggested: Sequence[Memory]) -> ContextPart | None:
+    """What a user stated once, and may want every time."""
+    newest = suggested[:WISHES]
+    lines = [line_of(_short(f"- ({rule.occurred_at:%Y-%m-%d}) {rule.content}"), rule.trust) for rule in newest]
+    return part("wishes", "Users also said", lines, [rule.id for rule in newest])
+
+
+def profile_block(profile: Profile | None, rules: Sequence[Memory] = ()) -> ContextPart | None:
+    """What a project's work is like: conventions, recent errors; what its user prefers, apart from the rules. No lists
+    of names: they tell an agent nothing that it could act on."""
     if profile is None:
         return None
+    ruled = {rule.content for rule in rules}
     listed = {
         "Conventions": profile.conventions,
         "Recent errors": profile.errors[:PROFILE_ERRORS],
-        "Preferences": profile.preferences,
+        "Preferences": [preference for preference in profile.preferences if preference not in ruled],
     }
     lines = [
         line_of(f"- {name}: {', '.join(values)}", "tool_output" if values is listed["Recent errors"] else "user_stated")
@@ -414,7 +435,7 @@ DETAILED, DETAILED_TOKENS = 3, 400
 RECALLED = 10
 ACTIONS_READ = 20
 """The newest open ones, of which the most urgent are listed."""
-NOT_SEARCHED = ("slot", "actions", "session", "story")
+NOT_SEARCHED = ("rules", "wishes", "slot", "actions", "session", "story")
 """Parts of a context that a project may have without any document that recall finds."""
 SPARE = 3
 """Times the memories told that are looked at: those that were made of other documents give way."""
@@ -459,8 +480,9 @@ class Compile:
         if request.after:
             await self._index.wait_for(Token.parse(request.after))
         with made_of_parts(range(self._documents.partitions)):
-            (slots, memories, lessons), (own, actions, past), ((profile, _), recalled) = await asyncio.gather(
+            (rules, slots, memories, lessons), (own, actions, past), ((profile, _), recalled) = await asyncio.gather(
                 asyncio.gather(
+                    rules_for(self._documents, reader, request.project),
                     self._slots.of_project(reader, request.project),
                     self._memories(request, reader),
                     self._lessons(request, reader),
@@ -473,7 +495,18 @@ class Compile:
                 ),
             )
             pinned = [slot_block(slot) for slot in slots if slot.pinned]
-            parts = [own, recalled, *pinned, memories, lessons, actions, profile_block(profile), *past]
+            parts = [
+                rules_block(rules.in_force),
+                own,
+                recalled,
+                *pinned,
+                memories,
+                lessons,
+                actions,
+                wishes_block(rules.suggested),
+                profile_block(profile, rules.in_force),
+                *past,
+            ]
             unsearched = any(candidate and candidate.kind in NOT_SEARCHED for candidate in parts)
             notes = await self._lookup.unknown(reader, [] if unsearched else [request.project])
             # in a thread: the lines of a large budget take milliseconds
@@ -486,7 +519,8 @@ class Compile:
         allowed = key_scope(reader, projects=[request.project, EVERY_PROJECT])
         now_ms, count = to_ms(self._clock()), SPARE * MEMORIES
         best = await self._index.ask(lambda index: index.notable_memories(allowed, request.project, now_ms, count))
-        memories = await self._documents.readable(best, reader, Memory)
+        notable = await self._documents.readable(best, reader, Memory)
+        memories = [memory for memory in notable if memory.memory_type != "rule"]
         return memories_block(memories, await self._lookup.changed_since(memories, reader))
 
     async def _lessons(self, request: ContextRequest, reader: Reader) -> ContextPart | None:

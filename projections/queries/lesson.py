@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ingest.events.envelope import Trust
 from ingest.ids import DocumentId
-from ingest.nouns.lesson import EVERY_PROJECT
+from ingest.nouns.command import EVERY_PROJECT
 from ingest.platform.clock import from_ms, to_ms
 from projections.index.protocol import DocumentLocation, IndexService
 from projections.nouns.access import Reader

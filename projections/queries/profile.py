@@ -183,13 +183,18 @@ def _recent_activity(newest: Sequence[Observation], titles: Mapping[str, str]) -
 
 
 def _preferences(memories: Sequence[Memory], user_id: str, now: datetime) -> list[str]:
-    """Current memories about the user, or with a preference tag; newest first."""
+    """Rules in force, and current memories about the user or with a preference tag; newest first."""
     preferences = [
         memory
         for memory in memories
         if memory.is_latest
         and not memory.has_ended(now)
-        and (any(tag.lower() in PREFERENCE_TAGS for tag in memory.tags) or bool(user_id and memory.user_id == user_id))
+        and not memory.is_suggested
+        and (
+            memory.memory_type == "rule"
+            or any(tag.lower() in PREFERENCE_TAGS for tag in memory.tags)
+            or bool(user_id and memory.user_id == user_id)
+        )
     ]
     preferences.sort(key=lambda memory: memory.id)
     preferences.sort(key=lambda memory: memory.recorded_at, reverse=True)

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import NamedTuple, TypeAlias
 
 from ingest.ids import DocumentId
-from ingest.nouns.lesson import EVERY_PROJECT
+from ingest.nouns.command import EVERY_PROJECT
 from ingest.platform.clock import system_clock
 from ingest.platform.partial import left_out
 from projections.index.protocol import DocumentLocation, IndexService
@@ -116,7 +116,8 @@ class ProjectProfiles:
     async def _preferences(self, reader: Reader, project: str, user_id: str) -> list[tuple[int, Memory]]:
         scope = reader.scope if reader.only_agent else "shared"
         anyone = Reader(reader.tenant, reader.only_agent, scope, key_scope=reader.key_scope)
-        requested = [("tag", tag) for tag in PREFERENCE_TAGS] + ([("user", user_id)] if user_id else [])
+        requested = [("type", "rule"), *(("tag", tag) for tag in PREFERENCE_TAGS)]
+        requested += [("user", user_id)] if user_id else []
         allowed = key_scope(anyone, projects=[project, EVERY_PROJECT], kinds=["memory"], any_of=requested)
         locations = await self._index.ask(lambda index: index.recorded_last(allowed, PREFERENCES))
         located = zip(locations, await self._documents.get(locations), strict=True)

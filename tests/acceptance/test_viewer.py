@@ -188,6 +188,21 @@ async def test_a_slot_a_lesson_and_an_action_are_changed(shown: Shown, page: Pag
     await wait_until(lambda: shown.get("/v1/slots/guidance", project="work").json()["content"] == "Be brief.")
 
 
+async def test_a_suggested_rule_is_approved_with_another_text(shown: Shown, page: Page):
+    prompt = {"kind": "prompt_submit", "data": {"prompt": "keep functions under 40 lines"}}
+    shown.post("/v1/observations", project="rules", session_id="r1", **prompt)
+    shown.post("/v1/sessions/r1/summary", project="rules")
+    await wait_until(lambda: bool(shown.get("/v1/inbox", project="rules").json()["items"]), 60)
+    await page.go(shown.url("/inbox?project=rules"))
+    await page.until_shown("keep functions under 40 lines")
+    await page.press("summary")
+    await page.fill("textarea[name=content]", "Functions have at most 40 lines.")
+    await page.press("form.edit button")
+    await page.until_shown("Nothing is suggested")
+    context = shown.post("/v1/context", project="rules").json()["context"]
+    assert "## Rules that users want followed\n- Functions have at most 40 lines." in context
+
+
 async def test_a_private_memory_is_shown_to_whom_it_is_for(shown: Shown, page: Page):
     shown.post("/v1/memories", project="shop", agent_id="ada", visibility="private", content="A secret of ada alone.")
     await page.go(shown.url("/memories?project=shop"))

@@ -77,6 +77,8 @@ READS: tuple[Read, ...] = (
     post("/v1/context", how="without a query", project="{project}", user_id="kim", token_budget=100_000),
     get("/v1/audit", shows="nothing", how="says to all in the tenant which documents were written, not what they say",
         project="{project}", operation="*"),
+    get("/v1/inbox", shows="nothing", project="{project}"),
+    tool("inbox", shows="nothing", project="{project}"),
     # MCP, native
     tool("recall", query="{word}", project="{project}", limit=200),
     tool("recall", how="whole", query="{word}", project="{project}", limit=200, full=True),
@@ -102,6 +104,7 @@ CANNOT_SHOW: dict[str, str] = {
     "GET /viewer": "a page that is the same for everybody",
     "GET /viewer/{name}": "its files",
     # what is no memory, and takes nothing from memories that only some may read
+    "POST /v1/inbox/{id}": "repeats an id, of what it can read",
     "POST /v1/confirm": "repeats ids; see the test of what may be confirmed",
     "tool confirm": "the same",
     "GET /v1/observations/{id}": "observations have no visibility",

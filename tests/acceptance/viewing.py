@@ -16,7 +16,7 @@ from tests.acceptance.running import Server
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
 TABS = (
-    "diary", "search", "memories", "sessions", "dashboard", "lessons", "slots", "actions", "timeline", "replay",
+    "diary", "search", "memories", "sessions", "dashboard", "inbox", "lessons", "slots", "actions", "timeline", "replay",
     "graph", "pipeline",
 )  # fmt: skip
 

@@ -32,7 +32,7 @@ from ingest.names import nfc
 from ingest.nouns.command import Name
 from ingest.platform.addresses import fault_of_url, proxy_options
 from ingest.platform.clock import Clock, system_clock, to_ms
-from ingest.roles import ADMIN, OF_THE_SERVER, KeyScope, Role
+from ingest.roles import ADMIN, OF_THE_SERVER, KeyScope, Role, allow
 
 logger = logging.getLogger(__name__)
 
@@ -250,7 +250,7 @@ def principal_of_claims(claims: Mapping[str, Any], rules: TokenRules) -> Princip
         tenant,
         roles,
         "oauth-" + sha256(claims["sub"].encode(errors="replace")).hexdigest()[:24],
-        KeyScope(tuple(map(nfc, projects)), tuple(map(nfc, agents)), "operator" not in roles),
+        KeyScope(tuple(map(nfc, projects)), tuple(map(nfc, agents)), "operator" not in roles, allow(roles, ADMIN)),
         rules.rates,
         expires_ms=(int(claims["exp"]) + LEEWAY_S) * 1000,
     )

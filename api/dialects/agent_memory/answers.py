@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from api.dialects.agent_memory.records import AGENT_TYPE, Found, ObservationFields, fields_of, time_of
 from ingest.errors import CommandRejected
-from ingest.nouns.lesson import EVERY_PROJECT
+from ingest.nouns.command import EVERY_PROJECT
 from ingest.platform.clock import from_ms
 from ingest.secrets.scrub import beginning
 from mcp_gateway.tools.tool import ToolAnswer

@@ -37,7 +37,8 @@ from api.importing.source import (
 from api.importing.sql import Database, Postgres, Section, is_postgres, tables_source
 from ingest.commands.decide import RecordLesson, ReinforceLesson, ReviseLesson, TriggerLesson
 from ingest.errors import CommandRejected
-from ingest.nouns.lesson import EVERY_PROJECT, Severity
+from ingest.nouns.command import EVERY_PROJECT
+from ingest.nouns.lesson import Severity
 
 SYSTEM = "agent-memory"
 SESSION, PROMPT, OBSERVATION, LESSON_ROW, END = "session", "prompt", "observation", "lesson", "session end"

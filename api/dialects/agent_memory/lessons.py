@@ -37,7 +37,7 @@ from ingest.commands.decide import RecordLesson, ReinforceLesson, ReviseLesson, 
 from ingest.commands.parse import parse_object
 from ingest.errors import CommandRejected, NotFound
 from ingest.kinds import OBSERVATION
-from ingest.nouns.lesson import EVERY_PROJECT
+from ingest.nouns.command import EVERY_PROJECT
 from ingest.patterns import compiled
 from ingest.platform.clock import system_clock, to_ms
 from mcp_gateway.tools.tool import Call, ToolAnswer, json_answer

@@ -65,7 +65,7 @@ from ingest.ids import document_id, imported_event_id
 from ingest.kinds import ACTION, MEMORY, OBSERVATION
 from ingest.log.position import project_route, session_route
 from ingest.nouns.action import ActionEdge, EdgeType
-from ingest.nouns.lesson import EVERY_PROJECT
+from ingest.nouns.command import EVERY_PROJECT
 from ingest.nouns.observation import ObservationCompressed
 from projections.nouns.action import BLOCKED
 from projections.nouns.document import Document

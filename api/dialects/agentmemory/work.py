@@ -24,7 +24,7 @@ from api.dialects.session_projects import home_of
 from api.http.http import Json
 from ingest.commands.decide import DeleteSlot, RecordLesson, SetSlot, WriteAction
 from ingest.errors import CommandRejected, MnemologError, NotFound
-from ingest.nouns.lesson import EVERY_PROJECT
+from ingest.nouns.command import EVERY_PROJECT
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call

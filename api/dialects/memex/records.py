@@ -5,7 +5,6 @@ reads here filter by agent and user, both.
 """
 
 from datetime import UTC, datetime
-from typing import get_args
 from uuid import UUID
 
 from msgspec import Struct
@@ -18,7 +17,7 @@ from ingest.secrets.scrub import scrub_text
 from projections.nouns.memory import Memory
 
 PROJECT = "memex"
-TYPES: dict[str, MemoryType] = {name: name for name in get_args(MemoryType)}
+TYPES: dict[str, MemoryType] = {"episodic": "episodic", "semantic": "semantic", "procedural": "procedural"}
 MAX_IMPORTANCE = 2.0
 IMPORTANCE = "memex_importance"
 """Metadata that keeps the number that was given."""

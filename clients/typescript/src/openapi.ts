@@ -857,7 +857,7 @@ export interface components {
          */
         Block: {
             /** @enum {unknown} */
-            kind: "actions" | "lessons" | "memories" | "profile" | "recall" | "session" | "slot" | "story";
+            kind: "actions" | "lessons" | "memories" | "profile" | "recall" | "rules" | "session" | "slot" | "story" | "wishes";
             sources: string[];
             text: string;
             title: string;
@@ -1284,8 +1284,9 @@ export interface components {
             importance: number;
             is_latest: boolean;
             keep_duplicates: boolean;
+            mandatory: boolean;
             /** @enum {unknown} */
-            memory_type: "episodic" | "procedural" | "semantic";
+            memory_type: "episodic" | "procedural" | "rule" | "semantic";
             metadata: {
                 [key: string]: string;
             };
@@ -1337,7 +1338,9 @@ export interface components {
             /** @default null */
             importance?: number | null;
             /** @default null */
-            memory_type?: ("episodic" | "procedural" | "semantic") | null;
+            mandatory?: boolean | null;
+            /** @default null */
+            memory_type?: ("episodic" | "procedural" | "rule" | "semantic") | null;
             /** @default null */
             purpose?: ("information" | "question" | "request") | null;
             /** @default null */
@@ -1874,11 +1877,13 @@ export interface components {
             importance?: number;
             /** @default false */
             keep_duplicates?: boolean;
+            /** @default false */
+            mandatory?: boolean;
             /**
              * @default semantic
              * @enum {unknown}
              */
-            memory_type?: "episodic" | "procedural" | "semantic";
+            memory_type?: "episodic" | "procedural" | "rule" | "semantic";
             /** @default {} */
             metadata?: {
                 [key: string]: string;
@@ -4013,7 +4018,8 @@ export interface operations {
                      *           "source": "native",
                      *           "trust": "agent_concluded",
                      *           "quarantined": "",
-                     *           "valid_until": null
+                     *           "valid_until": null,
+                     *           "mandatory": false
                      *         }
                      *       ],
                      *       "next": null
@@ -4059,11 +4065,13 @@ export interface operations {
                     importance?: number;
                     /** @default false */
                     keep_duplicates?: boolean;
+                    /** @default false */
+                    mandatory?: boolean;
                     /**
                      * @default semantic
                      * @enum {unknown}
                      */
-                    memory_type?: "episodic" | "procedural" | "semantic";
+                    memory_type?: "episodic" | "procedural" | "rule" | "semantic";
                     /** @default {} */
                     metadata?: {
                         [key: string]: string;
@@ -4203,7 +4211,8 @@ export interface operations {
                      *       "source": "native",
                      *       "trust": "agent_concluded",
                      *       "quarantined": "",
-                     *       "valid_until": null
+                     *       "valid_until": null,
+                     *       "mandatory": false
                      *     }
                      */
                     "application/json": components["schemas"]["Memory"];
@@ -4371,7 +4380,8 @@ export interface operations {
                      *           "source": "native",
                      *           "trust": "agent_concluded",
                      *           "quarantined": "",
-                     *           "valid_until": null
+                     *           "valid_until": null,
+                     *           "mandatory": false
                      *         }
                      *       ]
                      *     }

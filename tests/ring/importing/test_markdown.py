@@ -107,6 +107,7 @@ def test_files_for_agents_are_instructions_in_the_project_of_their_folder(tmp_pa
     folder = tmp_path / "shop"
     folder.mkdir()
     (folder / "CLAUDE.md").write_text("\ufeff# Shop\r\n\r\nUse make.\r\n\r\n## Style ##\r\n\r\nShort names.\r\n")
+    (folder / ".cursorrules").write_text("Ask first.\n- Never push to main\n- [x] done\n\n```\n- no rule\n```\n")
     (folder / "MEMORY.md").write_text("- Deploys happen on Tuesdays\n")
     os.utime(folder / "CLAUDE.md", (1_700_000_000, 1_700_000_000))
     alone = found(opened(folder / "CLAUDE.md"), Memory)
@@ -118,6 +119,8 @@ def test_files_for_agents_are_instructions_in_the_project_of_their_folder(tmp_pa
     }
     memories = {memory.title: memory.tags for memory in found(opened(folder, "store"), Memory)}
     assert memories["MEMORY"] == []
+    everything = found(opened(folder, "store"), Memory)
+    assert [memory.content for memory in everything if memory.memory_type == "rule"] == ["Never push to main"]
 
 
 def test_an_unchanged_section_is_the_same_event_wherever_the_folder_is(notes: Path, tmp_path: Path):

@@ -74,14 +74,14 @@ def test_no_two_profiles_have_a_tool_of_the_same_name():
 
 def test_several_profiles_are_offered_in_one_order_whatever_order_they_are_asked_for_in():
     everything = [tool.name for profile in PROFILES.values() for tool in profile.tools]
-    assert PROFILES.chosen("all") == PROFILES.chosen("memex,agent-memory,files,agentmemory,native")
+    assert PROFILES.chosen("all") == PROFILES.chosen("memex,agent-memory,inbox,files,agentmemory,native")
     assert list(PROFILES.offer(PROFILES.chosen("all")).tools) == everything
     assert PROFILES.chosen("memex, native") == ("native", "memex")
 
 
 def test_an_unknown_profile_is_refused_with_the_known_ones():
     with pytest.raises(
-        UnknownProfile, match="no MCP profile 'mem'; profiles: native, files, agentmemory, memex, agent-memory"
+        UnknownProfile, match="no MCP profile 'mem'; profiles: native, files, inbox, agentmemory, memex, agent-memory"
     ):
         PROFILES.chosen("native,mem")
 

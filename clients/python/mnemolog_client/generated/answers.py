@@ -117,6 +117,7 @@ class Memory(Struct, frozen=True, kw_only=True):
     trust: str = "agent_concluded"
     quarantined: str = ""
     valid_until: datetime | None = None
+    mandatory: bool
 
 
 class Lesson(Struct, frozen=True, kw_only=True):

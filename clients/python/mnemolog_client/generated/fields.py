@@ -86,7 +86,8 @@ class OfMemory(TypedDict, total=False):
     keep_duplicates: bool | None
     derived_from: Sequence[str] | None
     valid_until: datetime | None
-    memory_type: Literal["episodic", "procedural", "semantic"] | None
+    mandatory: bool | None
+    memory_type: Literal["episodic", "procedural", "rule", "semantic"] | None
     purpose: Literal["information", "question", "request"] | None
     ttl_days: float | None
 
@@ -100,7 +101,7 @@ class MemoryChanges(TypedDict, total=False):
     event_id: str | None
     content: str | None
     title: str | None
-    memory_type: Literal["episodic", "procedural", "semantic"] | None
+    memory_type: Literal["episodic", "procedural", "rule", "semantic"] | None
     purpose: Literal["information", "question", "request"] | None
     tags: Sequence[str] | None
     concepts: Sequence[str] | None
@@ -111,6 +112,7 @@ class MemoryChanges(TypedDict, total=False):
     shared_with: Sequence[str] | None
     agent_id: str | None
     valid_until: datetime | None
+    mandatory: bool | None
 
 
 class OfLesson(TypedDict, total=False):

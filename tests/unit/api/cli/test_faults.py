@@ -19,6 +19,7 @@ COMMANDS = [
     "actions frontier", "actions add x", "actions done act_1", "tail --no-follow", "lag", "health", "open",
     "demo --exit", "reconcile", "rebuild status", "dead-letters list", "dead-letters show 0:1-0", "export",
     "mirror nowhere --dry-run",
+    "inbox list", "inbox approve mem_1", "inbox reject mem_1",
     "quarantine list", "quarantine add mem_1", "quarantine release mem_1",
 ]  # fmt: skip
 LENIENT = {"open"}

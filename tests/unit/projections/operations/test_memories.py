@@ -18,7 +18,7 @@ MEMORY = Memory(
     content="tea", title="drinks", memory_type="procedural", purpose="request", tags=["t"], concepts=["c"],
     files=["f.py"], references=["mem_2"], metadata={"k": "v"}, importance=7.0, visibility="shared", shared_with=["bob"],
     owner="eve", forget_after=NOON, keep_duplicates=True, derived_from=["obs_1"], trust="imported", valid_until=NOON,
-    occurred_at=NOON, recorded_at=NOON, position="1-0", updated_at=NOON,
+    mandatory=True, occurred_at=NOON, recorded_at=NOON, position="1-0", updated_at=NOON,
 )  # fmt: skip
 
 
