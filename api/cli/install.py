@@ -1,4 +1,4 @@
-"""`mnemolog install` and `mnemolog uninstall`: our MCP server, rules and hooks in a coding agent's files."""
+"""`mnemolog install` and `mnemolog uninstall`: our MCP server, rules and hooks in an agent's files, and the service."""
 
 import os
 import shlex
