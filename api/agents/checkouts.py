@@ -76,7 +76,7 @@ def project_of(folder: str, environ: Mapping[str, str]) -> str:
         return environ[CHOSEN]
     top, git = checkout_of(folder)
     spools = spools_of(environ)
-    stored = (content(stored_choice(os.path.join(spools, port), top)) for port in _names(spools))
+    stored = (content(stored_choice(os.path.join(spools, port), top)) for port in listing(spools))
     if choice := next(filter(None, stored), ""):
         return choice
     return next(iter(remote_names(git)), os.path.basename(top)) if git else ""
@@ -157,7 +157,8 @@ def file_key(text: str) -> str:
     return blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
-def _names(folder: str) -> list[str]:
+def listing(folder: str) -> list[str]:
+    """The sorted names of a folder's files; empty without one that can be read."""
     try:
         return sorted(os.listdir(folder))
     except OSError:

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeGuard
 
 from api.agents.json_text import is_array, is_object
 from api.agents.payloads import CLAUDE_CODE, GEMINI_CLI, HOSTS, SERVER, HookHost
-from api.agents.recording import PROMPT_EVENT, PROMPTS_FLAG
+from api.agents.recording import PROMPT_EVENT, PROMPTS_FLAG, START_FLAG
 
 HOOK_TIMEOUT_S = 5
 """The host's limit for the hook, which needs a hundredth of it."""
@@ -43,16 +43,26 @@ class ShellCommand(NamedTuple):
         return shlex.join([self.program, *self.args])
 
 
-def with_hooks(settings: Value, command: str, prompts: bool | None = None, *, host: HookHost = CLAUDE_CODE) -> Value:
+def with_hooks(
+    settings: Value,
+    command: str,
+    prompts: bool | None = None,
+    start: bool | None = None,
+    *,
+    host: HookHost = CLAUDE_CODE,
+) -> Value:
     """The settings of a host with our hook at each of its events. Raises ForeignFile for an unknown form.
 
-    `prompts`: whether to recall on every prompt; None keeps the current setting (default: off).
+    `prompts`: whether to recall on every prompt; `start`: whether to start a server that is down; None keeps the
+    current setting (default: off).
     """
     groups_of = _object(settings, "hooks")
     at_prompt = next(event for event, ours in host.events.items() if ours == PROMPT_EVENT)
-    if prompts is None:
-        current = [hook for group in _list(groups_of, at_prompt) for hook in _handlers(group) if _is_our_hook(hook)]
-        prompts = any(PROMPTS_FLAG in shlex.split(hook["command"]) for hook in current)
+    current = [hook for group in _list(groups_of, at_prompt) for hook in _handlers(group) if _is_our_hook(hook)]
+    words = {word for hook in current for word in shlex.split(hook["command"])}
+    prompts = PROMPTS_FLAG in words if prompts is None else prompts
+    start = START_FLAG in words if start is None else start
+    command += f" {START_FLAG}" * start
     lines = {at_prompt: f"{command} {PROMPTS_FLAG}"} if prompts else {}
     hooks: Value = {
         event: [_with_command(group, lines.get(event, command)) for group in groups] if is_array(groups) else groups

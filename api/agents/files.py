@@ -5,7 +5,10 @@ that the file is the original, byte for byte.
 """
 
 import difflib
+import json
 import os
+import plistlib
+import re
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -118,15 +121,22 @@ class System(NamedTuple):
 
 
 def setups(
-    host: Host, scope: Scope, system: System, url: str, *, prompts: bool | None = None, stdio: bool | None = False
+    host: Host,
+    scope: Scope,
+    system: System,
+    url: str,
+    *,
+    prompts: bool | None = None,
+    start: bool | None = None,
+    stdio: bool | None = False,
 ) -> list[Setup]:
     """The files to set up; none if the host does not have the scope. `url` is a server other than the default.
 
-    `prompts`: whether to recall on every prompt; None keeps the current setting. `stdio`: whether the host starts the
+    `prompts` and `start`: see `entries.with_hooks`. `stdio`: whether the host starts the
     bridge even if it can reach the server by its address; None keeps the current form, and is an address at first.
     """
     form = JSON if host in (Host.CLAUDE_CODE, Host.CLAUDE_DESKTOP, Host.CODEX) else JSON_WITH_COMMENTS
-    files = _setups(host, scope, system, url, prompts, stdio)
+    files = _setups(host, scope, system, url, prompts, start, stdio)
     return _bounded(
         [setup._replace(format=TOML if setup.path.suffix == ".toml" else form) for setup in files], scope, system
     )
@@ -147,12 +157,12 @@ def _bounded(files: list[Setup], scope: Scope, system: System) -> list[Setup]:
 
 
 def _setups(
-    host: Host, scope: Scope, system: System, url: str, prompts: bool | None, stdio: bool | None
+    host: Host, scope: Scope, system: System, url: str, prompts: bool | None, start: bool | None, stdio: bool | None
 ) -> list[Setup]:
     user = scope is Scope.USER
     root = system.home if user else system.folder
 
-    hooks, servers = partial(_hooks, host, url, prompts), partial(_servers, url, stdio)
+    hooks, servers = partial(_hooks, host, url, prompts, start), partial(_servers, url, stdio)
     match host:
         case Host.CLAUDE_CODE:
             own = Path(system.environ.get("CLAUDE_CONFIG_DIR") or system.home)
@@ -185,8 +195,9 @@ def _setups(
             return []
 
 
-def _hooks(host: Host, url: str, prompts: bool | None, path: Path) -> Setup:
-    install = partial(entries.with_hooks, command=hook_line(host, url), prompts=prompts, host=HOSTS[host.value])
+def _hooks(host: Host, url: str, prompts: bool | None, start: bool | None, path: Path) -> Setup:
+    command = hook_line(host, url)
+    install = partial(entries.with_hooks, command=command, prompts=prompts, start=start, host=HOSTS[host.value])
     return Setup(path, install, entries.without_hooks)
 
 
@@ -315,11 +326,53 @@ def hook_line(host: Host, url: str) -> str:
 
 def bridge(url: str) -> ShellCommand:
     """The command of the MCP stdio bridge."""
-    env = {"MNEMOLOG_URL": url} if url else {}
+    return _program("mcp", {"MNEMOLOG_URL": url} if url else {})
+
+
+def _program(name: str, env: Mapping[str, str]) -> ShellCommand:
     script = Path(sys.executable).with_name("mnemolog.exe" if sys.platform == "win32" else "mnemolog")
     if script.exists():
-        return ShellCommand(str(script), ("mcp",), env)
-    return ShellCommand(sys.executable, ("-P", "-m", "mnemolog", "mcp"), env)
+        return ShellCommand(str(script), (name,), env)
+    return ShellCommand(sys.executable, ("-P", "-m", "mnemolog", name), env)
+
+
+def service(system: System, port: int) -> Setup:
+    """The user service that runs `mnemolog up` on a port, with the folders that this environment names."""
+    folders = {name: value for name, value in system.environ.items() if _FOLDERS.fullmatch(name)}
+    program, args, env = _program("up", {**folders, "MNEMOLOG_PORT": str(port)})
+    if system.platform == "darwin":
+        path = system.home / "Library/LaunchAgents/mnemolog.plist"
+        fields = {"Label": "mnemolog", "ProgramArguments": [program, *args], "EnvironmentVariables": env}
+        content = plistlib.dumps({**fields, "RunAtLoad": True, "KeepAlive": True}).decode()
+    else:
+        path = system.dot_config() / "systemd/user/mnemolog.service"
+        variables = [f"{name}={value}" for name, value in env.items()]
+        content = _UNIT.format(_words(program, *args), _words(*variables))
+    install = partial(rules.with_file, content=content)
+    return _bounded([Setup(path, install, rules.without_file, TEXT)], Scope.USER, system)[0]
+
+
+def _words(*texts: str) -> str:
+    """For systemd, which reads quotes and backslashes as JSON writes them."""
+    return " ".join(json.dumps(text, ensure_ascii=False).replace("%", "%%") for text in texts)
+
+
+_FOLDERS = re.compile(r"XDG_(CACHE|CONFIG|DATA|STATE)_HOME|MNEMOLOG_(CACHE_DIR|DATA_DIR|SPOOL)")
+_UNIT = """\
+[Unit]
+Description=mnemolog, shared memory for AI agents
+
+[Service]
+ExecStart={}
+Environment={}
+KillMode=mixed
+Restart=on-failure
+RestartSec=10
+
+[Install]
+WantedBy=default.target
+# """
+"""The last line begins the comment with the digest of the text."""
 
 
 BACKUP = ".before-mnemolog"

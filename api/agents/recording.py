@@ -20,9 +20,11 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
-    from api.agents.checkouts import content, file_key, hook_project, spools_of
+    from api.agents.checkouts import content, file_key, hook_project, listing, spools_of
+    from api.agents.spools import FAILURE, spooled, start_server, waiting
 else:  # as a hook, which has only this folder on its path
-    from checkouts import content, file_key, hook_project, spools_of
+    from checkouts import content, file_key, hook_project, listing, spools_of
+    from spools import FAILURE, spooled, start_server, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +57,7 @@ PROMPT_TOKENS = 300
 """Of all memories for a prompt: three or four lines, because they come with every prompt and may be off topic."""
 CHARS_PER_TOKEN = 3  # as `projections.queries.recall.estimated_tokens`
 RECALLED_CHARS = 240  # of one memory, around the match
-PROMPTS_FLAG = "--prompts"
+PROMPTS_FLAG, START_FLAG = "--prompts", "--start"
 FEWEST_WORDS = 3
 """A shorter prompt ("go on") has no topic to recall."""
 FEWEST_CHARS = 10  # the same for languages without spaces
@@ -200,11 +202,8 @@ def spool_of(url: str, environ: Mapping[str, str]) -> str:
     """The spool folder: MNEMOLOG_SPOOL, else one per server port, as in `ingest.platform.settings`."""
     if chosen := environ.get("MNEMOLOG_SPOOL"):
         return os.path.expanduser(chosen)
-    try:
-        name = str(address(url)[1])
-    except Undeliverable:  # not a port's folder: a server on this machine would fetch what is for another one
-        name = file_key(url)
-    return os.path.join(spools_of(environ), name)
+    # not a port's folder for a remote server: a server on this machine would fetch what is for another one
+    return os.path.join(spools_of(environ), file_key(url) if is_remote(url) else str(address(url)[1]))
 
 
 def key_of(url: str, environ: Mapping[str, str]) -> str:
@@ -248,6 +247,12 @@ def address(url: str) -> tuple[str, int, str]:
     if port and not port.isdigit():
         raise Undeliverable(f"{url} has no valid port")
     return host, int(port or 80), "/" + path.rstrip("/") if path.rstrip("/") else ""
+
+
+def local_address(url: str) -> tuple[str, int] | None:
+    """Host and port of a server that `mnemolog up` on this machine can be; None for another one."""
+    host, port, path = ("", 0, "") if is_remote(url) else address(url)
+    return (host, port) if not path and (host == "::1" or host.startswith("127.")) else None
 
 
 # --- to the server, or to the spool
@@ -398,22 +403,25 @@ def notice(status: int, started: bool, server: HookServer, spool: str) -> str:
     )
 
 
-def silence(event: Mapping[str, Any], server: HookServer, spool: str, claims: str) -> str:
-    """A message for the user, once per session, that events wait because the server does not answer; else empty.
+def silence(event: Mapping[str, Any], server: HookServer, spool: str, claims: str, *, start: bool) -> str:
+    """A message, once per session, that events wait, if any do; with `start`, starts a server that is down here.
 
     A hook only knows what becomes of events for a remote server when it reads from it, or from the sender's note.
     """
-    waiting = spooled(spool)
-    reason = server.reason or (content(os.path.join(spool, ".not-sent")) if server.is_remote else "")
+    events, is_stuck = waiting(spool)
+    reason = server.reason or (content(os.path.join(spool, FAILURE)) if server.is_remote else "")
     is_silent = bool(reason) if server.is_remote else server.is_down
-    if not waiting or not is_silent or not claim(claims, event, "silence"):
+    local = start and server.is_down and local_address(server.url)
+    output = start_server(*local, spool, os.environ) if local else ""
+    if not events or not (is_silent or (is_stuck and is_fresh(event))) or not claim(claims, event, "silence"):
         return ""
-    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(int(min(waiting)[:13]) / 1000))
-    count = "1 event waits" if len(waiting) == 1 else f"{len(waiting)} events wait"
-    advice = "`mnemolog up` starts it; it then fetches them. Until then agents get no memory."
+    if not is_silent:
+        return f"{events}, and mnemolog at {server.url} has not fetched them. Run `mnemolog doctor`."
+    begin = f"A hook started it (output: {output})" if output else "`mnemolog up` starts it"
+    advice = f"{begin}; it then fetches them. Until then agents get no memory."
     if server.is_remote:
         advice = f"They are sent once it answers ({reason})."
-    return f"mnemolog at {server.url} does not answer: {count} in the spool {spool} since {since}. {advice}"
+    return f"mnemolog at {server.url} does not answer: {events}. {advice}"
 
 
 def keep(folder: str, body: bytes, reason: bytes = b"") -> None:
@@ -433,18 +441,6 @@ def keep(folder: str, body: bytes, reason: bytes = b"") -> None:
         _write(os.path.join(folder, f"{name}.reason"), reason)
     _write(os.path.join(folder, f".{name}"), body)
     os.rename(os.path.join(folder, f".{name}"), os.path.join(folder, name))
-
-
-def spooled(folder: str) -> list[str]:
-    """The names of the files with events in a spool folder, in no order."""
-    return [name for name in _listing(folder) if name.endswith(".json") and not name.startswith(".")]
-
-
-def _listing(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except FileNotFoundError:
-        return []
 
 
 def _write(path: str, content: bytes) -> None:
@@ -647,7 +643,7 @@ def _claim_of(folder: str, event: Mapping[str, Any], document: str) -> str:
 
 def forget_claims(folder: str, event: Mapping[str, Any]) -> None:
     """Show lessons and memories again when a session's context starts over; deletes old marks."""
-    names = _listing(folder)
+    names = listing(folder)
     own = file_key(_text(event.get("session_id"))) + "-"
     oldest = time.time() - CLAIM_DAYS * 86_400
     for name in names:
@@ -719,8 +715,8 @@ def read_input() -> bytes:
     return b""
 
 
-def run(host: HookHost, url: str, environ: Mapping[str, str], *, prompts: bool) -> None:
-    """Handle one event from stdin. `prompts`: whether to recall memories for a prompt."""
+def run(host: HookHost, url: str, environ: Mapping[str, str], *, prompts: bool, start: bool) -> None:
+    """Handle one event from stdin. `prompts`: whether to recall memories for a prompt; `start`: see `silence`."""
     raw = read_input()
     if not raw or environ.get("AGENTMEMORY_SDK_CHILD") == "1":
         return
@@ -758,13 +754,16 @@ def run(host: HookHost, url: str, environ: Mapping[str, str], *, prompts: bool) 
     status = record(command, dumps(command), server, spool)
     refusal = notice(status, name == "SessionStart", server, spool)
     text = ""
-    if is_fresh(event) and not refusal and environ.get("MNEMOLOG_HOOK_CONTEXT") != "0":
+    has_context = is_fresh(event) and environ.get("MNEMOLOG_HOOK_CONTEXT") != "0"
+    if has_context and not refusal:
         text = context(server, command["project"], command["session_id"])
     if name == PROMPT_EVENT and prompts and name in host.text_events and status not in UNKNOWN:
         text = about_prompt(server, event, command["project"], claims, began + PROMPT_S - time.monotonic())
     if server.is_remote:
         _sending().start(url, spool)
-    give(host, payload, text, refusal or warning or silence(event, server, spool, claims))
+    undelivered = refusal or silence(event, server, spool, claims, start=start)
+    text = "\n".join(filter(None, (text, undelivered if has_context else "")))
+    give(host, payload, text, refusal or warning or undelivered)
 
 
 def is_fresh(event: Mapping[str, Any]) -> bool:
@@ -783,12 +782,13 @@ def give(host: HookHost, payload: Mapping[str, Any], text: str, message: str) ->
 def main(hosts: Mapping[str, HookHost]) -> None:
     """Entry point; always exits with 0, without the interpreter's cleanup."""
     environ = os.environ
-    name, url, *_ = [*(word for word in sys.argv[1:] if word != PROMPTS_FLAG), "", ""]
+    name, url, *_ = [*(word for word in sys.argv[1:] if not word.startswith("--")), "", ""]
     url = environ.get("MNEMOLOG_URL") or url or f"http://127.0.0.1:{environ.get('MNEMOLOG_PORT') or 3111}"
     wish = environ.get("MNEMOLOG_HOOK_PROMPTS")
     try:
         if name in hosts:
-            run(hosts[name], url, environ, prompts=wish == "1" if wish else PROMPTS_FLAG in sys.argv)
+            prompts = wish == "1" if wish else PROMPTS_FLAG in sys.argv
+            run(hosts[name], url, environ, prompts=prompts, start=START_FLAG in sys.argv)
         else:
             complain(f"there is no hook for {name or 'an unnamed host'}; hosts: {', '.join(hosts)}")
     except Exception as error:  # the host must continue whatever happens here

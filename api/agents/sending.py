@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from subprocess import DEVNULL
 from urllib.error import HTTPError, URLError
@@ -23,21 +22,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
     from api.agents import recording
     from api.agents.payloads import HOSTS
+    from api.agents.spools import FAILURE, SENDING, locked, send_command, spooled
 else:  # as a hook, which has only this folder on its path
     import recording
     from payloads import HOSTS
+    from spools import FAILURE, SENDING, locked, send_command, spooled
 
 if TYPE_CHECKING:
     from typing import Any
 
-SEND = "--send"
 READ_S, WRITE_S = 2.0, 30.0
 BATCH_FILES, BATCH_BYTES = 100, 4 << 20
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 PATIENCE_S = 900.0
 """After so long without an answer the process ends."""
-FAILURE = ".not-sent"
-"""A file in the spool folder that says why the last attempt failed."""
 
 
 def request(
@@ -56,31 +54,31 @@ def request(
 
 def start(url: str, spool: str) -> None:
     """Start the process that sends, unless one is running."""
-    lock = _locked(spool)
+    lock = locked(spool, SENDING)
     if lock is None:
         return
+    os.ftruncate(lock, 0)
+    os.write(lock, url.encode())  # for `mnemolog doctor`
     os.close(lock)
-    hook = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hook.py")
     # in a session of its own: a host may end the hook's process group
-    command = [sys.executable, "-I", "-S", hook, SEND, url, spool]
-    subprocess.Popen(command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True)
+    subprocess.Popen(send_command(url, spool), stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True)
 
 
 def send(url: str, spool: str, key: str) -> None:
     """Send what is spooled, in order, until nothing is left or the server was unavailable for `PATIENCE_S`."""
     # a hook that spooled while the lock was still held started no process: look again after it is free
-    while recording.spooled(spool) and _send_all(url, spool, key):
+    while spooled(spool) and _send_all(url, spool, key):
         pass
 
 
 def _send_all(url: str, spool: str, key: str) -> bool:
     """Whether all was sent; not if another process sends, or the server was unavailable for long."""
-    lock = _locked(spool)
+    lock = locked(spool, SENDING)
     if lock is None:
         return False
     try:
         pause_s, answered = FIRST_PAUSE_S, time.monotonic()
-        while names := sorted(recording.spooled(spool)):
+        while names := spooled(spool):
             reason = _send_some(url, spool, names, key)
             if not reason:
                 pause_s, answered = FIRST_PAUSE_S, time.monotonic()
@@ -178,22 +176,3 @@ def _note(spool: str, reason: str) -> None:
             file.write(reason.encode("utf-8", "replace"))
     elif os.path.exists(path):
         os.unlink(path)
-
-
-def _locked(spool: str) -> int | None:
-    """The open lock file of a spool folder; None while another process sends."""
-    os.makedirs(spool, 0o700, exist_ok=True)
-    lock = os.open(os.path.join(spool, ".sending"), os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        if os.name == "posix":
-            import fcntl
-
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        else:
-            import msvcrt
-
-            msvcrt.locking(lock, msvcrt.LK_NBLCK, 1)  # pyright: ignore
-    except OSError:
-        os.close(lock)
-        return None
-    return lock

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,8 @@ from urllib.parse import urlsplit
 import typer
 from rich.text import Text
 
+from api.agents.checkouts import content, spools_of
+from api.agents.spools import FAILURE, SENDING, send_command, waiting
 from api.cli.client import ApiClient, probe
 from api.cli.errors import ClientError, ServerUnreachable
 from api.cli.output import Failed, Output
@@ -83,6 +86,7 @@ def findings(environ: Mapping[str, str], url: str | None) -> Iterator[Finding]:
     ):
         if path is not None:
             yield _folder(what, path, variable)
+    yield from _spools(settings, environ)
     yield _disk(settings)
     yield from _ports(settings)
     yield _log_server(settings)
@@ -97,6 +101,19 @@ def _folder(what: str, path: Path, variable: str) -> Finding:
         return Finding(what, "ok", str(path) + ("" if existing == path else " (created when needed)"))
     why = "is not writable" if existing.is_dir() else f"cannot be created: {existing} is a file"
     return Finding(what, "problem", f"{path} {why}", f"make it writable, or set {variable} to another folder")
+
+
+def _spools(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Events that wait, by server."""
+    for folder in sorted({Path(settings.spool or ""), *Path(spools_of(environ)).glob("*")}):
+        events, _ = waiting(str(folder))
+        if events and (url := content(str(folder / SENDING))):
+            reason = content(str(folder / FAILURE)) or "not sent yet"
+            yield Finding("spool", "note", f"{events} for {url}: {reason}", shlex.join(send_command(url, str(folder))))
+        elif events:
+            port = folder.name if folder.name.isdigit() else settings.port
+            advice = f"the server fetches them; start it: MNEMOLOG_PORT={port} mnemolog up"
+            yield Finding("spool", "note", f"{events} for the server at port {port}", advice)
 
 
 def _existing(path: Path) -> Path:

@@ -1,10 +1,14 @@
-"""`mnemolog install` and `mnemolog uninstall`: our MCP server, rules and hooks in a coding agent's files."""
+"""`mnemolog install` and `mnemolog uninstall`: our MCP server, rules and hooks in an agent's files, and the service."""
 
 import os
+import shlex
+import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
+from urllib.parse import urlsplit
 
 import typer
 from msgspec.structs import replace
@@ -32,7 +36,7 @@ _NOTES = {
 """Files that a host does not have."""
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
-ToWhom = Annotated[agents.Host, typer.Argument(help="The coding agent.", show_default=False)]
+ToWhom = Annotated[agents.Host | None, typer.Argument(help="The coding agent.", show_default=False)]
 ForWhom = Annotated[agents.Scope, typer.Option(help="For all your work, or for the project in the working directory.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the changes without writing them.")]
 Prompts = Annotated[
@@ -43,6 +47,15 @@ Prompts = Annotated[
         show_default=False,
     ),
 ]
+Start = Annotated[
+    bool | None,
+    typer.Option(
+        "--start/--no-start",
+        help="Hooks start the server on this machine when it is down (default: off; keeps the current setting).",
+        show_default=False,
+    ),
+]
+Service = Annotated[bool, typer.Option("--service", help="The user service (systemd, launchd) that runs the server.")]
 NoRules = Annotated[bool, typer.Option("--no-rules", help="Do not add the rules on when to recall and remember.")]
 Stdio = Annotated[
     bool | None,
@@ -68,46 +81,78 @@ def register(app: typer.Typer) -> None:
 @on_machine
 def install(
     output: Output,
-    host: ToWhom,
+    host: ToWhom = None,
     scope: ForWhom = agents.Scope.USER,
     prompts: Prompts = None,
+    start: Start = None,
+    service: Service = False,
     no_rules: NoRules = False,
     stdio: Stdio = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     url: ForServer = None,
 ) -> None:
-    """Configure a coding agent to use mnemolog (MCP server, rules, hooks). Shows a diff, and asks before writing."""
+    """Configure a coding agent to use mnemolog (MCP server, rules, hooks), or run the server as a service.
+
+    Shows a diff, and asks before writing.
+    """
     if Path(sys.prefix).parent.name.startswith(("archive-v", "environments-v")):  # of uv; the files name this path
         raise WrongCommand(
-            f"uvx runs this from a cache; first: uv tool install mnemolog, then: mnemolog install {host}"
+            f"uvx runs this from a cache; first: uv tool install mnemolog, then: mnemolog install {host or '--service'}"
         )
     settings = from_environment(os.environ)
     settings = replace(settings, url=url or settings.url)
     host_of(settings.url)
-    if prompts is not None and (host not in HOSTS or recording.PROMPT_EVENT not in HOSTS[host].text_events):
-        raise WrongCommand(f"{host.value} has no prompt hooks that add text; omit --prompts and --no-prompts")
+    _check(host, settings, prompts, start, service)
     # the bridge reads the stored key; an address would need the key in the host's file
     if stdio is None and (client_key(settings.url, os.environ) is not None or _requires_key(settings.url)):
         stdio = True
-    files = agents.setups(host, scope, _system(), _url(settings), prompts=prompts, stdio=stdio)
-    if not no_rules:
-        files += agents.rule_files(host, scope, _system())
-        if note := _NOTES.get((host, scope)):
-            output.note(note)
-    if _change(output, host, scope, files, agents.installing, dry_run=dry_run, yes=yes):
+    unit = agents.service(_system(), urlsplit(settings.url).port or 80)
+    files = [unit] * service
+    if host is not None:
+        files += agents.setups(host, scope, _system(), _url(settings), prompts=prompts, start=start, stdio=stdio)
+        if not no_rules:
+            files += agents.rule_files(host, scope, _system())
+            if note := _NOTES.get((host, scope)):
+                output.note(note)
+    if _change(output, host, scope, files, agents.installing, dry_run=dry_run, yes=yes) and host is not None:
         _advise(output, host, settings)
+    if service and not dry_run and (change := agents.installing(unit)).before == change.after:
+        _switch(output, unit.path, on=True)
+
+
+def _check(
+    host: agents.Host | None, settings: Settings, prompts: bool | None, start: bool | None, service: bool
+) -> None:
+    """Raise WrongCommand for options that the host or the server does not have."""
+    if start is not None and host not in HOSTS:
+        raise WrongCommand(f"--start and --no-start are for coding agents with hooks: {', '.join(HOSTS)}")
+    if prompts is not None and (host not in HOSTS or recording.PROMPT_EVENT not in HOSTS[host].text_events):
+        raise WrongCommand(f"{host or 'a service'} has no prompt hooks that add text; omit --prompts and --no-prompts")
+    if (start or service) and (settings.redis_url or recording.local_address(settings.url) is None):
+        other = "REDIS_URL" if settings.redis_url else settings.url
+        raise WrongCommand(f"--start and --service are for a server on this machine with its own Valkey, not {other}")
 
 
 @on_machine
 def uninstall(
-    output: Output, host: ToWhom, scope: ForWhom = agents.Scope.USER, dry_run: DryRun = False, yes: Yes = False
+    output: Output,
+    host: ToWhom = None,
+    scope: ForWhom = agents.Scope.USER,
+    service: Service = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
 ) -> None:
-    """Remove exactly what `mnemolog install` added to a coding agent's files."""
+    """Remove exactly what `mnemolog install` added to a coding agent's files, or the service."""
     settings = from_environment(os.environ)
-    files = agents.setups(host, scope, _system(), _url(settings), prompts=False)
-    files += agents.rule_files(host, scope, _system())
+    unit = agents.service(_system(), settings.port)
+    files = [unit] * service
+    if host is not None:
+        files += agents.setups(host, scope, _system(), _url(settings), prompts=False, start=False)
+        files += agents.rule_files(host, scope, _system())
     _change(output, host, scope, files, agents.removing, dry_run=dry_run, yes=yes)
+    if not service and unit.path.exists():
+        output.note("the service still runs the server: `mnemolog uninstall --service` removes it")
 
 
 def _system() -> agents.System:
@@ -125,7 +170,7 @@ def _url(settings: Settings) -> str:
 
 def _change(
     output: Output,
-    host: agents.Host,
+    host: agents.Host | None,
     scope: agents.Scope,
     files: list[agents.Setup],
     plan: Callable[[agents.Setup], agents.SettingsChange],
@@ -135,7 +180,7 @@ def _change(
 ) -> bool:
     """Plan, show, ask, write; true if files were written. Exits 1 if a file cannot be changed, 2 for wrong usage."""
     if not files:
-        raise WrongCommand(f"{host.value} has no project settings; omit --scope")
+        raise WrongCommand(f"{host} has no project settings; omit --scope" if host else "name an agent, or --service")
     changes, errors = _each(plan, agents.together(files))
     for line in (line for change in changes for line in change.diff()):
         output.line(line, style=_STYLES.get(line[:1], ""))
@@ -147,7 +192,7 @@ def _change(
         if output.as_json or not sys.stdin.isatty():
             raise WrongCommand("not a terminal; pass --yes to apply, or --dry-run")
         write = typer.confirm("Write this?", err=True)
-    lines, failures = _each(_write, to_write if write else ())
+    lines, failures = _each(partial(_write, output), to_write if write else ())
     for line in lines:
         output.line(line)
     for error in failures:
@@ -155,7 +200,7 @@ def _change(
     errors += failures
     output.document(
         {
-            "host": host.value,
+            "host": host,
             "scope": scope.value,
             "written": write,
             "files": [{"path": str(change.path), "diff": "\n".join(change.diff())} for change in changes],
@@ -181,10 +226,25 @@ def _each(change: Callable[[S], R], items: Iterable[S]) -> tuple[list[R], list[s
     return results, errors
 
 
-def _write(change: agents.SettingsChange) -> str:
+def _write(output: Output, change: agents.SettingsChange) -> str:
+    if change.after is None and change.path.suffix in (".service", ".plist"):
+        _switch(output, change.path, on=False)
     agents.apply(change)
     backup = f"; backup: {agents.backup_of(change.path)}" if change.pristine else ""
     return f"{'deleted' if change.after is None else 'written'}: {change.path}{backup}"
+
+
+def _switch(output: Output, unit: Path, *, on: bool) -> None:
+    """Start or stop the service, now and at login; if that fails, print the command."""
+    command = ["systemctl", "--user", "enable" if on else "disable", "--now", unit.name]
+    if unit.suffix == ".plist":
+        command = ["launchctl", "load" if on else "unload", "-w", str(unit)]
+    try:
+        subprocess.run(command, capture_output=True, check=True, text=True)
+        output.line(f"done: {shlex.join(command)}")
+    except (OSError, subprocess.CalledProcessError) as error:
+        reason = getattr(error, "stderr", "").strip().rpartition("\n")[2] or error
+        output.note(f"the service is not {'enabled' if on else 'disabled'} ({reason}); run: {shlex.join(command)}")
 
 
 def _advise(output: Output, host: agents.Host, settings: Settings) -> None:
@@ -198,8 +258,3 @@ def _advise(output: Output, host: agents.Host, settings: Settings) -> None:
         )
     if host is agents.Host.CODEX:
         output.note("Codex only runs trusted hooks: run /hooks in it, and trust the ones from mnemolog")
-    if host in HOSTS:
-        try:
-            recording.address(settings.url)
-        except recording.Undeliverable as error:
-            output.note(f"hooks will only spool: {error}")

@@ -29,7 +29,10 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
         "remember": Listed("nouns", "Save a long-term memory. A near-duplicate replaces the agent's older one."),
         "recall": Listed("nouns", "Find the right memories for a query."),
         "context": Listed("nouns", "Print the context an agent receives at session start."),
-        "install": Listed("install", "Configure a coding agent to use mnemolog (MCP server, rules, hooks)."),
+        "install": Listed(
+            "install",
+            "Configure a coding agent to use mnemolog (MCP server, rules, hooks), or run the server as a service.",
+        ),
         "open": Listed("server", "Open the viewer in a browser, and print its address."),
         "doctor": Listed("doctor", "Check this machine and the server, and suggest fixes."),
     },
@@ -70,7 +73,9 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
         "api": Listed("processes", "Serve the HTTP API and MCP (needs REDIS_URL)."),
         "worker": Listed("processes", "Project the log into documents, and run the background jobs (needs REDIS_URL)."),
         "mcp": Listed("bridge", "Serve MCP on stdin and stdout, for clients that start a process."),
-        "uninstall": Listed("install", "Remove exactly what `mnemolog install` added to a coding agent's files."),
+        "uninstall": Listed(
+            "install", "Remove exactly what `mnemolog install` added to a coding agent's files, or the service."
+        ),
     },
     "Repair": {
         "dead-letters": Listed("repair", "Events that could not be applied: list, show, redrive, discard."),

@@ -16,7 +16,7 @@ import pytest
 from ports import free_port
 from waiting import wait_until
 
-from api.agents.sending import FAILURE
+from api.agents.spools import FAILURE
 from tests.acceptance.running import Server
 from tests.acceptance.test_agent_hooks import Agent, agent_of, observations
 

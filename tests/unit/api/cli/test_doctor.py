@@ -11,6 +11,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from api.agents.checkouts import spools_of
+from api.agents.spools import FAILURE, SENDING
 from api.cli import doctor
 from api.cli.doctor import Finding, findings
 from ingest.platform.processes import release
@@ -42,6 +44,22 @@ def test_a_machine_on_which_nothing_runs_yet_is_well(environ: dict[str, str]):
     assert every[f"port {environ['MNEMOLOG_PORT']}"].message == "free"
     assert (every["server"].status, every["server"].advice) == ("note", "start it: mnemolog up")
     assert list(Path(environ["HOME"]).iterdir()) == [], "nothing is written"
+
+
+def test_events_that_wait_are_shown_with_their_server_and_the_command_that_sends_them(environ: dict[str, str]):
+    environ["XDG_STATE_HOME"] = environ["HOME"]
+    local, remote = (Path(spools_of(environ), name) for name in ("4000", "5f0c"))
+    for folder in (local, remote):
+        folder.mkdir(parents=True)
+        (folder / "1767225600000-1-abc-2.json").write_text("{}")
+    (remote / SENDING).write_text("https://memory.example")
+    (remote / FAILURE).write_text("https://memory.example answers 503")
+    first, second = (finding for finding in findings(environ, None) if finding.name == "spool")
+    assert first.message.startswith(f"1 event waits in the spool {local} since ")
+    assert first.message.endswith(" for the server at port 4000")
+    assert "MNEMOLOG_PORT=4000 mnemolog up" in first.advice
+    assert second.message.endswith(" for https://memory.example: https://memory.example answers 503")
+    assert second.advice.endswith(f"api/agents/hook.py --send https://memory.example {remote}")
 
 
 def test_a_folder_that_cannot_be_made(environ: dict[str, str]):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import plistlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 from irregular import KINDS, put
 from typer.testing import CliRunner, Result
 
-from api.agents.files import Host
+from api.agents.files import Host, System
 from api.agents.rules import with_file
 from api.cli import install
 
@@ -357,6 +358,157 @@ def test_a_host_that_takes_no_text_at_a_prompt_cannot_be_told_of_prompts(run: Ru
     assert files(home) == []
 
 
+def hook_lines(home: Path) -> list[str]:
+    hooks = json.loads((home / ".claude/settings.json").read_text())["hooks"]
+    return [hook["command"] for groups in hooks.values() for group in groups for hook in group["hooks"]]
+
+
+def test_every_hook_starts_the_server_until_the_user_says_no(run: Run, home: Path):
+    for options, starts in ((("--start", "--prompts"), True), ((), True), (("--no-start",), False), ((), False)):
+        assert run("install", "claude-code", "--yes", *options).exit_code == 0
+        assert {"--start" in line for line in hook_lines(home)} == {starts}
+        assert sum("--prompts" in line for line in hook_lines(home)) == 1
+    run("install", "claude-code", "--yes", "--start")
+    assert run("uninstall", "claude-code", "--yes").exit_code == 0
+    assert files(home) == []
+
+
+@pytest.mark.parametrize("existing", ['{"hooks":{}}', '{\n  "model": "opus"\n}'])
+def test_uninstall_restores_the_original_after_start_was_chosen(run: Run, home: Path, existing: str):
+    file = home / ".claude/settings.json"
+    file.parent.mkdir()
+    file.write_text(existing)
+    run("install", "claude-code", "--yes", "--start")
+    run("uninstall", "claude-code", "--yes")
+    assert (file.read_text(), files(home)) == (existing, [".claude/settings.json"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "reason"),
+    [
+        (("vscode", "--start"), {}, "coding agents with hooks"),
+        (("claude-code", "--start"), {"MNEMOLOG_URL": "https://memory.example"}, "not https://memory.example"),
+        (("claude-code", "--start"), {"REDIS_URL": "redis://h"}, "not REDIS_URL"),
+        (("--service",), {"MNEMOLOG_URL": "http://10.0.0.7:3111"}, "not http://10.0.0.7:3111"),
+        ((), {}, "name an agent, or --service"),
+    ],
+)
+def test_server_that_cannot_be_started_here_is_refused(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], variables: dict[str, str],
+    reason: str,
+):  # fmt: skip
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    done = run("install", *arguments, "--yes")
+    assert (done.exit_code, reason in done.stderr) == (2, True), done.stderr
+    assert files(home) == []
+
+
+UNIT = ".config/systemd/user/mnemolog.service"
+
+
+@pytest.fixture
+def calls(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """What a stand-in for systemctl was called with; while the file `failing` exists, it fails."""
+    program = tmp_path / "bin/systemctl"
+    program.parent.mkdir()
+    program.write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n[ ! -e {tmp_path}/failing ] || {{ echo no bus >&2; exit 1; }}\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "MNEMOLOG_DATA_DIR", "REDIS_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+    def read() -> list[str]:
+        return (tmp_path / "calls").read_text().splitlines() if (tmp_path / "calls").exists() else []
+
+    return read
+
+
+ENABLED, DISABLED = "--user enable --now mnemolog.service", "--user disable --now mnemolog.service"
+
+
+def test_service_is_written_once_and_enabled_and_uninstall_leaves_nothing(
+    run: Run, home: Path, calls: Callable[[], list[str]]
+):
+    assert run("install", "--service", "--dry-run").exit_code == 0
+    assert (files(home), calls()) == ([], [])
+    assert f"done: systemctl {ENABLED}" in run("install", "--service", "--yes").stdout
+    assert (files(home), calls()) == ([UNIT], [ENABLED])
+    assert "nothing to change" in run("install", "--service", "--yes").stdout
+    run("install", "claude-code", "--yes")
+    assert "mnemolog uninstall --service" in run("uninstall", "claude-code", "--yes").stderr
+    assert files(home) == [UNIT]
+    assert f"done: systemctl {DISABLED}" in run("uninstall", "--service", "--yes").stdout
+    assert (files(home), calls()[-1]) == ([], DISABLED)
+    assert run("uninstall", "--service", "--yes").stdout == "nothing to change\n"
+
+
+def test_service_that_cannot_be_enabled_shows_the_command_and_the_reason(
+    run: Run, home: Path, tmp_path: Path, calls: Callable[[], list[str]]
+):
+    (tmp_path / "failing").touch()
+    done = run("install", "--service", "--yes")
+    assert (done.exit_code, files(home)) == (0, [UNIT])
+    assert f"the service is not enabled (no bus); run: systemctl {ENABLED}" in done.stderr.replace("\n", " ")
+    (tmp_path / "failing").unlink()
+    assert f"done: systemctl {ENABLED}" in run("install", "--service", "--yes").stdout
+    (tmp_path / "bin/systemctl").unlink()
+    assert "No such file" in run("install", "--service", "--yes").stderr
+    assert len(calls()) == 2
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_service_file_of_somebody_else_is_left_alone(
+    run: Run, home: Path, calls: Callable[[], list[str]], changed: bool
+):
+    file = home / UNIT
+    if changed:
+        run("install", "--service", "--yes")
+        file.write_text(theirs := file.read_text().replace("on-failure", "always"))
+    else:
+        file.parent.mkdir(parents=True)
+        file.write_text(theirs := "[Service]\nExecStart=/opt/mnemolog up\n")
+    before = calls()
+    done = run("install", "--service", "--yes")
+    expected = "was changed after installation" if changed else "was not written by mnemolog"
+    assert (done.exit_code, expected in done.stderr.replace("\n", " ")) == (1, True)
+    run("uninstall", "--service", "--yes")
+    assert (file.read_text(), calls()) == (theirs, before)
+
+
+def test_service_has_the_port_and_the_folders_of_the_environment(
+    run: Run, home: Path, calls: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "settings"))
+    monkeypatch.setenv("MNEMOLOG_DATA_DIR", '/data of "ada" at 100%')
+    monkeypatch.setenv("MNEMOLOG_KEY", "s3cret")
+    assert run("install", "--service", "--yes", "--url", "http://127.0.0.1:4000").exit_code == 0
+    assert files(home) == ["settings/systemd/user/mnemolog.service"]
+    unit = (home / files(home)[0]).read_text().splitlines()
+    (variables,) = (line for line in unit if line.startswith("Environment="))
+    assert r'"MNEMOLOG_DATA_DIR=/data of \"ada\" at 100%%"' in variables
+    assert f'"XDG_CONFIG_HOME={home / "settings"}"' in variables
+    assert '"MNEMOLOG_PORT=4000"' in variables
+    assert "s3cret" not in variables
+    (command,) = (line for line in unit if line.startswith("ExecStart="))
+    assert command.endswith(' "up"')
+
+
+def test_service_of_a_mac_is_a_launch_agent(run: Run, home: Path, calls: object, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(install, "_system", lambda: System(home, home, {}, "darwin"))
+    done = run("install", "--service", "--yes")
+    path = home / "Library/LaunchAgents/mnemolog.plist"
+    assert f"run: launchctl load -w {path}" in done.stderr
+    fields = plistlib.loads(path.read_bytes())
+    assert fields["ProgramArguments"][-1] == "up"
+    assert fields["EnvironmentVariables"] == {"MNEMOLOG_PORT": "3111"}
+    assert (fields["RunAtLoad"], fields["KeepAlive"]) == (True, True)
+    run("uninstall", "--service", "--yes")
+    assert files(home) == []
+
+
 def test_json_says_what_was_written(run: Run, home: Path):
     done = run("install", "codex", "--yes", "--json")
     document = json.loads(done.stdout)
@@ -372,5 +524,4 @@ def test_what_the_environment_must_have_is_told(run: Run, monkeypatch: pytest.Mo
     monkeypatch.setenv("MNEMOLOG_URL", "https://memory.example")
     done = run("install", "claude-code", "--yes")
     assert "needs MNEMOLOG_SECRET" in done.stderr
-    assert "hooks will only spool" in done.stderr
     assert "s3cret" not in done.stdout
