@@ -16,8 +16,8 @@ from tests.acceptance.running import Server
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
 TABS = (
-    "diary", "search", "memories", "sessions", "dashboard", "inbox", "lessons", "slots", "actions", "timeline", "replay",
-    "graph", "pipeline",
+    "diary", "search", "memories", "sessions", "dashboard", "inbox", "lessons", "slots", "actions", "timeline",
+    "replay", "graph", "pipeline",
 )  # fmt: skip
 
 
