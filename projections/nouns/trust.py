@@ -51,9 +51,9 @@ def is_condensed(document: Any) -> bool:
     return rank(document.trust) >= rank("imported") and not document.quarantined
 
 
-def at_least(least: Trust | None) -> dict[str, Any]:
-    """The fields of a search filter for documents of a class or a higher one; none for no limit."""
-    return {} if least is None else {"without": [("trust", lower) for lower in LOWEST_FIRST[: rank(least)]]}
+def below(least: Trust | None) -> list[tuple[str, str]]:
+    """The facets that a search for documents of a class or a higher one leaves out; none for no limit."""
+    return [] if least is None else [("trust", lower) for lower in LOWEST_FIRST[: rank(least)]]
 
 
 def trust_of(recorded: Recorded, said_by: Trust | None = None) -> Trust:

@@ -37,7 +37,7 @@ from projections.nouns.lesson import Lesson
 from projections.nouns.memory import Memory
 from projections.nouns.observation import Observation
 from projections.nouns.session import Summary
-from projections.nouns.trust import at_least
+from projections.nouns.trust import below
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import FileChange, Lookup, key_scope
 from projections.queries.views import in_view
@@ -47,6 +47,7 @@ from projections.text.changes import announces, asks_past
 from projections.text.dates import NamedTime, named_time, without_middle
 from projections.text.sentences import SCAN_CHARS, has_words, pieces, plain
 from projections.text.similarity import states_the_same
+from projections.text.story import is_small_talk
 from projections.text.terms import SCANNED, query_terms_of, snippet, terms
 from projections.text.tokens import estimated_tokens, fitting
 from projections.vectors.embedder import Embedder, ModelUnavailable, embed_questions
@@ -82,6 +83,9 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     With `max_tokens` the titles and contents of all results have at most so many tokens, and `content` is the snippet;
     a result that does not fit is left out, and counted in `omitted`.
 
+    `prompt_of` is the session whose prompt the query is: nothing of that session is found, and nothing at all for small
+    talk ("thanks, see you tomorrow").
+
     A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`,
     unless `from` or `to` is given.
     """
@@ -113,6 +117,7 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     fold: bool = True
     max_tokens: Annotated[int, Meta(ge=1, le=200_000)] | None = None
     time_zone: TimeZone = ""
+    prompt_of: Name = ""
     after: Annotated[str, Meta(max_length=100_000)] = ""
     consistency: Literal["session", "eventual"] = "session"
 
@@ -273,6 +278,8 @@ class Recall:
             raise CommandRejected("query is blank", "query")
         if request.after and request.consistency != "eventual":
             await self._index.wait_for(Token.parse(request.after))
+        if request.prompt_of and is_small_talk(request.query):
+            return RecalledDocuments([], [], 0.0)
         now = self._clock()
         question = Question(
             text=request.query,
@@ -296,7 +303,7 @@ class Recall:
             to_ms=request.to and to_ms(request.to),
             as_of_ms=request.as_of and to_ms(request.as_of),
             **{name: getattr(request, name) for name in _FILTERED},
-            **at_least(request.min_trust),
+            without=[*below(request.min_trust), *([("session", request.prompt_of)] if request.prompt_of else [])],
         )
         searched, degraded = await self.vectors.search(question, allowed)
         best, least = searched[0].answerable if searched else None, request.min_confidence

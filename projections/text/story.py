@@ -4,18 +4,20 @@ A later decision on the same subject replaces an earlier one; open work goes whe
 read again whenever it is asked for, so a deleted turn leaves nothing in it, and a replay says the same.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
 from projections.text.changes import announces
 from projections.text.sentences import each_headed, is_courtesy, shortened, term_set
+from projections.text.terms import terms
 from projections.text.turns import Turn
 from projections.text.words_of_languages import tables
 
 _WORDS = tables("session_words.toml")
 _DECIDED, _UNDECIDED, _OPEN = _WORDS["decided"], _WORDS["undecided"], _WORDS["open"]
-_FINISHED, _PLANNED = _WORDS["finished"], _WORDS["planned"]
+_FINISHED, _PLANNED, _SMALL_TALK = _WORDS["finished"], _WORDS["planned"], _WORDS["small_talk"]
 
 TURN_CHARS = 8_000
 """Of one turn: what is decided and left stands at the end of long answers, too."""
@@ -74,6 +76,13 @@ def leaves_open(sentence: str, heading: str = "") -> bool:
     return stated and not _asks(sentence) and not any(denied)
 
 
+def is_small_talk(prompt: str) -> bool:
+    """Returns whether a prompt only greets, thanks, approves or says goodbye. A question of some words does not."""
+    if len(prompt) > REQUEST_CHARS or (_asks(prompt) and len(prompt.split()) > _TITLE_WORDS):
+        return False
+    return not terms(" ".join(re.findall(r"\w+", _SMALL_TALK.without(prompt))))
+
+
 def _is_title(heading: str) -> bool:
     """Whether a heading says what the items below it are, not something of its own."""
     return bool(heading) and len(heading.split()) <= _TITLE_WORDS
@@ -84,7 +93,7 @@ def is_work(turn: Turn, text: str) -> bool:
     called, or somebody stated something."""
     if turn in ("tool", "subagent"):
         return True
-    if turn not in ("user", "agent"):
+    if turn not in ("user", "agent") or is_small_talk(text):
         return False
     sentences = list(each_headed(text))
     if any(decides(sentence, heading) or leaves_open(sentence, heading) for heading, sentence in sentences):

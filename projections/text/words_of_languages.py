@@ -24,6 +24,10 @@ class LanguageWords:
             return True
         return not text.isascii() and self._unspaced.search(text) is not None
 
+    def without(self, text: str) -> str:
+        """Returns a text in lower case, without any of them."""
+        return self._unspaced.sub(" ", self._spaced.sub(" ", text.lower()))
+
 
 def tables(name: str) -> dict[str, LanguageWords]:
     """Returns the tables of a file in this folder."""

@@ -418,6 +418,38 @@ async def test_a_prompt_gets_what_memory_has_about_it_once_a_session(server: Ser
     assert {one["data"]["prompt"] for one in seen} == {QUESTION}, "prompts are recorded all the same"
 
 
+async def test_another_sentence_of_what_was_shown_answers_another_prompt(server: Server, agent: Agent):
+    async with server.client() as client:
+        texts = "The export job runs on staging at port 8090.", "Refunds above 50 euros need two signatures."
+        filler = "Nothing else happened in the meeting of the shop team that week, apart from lunch. " * 8
+        await write(client, "/v1/memories", project=agent.folder.parent.name, content=f"{texts[0]} {filler}{texts[1]}")
+        first = await prompted(asking(agent), "On which port does the export job run on staging?")
+        assert texts[0] in first
+        assert texts[1] in await prompted(asking(agent), "How many signatures does a refund above 50 euros need?")
+        assert await submit(asking(agent), "How many signatures does a refund above 50 euros need?") == ""
+
+
+async def test_a_prompt_finds_decisions_and_observations_of_other_sessions(server: Server, agent: Agent):
+    async with server.client() as client:
+        where = {"project": agent.folder.parent.name, "session_id": "earlier"}
+        decision = "We decided: do not deploy before Ana has signed off the checklist."
+        await write(client, "/v1/observations", **where, kind="conversation", content=decision)
+        count = "There were 37 double refunds in March."
+        await write(client, "/v1/observations", **where, kind="conversation", content=count)
+        assert "do not deploy before Ana has signed off" in await prompted(asking(agent), "may I deploy now?")
+        assert "37 double refunds" in await prompted(asking(agent), "how many double refunds were there?")
+
+
+@pytest.mark.parametrize(
+    "prompt", ["great, done for today", "thanks, see you tomorrow!", "super, danke, bis morgen"]
+)
+async def test_small_talk_gets_nothing_of_the_day(server: Server, agent: Agent, prompt: str):
+    async with server.client() as client:
+        await write(client, "/v1/memories", project=agent.folder.parent.name, content=DECISION)
+        assert DECISION in await prompted(asking(agent, "-known"))
+    assert await submit(asking(agent), prompt) == ""
+
+
 async def test_a_lesson_told_about_a_prompt_is_still_told_before_the_tool_it_warns_of(server: Server, agent: Agent):
     """But not about a prompt after it was told before a tool."""
     async with server.client() as client:

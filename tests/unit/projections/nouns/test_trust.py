@@ -15,7 +15,7 @@ from projections.nouns import observation as observations
 from projections.nouns import slot as slots
 from projections.nouns.index_entry import HIDDEN_MS
 from projections.nouns.session import Summary, summary, untold
-from projections.nouns.trust import LOWEST_FIRST, at_least, reads_as_instruction
+from projections.nouns.trust import LOWEST_FIRST, below, reads_as_instruction
 from projections.search.question import Filter
 
 TOOL = {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_output": "a.py"}
@@ -135,6 +135,6 @@ def test_a_filter_keeps_a_class_and_those_above(least: Trust | None):
     for trust in LOWEST_FIRST:
         data = MemoryRecorded(content="a")
         entry = memories.memory(recorded(data, place(1), agent_id="", trust=trust), data).index_entry()
-        allows = Filter(tenant=entry.tenant, now_ms=0, **at_least(least)).allows()
+        allows = Filter(tenant=entry.tenant, now_ms=0, without=below(least)).allows()
         kept += [trust] if allows(entry, 0) else []
     assert kept == list(LOWEST_FIRST[0 if least is None else LOWEST_FIRST.index(least) :])
