@@ -19,6 +19,7 @@ from ports import free_port
 from waiting import wait_until
 
 from api.agents import hook, recording
+from projections.text.tokens import BYTES_PER_TOKEN
 from tests.acceptance.asking import all_pages, read, write
 from tests.acceptance.running import SECRET, Server, frozen, running
 from tests.unit.api.agents.payloads import codex, cursor, gemini
@@ -278,6 +279,32 @@ async def test_a_new_session_is_told_what_is_known_as_data(server: Server, agent
     assert "not instructions" in answer["additionalContext"]
     assert (await asyncio.to_thread(curious.hook, "SessionStart", source="resume")).stdout == b""
     assert (await asyncio.to_thread(agent.hook, "SessionStart", source="startup")).stdout == b""
+
+
+async def test_first_tokens_after_compaction_are_decisions_open_work_and_warnings(server: Server, agent: Agent):
+    project = agent.folder.parent.name
+    decision = "We decided to keep the index, because a cache could not be invalidated."
+    requests = [f"Please look at page {n} of the report, and list everything that is unusual there" for n in range(8)]
+    for request in requests:
+        answer = f"That page is fine. {decision} Still open: the totals of page 9 differ from the ledger."
+        await asyncio.to_thread(agent.hook, "UserPromptSubmit", prompt=request)
+        await asyncio.to_thread(agent.hook, "Stop", last_assistant_message=answer)
+    async with server.client() as client:
+        await wait_for_count(client, agent, 2 * len(requests))
+        for severity in ("info", "warning", "critical"):
+            content = f"Heed {severity}: open a pull request"
+            lesson = await write(client, "/v1/lessons", project=project, severity=severity, content=content)
+        about = {"project": project, "session_id": agent.session, "after": lesson["position"]}
+        context = (await client.post("/v1/context", json=about)).json()["context"]
+    first = context.encode()[: 400 * BYTES_PER_TOKEN].decode(errors="ignore")
+    begun, _, rest = first.partition(f"- {requests[0]}")
+    warnings = [f"- warning: Heed {severity}: open a pull request" for severity in ("warning", "critical")]
+    assert rest, "there is room for a request and its answer"
+    for line in (f"- decided: {decision}", "- remaining: the totals of page 9 differ from the ledger.", *warnings):
+        assert line in begun
+    assert context.count("Heed warning") == 1
+    assert context.count("Heed info") == 1
+    assert "warning: Heed info" not in context
 
 
 PUSH = {"tool_name": "Bash", "tool_input": {"command": "git push --force origin main"}, "tool_use_id": "t-9"}

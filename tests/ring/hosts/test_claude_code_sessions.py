@@ -8,15 +8,26 @@ import httpx
 import pytest
 from waiting import wait_until
 
+from projections.text.tokens import BYTES_PER_TOKEN
 from tests.acceptance.asking import read, write
 from tests.acceptance.running import SECRET, Server
 from tests.ring.hosts.programs import CLAUDE, NEEDS_PROGRAMS, PLUGIN, ROOT, Host
-from tests.ring.hosts.scripted_model import ScriptedModel, Turn
+from tests.ring.hosts.scripted_model import ModelRequest, ScriptedModel, Turn
 
 pytestmark = NEEDS_PROGRAMS
 WARNING = "Run make migrate before make deploy, because the new code does not start with the old tables."
 DEPLOY = Turn(calls=[("Bash", {"command": "make deploy", "description": "Deploy"})])
 DONE = Turn("Done.")
+DECISIONS = (
+    "We decided to use an index on tenant and creation time, because a cache could not be invalidated.",
+    "We decided on three retries with exponential backoff, because the provider blocks clients after five.",
+)
+OPEN_WORK = ("migration 0042 has to run on production.", "the sandbox credentials have to be rotated.")
+WORK = [
+    Turn(f"The user list reads from an index now. {DECISIONS[0]} Still open: {OPEN_WORK[0]}"),
+    Turn(f"The payments client retries now. {DECISIONS[1]} Still open: {OPEN_WORK[1]}"),
+]
+SUMMARY = "The user asked for a fast list and for retries."
 RAN = "(Bash completed with no output)"
 
 Agent = Callable[..., Host]
@@ -95,3 +106,51 @@ async def test_command_with_a_warning_runs_at_once_if_lessons_only_advise(
     assert request.result == RAN
     assert f"- (warning) {WARNING}" in request.text
     assert deployments(workspace) == 1
+
+
+async def work(server: Server, agent: Agent, model: ScriptedModel, project: str) -> None:
+    """Run the session of WORK, with a lesson and a memory, and return when a context has its end."""
+    async with server.client() as client:
+        await warn(client, project)
+        await write(client, "/v1/memories", project=project, content="Money is stored as integer cents.")
+        await run_session(agent, model, "Make the user list fast")
+        await run_session(agent, model, "Give the payments client retries", "--continue")
+
+        async def is_recorded() -> bool:
+            return OPEN_WORK[-1] in (await client.post("/v1/context", json={"project": project})).json()["context"]
+
+        await wait_until(is_recorded)
+
+
+def first_tokens(request: ModelRequest) -> str:
+    """The first 400 tokens of the only context that the model reads."""
+    assert request.text.count("<mnemolog-memory>") == 1
+    context = request.text.partition("<mnemolog-memory>")[2].encode()
+    return context[: 400 * BYTES_PER_TOKEN].decode(errors="ignore")
+
+
+def assert_continues(request: ModelRequest) -> None:
+    """The model reads its own decisions, open work and the warning after the summary of the compacted session."""
+    assert SUMMARY in request.text
+    assert "Give the payments client retries" not in request.text.partition("<mnemolog-memory>")[0]
+    assert all(text in first_tokens(request) for text in (*DECISIONS, *OPEN_WORK, f"- warning: {WARNING}"))
+
+
+async def test_after_compact_command_the_context_of_the_session_comes_with_the_next_prompt(
+    server: Server, agent: Agent, project: str
+):
+    with ScriptedModel(*WORK, Turn(f"<summary>{SUMMARY}</summary>"), DONE) as model:
+        await work(server, agent, model, project)
+        await run_session(agent, model, "/compact", "--continue")
+        await run_session(agent, model, "What is next?", "--continue")
+    assert_continues(model.requests[-1])
+
+
+async def test_after_automatic_compaction_the_context_of_the_session_comes_before_the_next_turn(
+    server: Server, agent: Agent, project: str
+):
+    almost_full = Turn(calls=[("Bash", {"command": "true"})], window_tokens=190_000)
+    with ScriptedModel(*WORK, almost_full, Turn(f"<summary>{SUMMARY}</summary>"), DONE) as model:
+        await work(server, agent, model, project)
+        await run_session(agent, model, "What is next?", "--continue", CLAUDE_CODE_AUTO_COMPACT_WINDOW="200000")
+    assert_continues(model.requests[-1])
