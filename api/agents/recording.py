@@ -21,8 +21,10 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
     from api.agents.checkouts import content, file_key, hook_project, spools_of
+    from api.agents.payloads import dumps, loads
 else:  # as a hook, which has only this folder on its path
     from checkouts import content, file_key, hook_project, spools_of
+    from payloads import dumps, loads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 DELIVERY_S = 0.025
 """For connecting, sending and the answer. A healthy server on the loopback needs less than half of it."""
 CONTEXT_S = 0.4  # for the context at session start, which the host waits for
-CONTEXT_TOKENS = 2_000
+CONTEXT_TOKENS, SUBAGENT_TOKENS = 2_000, 300
 LESSONS_S = 0.25  # for the lessons about a tool call, which waits for them
 TRIGGER_S = 0.05
 """For counting a shown lesson. A request that was sent completely is carried out, so the answer is not awaited."""
@@ -109,6 +111,7 @@ def command_of(
 
 
 LESSONS_EVENT, PROMPT_EVENT, COMPACT_EVENT = "PreToolUse", "UserPromptSubmit", "PreCompact"
+SUBAGENT_EVENT, SUBAGENT_TOOLS, SUBAGENT_TYPE = "SubagentStart", ("Agent", "Task"), "general-purpose"
 TOOL_OUTCOMES = {"PostToolUse": ("post_tool_use", "tool_output"), "PostToolUseFailure": ("post_tool_failure", "error")}
 
 
@@ -452,9 +455,11 @@ def _write(path: str, content: bytes) -> None:
         file.write(content)
 
 
-def context(server: HookServer, project: str, session: str) -> str:
-    """The context for the agent at session start; empty without a context or a server."""
-    request = {"project": project, "session_id": session, "token_budget": CONTEXT_TOKENS}
+def context(server: HookServer, project: str, tokens: int, **about: str) -> str:
+    """The context for an agent that starts; empty without a context or a server."""
+    if os.environ.get("MNEMOLOG_HOOK_CONTEXT") == "0":
+        return ""
+    request = {"project": project, "token_budget": tokens, **about}
     answer = server.fetch("POST", "/v1/context", request, CONTEXT_S)
     text = _text(answer.get("context")).strip() if isinstance(answer, dict) else ""
     return text and (
@@ -569,7 +574,8 @@ def preview(tool_input: Any) -> str:
 def lessons(server: HookServer, event: Mapping[str, Any], project: str, claims: str) -> list[dict[str, Any]]:
     """Lessons about a tool call that this agent has not seen yet; marks them as seen."""
     name = _text(event.get("tool_name"))
-    if not name or name.startswith(OWN_TOOLS) or event.get("entrypoint") == "sdk-ts":
+    is_off = os.environ.get("MNEMOLOG_HOOK_LESSONS") == "0"
+    if is_off or not name or name.startswith(OWN_TOOLS) or event.get("entrypoint") == "sdk-ts":
         return []
     request = {"tool_name": name, "preview": preview(event.get("tool_input")), "project": project}
     query = "&".join(f"{field}={_quoted(text)}" for field, text in request.items())
@@ -597,15 +603,16 @@ def lessons_text(lessons: list[dict[str, Any]]) -> str:
 
 def show_lessons(
     host: HookHost, server: HookServer, payload: dict[str, Any], event: dict[str, Any], project: str, claims: str
-) -> None:
-    """Give the agent what it has not seen of the lessons about a tool call; strong ones stop the call once."""
+) -> bool:
+    """Give the agent the lessons about a tool call that it has not seen. Returns whether they stop the call."""
     new = lessons(server, event, project, claims)
     if not new:
-        return
+        return False
     stops = host.can_deny and os.environ.get("MNEMOLOG_LESSONS") != "advise" and any(map(is_strong, new))
     answer = host.denial if stops else host.answer
     os.write(1, dumps(answer(payload, lessons_text(new))))
     count_shown(server, new, event)
+    return stops
 
 
 def is_strong(lesson: dict[str, Any]) -> bool:
@@ -659,45 +666,36 @@ def forget_claims(folder: str, event: Mapping[str, Any]) -> None:
             pass  # another hook deleted it
 
 
+# --- the task of a subagent, which the event of its start does not contain
+
+
+def keep_task(event: Mapping[str, Any], folder: str) -> None:
+    """Store the task of a call that starts a subagent."""
+    call: Any = event.get("tool_input")
+    if event.get("tool_name") in SUBAGENT_TOOLS and type(call).__name__ == "dict":
+        path = _tasks_of(folder, event, _text(call.get("subagent_type")) or SUBAGENT_TYPE) + str(time.time_ns())
+        os.makedirs(folder, 0o700, exist_ok=True)
+        _write(path, _text(call.get("prompt"))[:PROMPT_CHARS].encode("utf-8", "replace"))
+
+
+def subagent_context(server: HookServer, event: Mapping[str, Any], project: str, folder: str) -> str:
+    """The context about the newest stored task for the type of a subagent that starts; no other subagent gets it."""
+    begins = _tasks_of(folder, event, _text(event.get("agent_type")))
+    for path in sorted((os.path.join(folder, name) for name in _listing(folder)), reverse=True):
+        try:
+            if path.startswith(begins) and (task := content(path)):
+                os.unlink(path)
+                return context(server, project, SUBAGENT_TOKENS, query=task)
+        except FileNotFoundError:
+            pass  # another subagent has it
+    return ""
+
+
+def _tasks_of(folder: str, event: Mapping[str, Any], kind: str) -> str:
+    return os.path.join(folder, f"{file_key(_text(event.get('session_id')))}-{file_key(kind)}-")
+
+
 # --- the process
-
-
-class _Lenient:
-    """Options of the scanner. NaN and Infinity become texts."""
-
-    strict, object_hook, object_pairs_hook = False, None, None
-    parse_float, parse_int, parse_constant = float, int, str
-    memo: dict[str, str] = {}  # noqa: RUF012
-
-
-def loads(raw: bytes) -> Any:
-    """The JSON value; raises ValueError. By json's C half, because json imports re, which doubles the startup time."""
-    try:
-        import _json
-
-        scan = _json.make_scanner(_Lenient())  # pyright: ignore
-    except (ImportError, AttributeError, TypeError):  # another Python
-        import json
-
-        scan = json.JSONDecoder(strict=False, parse_constant=str).raw_decode
-    try:
-        return scan(raw.decode("utf-8", "replace").strip(), 0)[0]
-    except (StopIteration, RecursionError):
-        raise ValueError("not JSON") from None
-
-
-def dumps(value: Any) -> bytes:
-    """The value as ASCII JSON; by json's C half, like `loads`."""
-    try:
-        import _json
-
-        ascii_text = _json.encode_basestring_ascii
-        encode = _json.make_encoder(None, str, ascii_text, None, ":", ",", False, False, True)  # pyright: ignore
-    except (ImportError, AttributeError, TypeError):
-        import json
-
-        return json.dumps(value, separators=(",", ":")).encode()
-    return "".join(encode(value, 0)).encode()
 
 
 def complain(text: str) -> None:
@@ -745,8 +743,11 @@ def run(host: HookHost, url: str, environ: Mapping[str, str], *, prompts: bool) 
     facts["project"], warning = hook_project(ask, spool, folder, environ)
     claims = os.path.join(spool, "lessons")
     if name == LESSONS_EVENT:
-        if environ.get("MNEMOLOG_HOOK_LESSONS") != "0":
-            show_lessons(host, server, payload, event, facts["project"], claims)
+        if not show_lessons(host, server, payload, event, facts["project"], claims):
+            keep_task(event, claims)
+        return
+    if name == SUBAGENT_EVENT:
+        give(host, payload, subagent_context(server, event, facts["project"], claims), "")
         return
     if not agent_id and not key:  # a key may be for one agent, and would refuse another name
         facts["agent_id"] = host.agent(event)
@@ -758,8 +759,8 @@ def run(host: HookHost, url: str, environ: Mapping[str, str], *, prompts: bool) 
     status = record(command, dumps(command), server, spool)
     refusal = notice(status, name == "SessionStart", server, spool)
     text = ""
-    if is_fresh(event) and not refusal and environ.get("MNEMOLOG_HOOK_CONTEXT") != "0":
-        text = context(server, command["project"], command["session_id"])
+    if is_fresh(event) and not refusal:
+        text = context(server, command["project"], CONTEXT_TOKENS, session_id=command["session_id"])
     if name == PROMPT_EVENT and prompts and name in host.text_events and status not in UNKNOWN:
         text = about_prompt(server, event, command["project"], claims, began + PROMPT_S - time.monotonic())
     if server.is_remote:

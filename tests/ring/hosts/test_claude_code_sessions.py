@@ -154,3 +154,20 @@ async def test_after_automatic_compaction_the_context_of_the_session_comes_befor
         await work(server, agent, model, project)
         await run_session(agent, model, "What is next?", "--continue", CLAUDE_CODE_AUTO_COMPACT_WINDOW="200000")
     assert_continues(model.requests[-1])
+
+
+async def test_subagent_reads_memories_about_its_task_before_it_begins(server: Server, agent: Agent, project: str):
+    task = "Find the retry limit of the payments client"
+    limit = "The payments client has a retry limit of three, because the provider blocks clients after five."
+    call = {"description": "Find a limit", "prompt": task, "subagent_type": "Explore"}
+    async with server.client() as client:
+        memory = await write(client, "/v1/memories", project=project, content=limit)
+        about = {"project": project, "query": task, "after": memory["position"]}
+        assert limit in (await client.post("/v1/context", json=about)).json()["context"]
+    with ScriptedModel(Turn(calls=[("Agent", call)]), Turn("It is three."), DONE) as model:
+        await run_session(agent, model, "What is the limit?")
+    subagent, main = model.requests[1:]
+    assert task in subagent.text
+    assert limit in subagent.text.partition("## About your query\n")[2].partition("\n")[0]
+    assert "About your query" not in main.text
+    assert "It is three." in main.result

@@ -22,7 +22,7 @@ def test_claude_code_installs_the_plugin_and_connects_with_the_key(server: Serve
     claude.run("plugin", "marketplace", "add", ROOT)
     claude.run("plugin", "install", PLUGIN)
     details = claude.run("plugin", "details", "mnemolog").stdout
-    events = details.partition("Hooks (8)")[2].partition("(harness")[0]
+    events = details.partition("Hooks (9)")[2].partition("(harness")[0]
     assert {event.strip() for event in events.split(",")} == HOSTS["claude-code"].events.keys()
     assert "Skills (1)  memory" in details
     assert f"{server.url}/mcp (HTTP) - ✔ Connected" in claude.run("mcp", "list").stdout
