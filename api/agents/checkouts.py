@@ -163,3 +163,8 @@ def listing(folder: str) -> list[str]:
         return sorted(os.listdir(folder))
     except OSError:
         return []
+
+
+def complain(text: str) -> None:
+    """Report an error on stderr, which hosts show in their logs."""
+    os.write(2, f"mnemolog hook: {text}\n".encode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""Translates hosts' hook payloads to those of Claude Code, and texts for the agent back. Pure.
+"""Translates hosts' hook payloads to those of Claude Code, and texts for the agent back; reads and writes JSON. Pure.
 
 `recording` only knows Claude Code's events and fields; the names of other hosts are here, a table and a function each,
 from their documentation. Loaded by every hook, so it imports nothing.
@@ -70,6 +70,44 @@ class HookHost:
         return {"hookSpecificOutput": {"hookEventName": payload["hook_event_name"], **decision}}
 
 
+class _Lenient:
+    """Options of the scanner. NaN and Infinity become texts."""
+
+    strict, object_hook, object_pairs_hook = False, None, None
+    parse_float, parse_int, parse_constant = float, int, str
+    memo: dict[str, str] = {}  # noqa: RUF012
+
+
+def loads(raw: bytes) -> Any:
+    """The JSON value; raises ValueError. By json's C half, because json imports re, which doubles the startup time."""
+    try:
+        import _json
+
+        scan = _json.make_scanner(_Lenient())  # pyright: ignore
+    except (ImportError, AttributeError, TypeError):  # another Python
+        import json
+
+        scan = json.JSONDecoder(strict=False, parse_constant=str).raw_decode
+    try:
+        return scan(raw.decode("utf-8", "replace").strip(), 0)[0]
+    except (StopIteration, RecursionError):
+        raise ValueError("not JSON") from None
+
+
+def dumps(value: Any) -> bytes:
+    """The value as ASCII JSON; by json's C half, like `loads`."""
+    try:
+        import _json
+
+        ascii_text = _json.encode_basestring_ascii
+        encode = _json.make_encoder(None, str, ascii_text, None, ":", ",", False, False, True)  # pyright: ignore
+    except (ImportError, AttributeError, TypeError):
+        import json
+
+        return json.dumps(value, separators=(",", ":")).encode()
+    return "".join(encode(value, 0)).encode()
+
+
 def _cursor(payload: Mapping[str, Any]) -> dict[str, Any]:
     roots = payload.get("workspace_roots")
     tool = _text(payload.get("tool_name"))
@@ -112,10 +150,10 @@ CLAUDE_CODE = HookHost(
         name: name
         for name in (
             "SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop", "SubagentStop",
-            "SessionEnd", "PreToolUse",
+            "SessionEnd", "PreToolUse", "SubagentStart",
         )
     },
-    text_events=("SessionStart", "UserPromptSubmit", "PreToolUse"),
+    text_events=("SessionStart", "UserPromptSubmit", "PreToolUse", "SubagentStart"),
     # Cursor can also run the hooks of Claude Code's settings, but it has its own: see CURSOR
     fields=lambda payload: {"session_id": "", "tool_name": ""} if "cursor_version" in payload else {},
     folder="CLAUDE_PROJECT_DIR",
@@ -123,7 +161,7 @@ CLAUDE_CODE = HookHost(
 )  # fmt: skip
 CODEX = HookHost(
     "codex",
-    {name: name for name in CLAUDE_CODE.events if name not in ("PostToolUseFailure", "SessionEnd")},
+    {name: name for name in CLAUDE_CODE.events if name not in ("PostToolUseFailure", "SessionEnd", "SubagentStart")},
     text_events=("SessionStart", "UserPromptSubmit", "PreToolUse"),
     fields=lambda payload: {},
 )

@@ -20,10 +20,14 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
-    from api.agents.checkouts import content, file_key, hook_project, listing, spools_of
+    from api.agents.checkouts import complain, content, file_key, hook_project, listing, spools_of
+    from api.agents.claims import claim, forget_claims, is_claimed
+    from api.agents.payloads import dumps, loads
     from api.agents.spools import FAILURE, spooled, start_server, waiting
 else:  # as a hook, which has only this folder on its path
-    from checkouts import content, file_key, hook_project, listing, spools_of
+    from checkouts import complain, content, file_key, hook_project, listing, spools_of
+    from claims import claim, forget_claims, is_claimed
+    from payloads import dumps, loads
     from spools import FAILURE, spooled, start_server, waiting
 
 if TYPE_CHECKING:
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
 DELIVERY_S = 0.025
 """For connecting, sending and the answer. A healthy server on the loopback needs less than half of it."""
 CONTEXT_S = 0.4  # for the context at session start, which the host waits for
-CONTEXT_TOKENS = 2_000
+CONTEXT_TOKENS, SUBAGENT_TOKENS = 2_000, 300
 LESSONS_S = 0.25  # for the lessons about a tool call, which waits for them
 TRIGGER_S = 0.05
 """For counting a shown lesson. A request that was sent completely is carried out, so the answer is not awaited."""
@@ -61,7 +65,6 @@ FEWEST_WORDS = 3
 """A shorter prompt ("go on") has no topic to recall."""
 FEWEST_CHARS = 10  # the same for languages without spaces
 PREVIEW_CHARS, PREVIEW_PART_CHARS = 1_000, 500  # as much as the server reads
-CLAIMS, CLAIM_DAYS = 5_000, 30  # files that mark which session was shown which lesson or memory
 MAX_INPUT_BYTES = 32 << 20
 PARSED_BYTES = 1 << 20  # a bigger payload is spooled unparsed, because parsing it would take too long
 PAYLOAD_CHARS = 64_000  # stored of a tool's input and output together
@@ -110,6 +113,7 @@ def command_of(
 
 
 LESSONS_EVENT, PROMPT_EVENT, COMPACT_EVENT = "PreToolUse", "UserPromptSubmit", "PreCompact"
+SUBAGENT_EVENT, SUBAGENT_TOOLS, SUBAGENT_TYPE = "SubagentStart", ("Agent", "Task"), "general-purpose"
 TOOL_OUTCOMES = {"PostToolUse": ("post_tool_use", "tool_output"), "PostToolUseFailure": ("post_tool_failure", "error")}
 
 
@@ -447,9 +451,11 @@ def _write(path: str, content: bytes) -> None:
         file.write(content)
 
 
-def context(server: HookServer, project: str, session: str) -> str:
-    """The context for the agent at session start; empty without a context or a server."""
-    request = {"project": project, "session_id": session, "token_budget": CONTEXT_TOKENS}
+def context(server: HookServer, project: str, tokens: int, **about: str) -> str:
+    """The context for an agent that starts; empty without a context or a server."""
+    if os.environ.get("MNEMOLOG_HOOK_CONTEXT") == "0":
+        return ""
+    request = {"project": project, "token_budget": tokens, **about}
     answer = server.fetch("POST", "/v1/context", request, CONTEXT_S)
     text = _text(answer.get("context")).strip() if isinstance(answer, dict) else ""
     return text and (
@@ -494,10 +500,10 @@ def memories(
         # claims of another name: the lesson is still shown in full before its tool, and counted
         shown_as = {sentence: f"prompt {name} {sentence}" for sentence in sentences_of(_text(result.get("snippet")))}
         news = [sentence for sentence in shown_as if bare not in sentence and not sentence.endswith("?")]
-        unseen = [sentence for sentence in news if not _is_claimed(claims, event, shown_as[sentence])]
+        unseen = [sentence for sentence in news if not is_claimed(claims, event, shown_as[sentence])]
         result["snippet"] = " ".join(unseen)
         fits = len(memories_text([*new, result])) <= PROMPT_TOKENS * CHARS_PER_TOKEN
-        if unseen and fits and not _is_claimed(claims, event, name):
+        if unseen and fits and not is_claimed(claims, event, name):
             new.append(result)
             for sentence in unseen:
                 claim(claims, event, shown_as[sentence])
@@ -577,7 +583,8 @@ def preview(tool_input: Any) -> str:
 def lessons(server: HookServer, event: Mapping[str, Any], project: str, claims: str) -> list[dict[str, Any]]:
     """Lessons about a tool call that this agent has not seen yet; marks them as seen."""
     name = _text(event.get("tool_name"))
-    if not name or name.startswith(OWN_TOOLS) or event.get("entrypoint") == "sdk-ts":
+    is_off = os.environ.get("MNEMOLOG_HOOK_LESSONS") == "0"
+    if is_off or not name or name.startswith(OWN_TOOLS) or event.get("entrypoint") == "sdk-ts":
         return []
     request = {"tool_name": name, "preview": preview(event.get("tool_input")), "project": project}
     query = "&".join(f"{field}={_quoted(text)}" for field, text in request.items())
@@ -605,15 +612,16 @@ def lessons_text(lessons: list[dict[str, Any]]) -> str:
 
 def show_lessons(
     host: HookHost, server: HookServer, payload: dict[str, Any], event: dict[str, Any], project: str, claims: str
-) -> None:
-    """Give the agent what it has not seen of the lessons about a tool call; strong ones stop the call once."""
+) -> bool:
+    """Give the agent the lessons about a tool call that it has not seen. Returns whether they stop the call."""
     new = lessons(server, event, project, claims)
     if not new:
-        return
+        return False
     stops = host.can_deny and os.environ.get("MNEMOLOG_LESSONS") != "advise" and any(map(is_strong, new))
     answer = host.denial if stops else host.answer
     os.write(1, dumps(answer(payload, lessons_text(new))))
     count_shown(server, new, event)
+    return stops
 
 
 def is_strong(lesson: dict[str, Any]) -> bool:
@@ -634,87 +642,36 @@ def count_shown(server: HookServer, lessons: list[dict[str, Any]], event: Mappin
             pass  # it was probably sent; a count is not worth more of the host's time
 
 
-def claim(folder: str, event: Mapping[str, Any], document: str) -> bool:
-    """Whether a lesson or memory is new to an agent of a session."""
-    path = _claim_of(folder, event, document)
-    try:
+# --- the task of a subagent, which the event of its start does not contain
+
+
+def keep_task(event: Mapping[str, Any], folder: str) -> None:
+    """Store the task of a call that starts a subagent."""
+    call: Any = event.get("tool_input")
+    if event.get("tool_name") in SUBAGENT_TOOLS and type(call).__name__ == "dict":
+        path = _tasks_of(folder, event, _text(call.get("subagent_type")) or SUBAGENT_TYPE) + str(time.time_ns())
         os.makedirs(folder, 0o700, exist_ok=True)
-        # exclusively: of several concurrent calls, only one shows it
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    except OSError as error:  # otherwise it would be shown at every call
-        if not os.path.exists(path):
-            complain(f"{folder}: {error}")
-        return False
-    return True
+        _write(path, _text(call.get("prompt"))[:PROMPT_CHARS].encode("utf-8", "replace"))
 
 
-def _is_claimed(folder: str, event: Mapping[str, Any], document: str) -> bool:
-    return os.path.exists(_claim_of(folder, event, document))
-
-
-def _claim_of(folder: str, event: Mapping[str, Any], document: str) -> str:
-    agent_and_document = _text(event.get("agent_id")) + " " + document
-    return os.path.join(folder, f"{file_key(_text(event.get('session_id')))}-{file_key(agent_and_document)}")
-
-
-def forget_claims(folder: str, event: Mapping[str, Any]) -> None:
-    """Show lessons and memories again when a session's context starts over; deletes old marks."""
-    names = listing(folder)
-    own = file_key(_text(event.get("session_id"))) + "-"
-    oldest = time.time() - CLAIM_DAYS * 86_400
-    for name in names:
-        path = os.path.join(folder, name)
+def subagent_context(server: HookServer, event: Mapping[str, Any], project: str, folder: str) -> str:
+    """The context about the newest stored task for the type of a subagent that starts; no other subagent gets it."""
+    begins = _tasks_of(folder, event, _text(event.get("agent_type")))
+    for path in sorted((os.path.join(folder, name) for name in listing(folder)), reverse=True):
         try:
-            if name.startswith(own) or len(names) > CLAIMS or os.stat(path).st_mtime < oldest:
+            if path.startswith(begins) and (task := content(path)):
                 os.unlink(path)
-        except OSError:
-            pass  # another hook deleted it
+                return context(server, project, SUBAGENT_TOKENS, query=task)
+        except FileNotFoundError:
+            pass  # another subagent has it
+    return ""
+
+
+def _tasks_of(folder: str, event: Mapping[str, Any], kind: str) -> str:
+    return os.path.join(folder, f"{file_key(_text(event.get('session_id')))}-{file_key(kind)}-")
 
 
 # --- the process
-
-
-class _Lenient:
-    """Options of the scanner. NaN and Infinity become texts."""
-
-    strict, object_hook, object_pairs_hook = False, None, None
-    parse_float, parse_int, parse_constant = float, int, str
-    memo: dict[str, str] = {}  # noqa: RUF012
-
-
-def loads(raw: bytes) -> Any:
-    """The JSON value; raises ValueError. By json's C half, because json imports re, which doubles the startup time."""
-    try:
-        import _json
-
-        scan = _json.make_scanner(_Lenient())  # pyright: ignore
-    except (ImportError, AttributeError, TypeError):  # another Python
-        import json
-
-        scan = json.JSONDecoder(strict=False, parse_constant=str).raw_decode
-    try:
-        return scan(raw.decode("utf-8", "replace").strip(), 0)[0]
-    except (StopIteration, RecursionError):
-        raise ValueError("not JSON") from None
-
-
-def dumps(value: Any) -> bytes:
-    """The value as ASCII JSON; by json's C half, like `loads`."""
-    try:
-        import _json
-
-        ascii_text = _json.encode_basestring_ascii
-        encode = _json.make_encoder(None, str, ascii_text, None, ":", ",", False, False, True)  # pyright: ignore
-    except (ImportError, AttributeError, TypeError):
-        import json
-
-        return json.dumps(value, separators=(",", ":")).encode()
-    return "".join(encode(value, 0)).encode()
-
-
-def complain(text: str) -> None:
-    """Report an error on stderr, which hosts show in their logs."""
-    os.write(2, f"mnemolog hook: {text}\n".encode("utf-8", "replace"))
 
 
 def read_input() -> bytes:
@@ -757,8 +714,11 @@ def run(host: HookHost, url: str, environ: Mapping[str, str], *, prompts: bool, 
     facts["project"], warning = hook_project(ask, spool, folder, environ)
     claims = os.path.join(spool, "lessons")
     if name == LESSONS_EVENT:
-        if environ.get("MNEMOLOG_HOOK_LESSONS") != "0":
-            show_lessons(host, server, payload, event, facts["project"], claims)
+        if not show_lessons(host, server, payload, event, facts["project"], claims):
+            keep_task(event, claims)
+        return
+    if name == SUBAGENT_EVENT:
+        give(host, payload, subagent_context(server, event, facts["project"], claims), "")
         return
     if not agent_id and not key:  # a key may be for one agent, and would refuse another name
         facts["agent_id"] = host.agent(event)
@@ -772,7 +732,7 @@ def run(host: HookHost, url: str, environ: Mapping[str, str], *, prompts: bool, 
     text = ""
     has_context = is_fresh(event) and environ.get("MNEMOLOG_HOOK_CONTEXT") != "0"
     if has_context and not refusal:
-        text = context(server, command["project"], command["session_id"])
+        text = context(server, command["project"], CONTEXT_TOKENS, session_id=command["session_id"])
     if name == PROMPT_EVENT and prompts and name in host.text_events and status not in UNKNOWN:
         text = about_prompt(server, event, command["project"], claims, began + PROMPT_S - time.monotonic())
     if server.is_remote:

@@ -66,6 +66,9 @@ CALLS, OBSERVATIONS_READ = 5, 20
 """Tool calls told of a session without a summary, of its newest observations."""
 EXCHANGES = 10
 """Told of a session without a summary, the newest."""
+WARNINGS = 5
+"""Lessons of the severities SEVERE, told of a session that continues."""
+SEVERE = ("critical", "warning")
 NEAREST = 3
 """Results of a query whose subject is probably not recorded."""
 ABOUT_QUERY, NEAREST_TO_QUERY = "About your query", "Probably not recorded; nearest to your query"
@@ -82,7 +85,7 @@ _OPENING = re.compile(
     r"\A(?:what )?(?:remain(?:s|ing)|(?:is )?(?:still )?(?:open|left)|to ?do|next steps?)\s*:\s*", re.IGNORECASE
 )
 """What a sentence about open ends begins with, which its line says already."""
-_LEAD = re.compile(r"\A(?:- (?:\([^()]*\) )?(?:(?:remaining|decided): )?|Session of [\d-]+: )")
+_LEAD = re.compile(r"\A(?:- (?:\([^()]*\) )?(?:(?:remaining|decided|warning): )?|Session of [\d-]+: )")
 """The beginning of a line or title, before the text of its document."""
 _SENTENCE_GAP = re.compile(r"(?<=[.!?…])\s+(?=\S)|(?<=[。！？])(?=\S)")
 _PATH = re.compile(r"\s*(?:[-*] )?`?[\w.@~-]*(?:[/\\][\w.@~-]+)+/?`?\s*")
@@ -365,21 +368,27 @@ def summary_block(session: Session, summary: Summary) -> ContextPart | None:
 
 
 def story_block(
-    title: str, turns: Sequence[Observation], trust: Trust = "agent_concluded", newest: Iterable[Observation] = ()
+    title: str,
+    turns: Sequence[Observation],
+    trust: Trust = "agent_concluded",
+    newest: Iterable[Observation] = (),
+    warnings: Iterable[Lesson] = (),
 ) -> ContextPart | None:
-    """What a session without a summary came to so far, `turns` in time order: decisions, open work, then for each
-    request the agent's answer; then the most important tool calls of its `newest` observations."""
+    """What a session without a summary came to so far, `turns` in time order: decisions, open work, `warnings`, then
+    for each request the agent's answer; then the most important tool calls of its `newest` observations."""
     story = story_of(list(map(story_turn, turns)))
-    listed = [(f"- decided: {entry.text}", entry.number) for entry in story.decisions]
-    listed += [(f"- remaining: {_OPENING.sub('', entry.text)}", entry.number) for entry in story.remaining]
+    listed: list[tuple[str, Observation | Lesson]] = [
+        (f"- decided: {entry.text}", turns[entry.number]) for entry in story.decisions
+    ]
+    listed += [(f"- remaining: {_OPENING.sub('', entry.text)}", turns[entry.number]) for entry in story.remaining]
+    listed += [(_short(f"- warning: {lesson.content}"), lesson) for lesson in warnings]
     for request, answer, index in story.exchanges[-EXCHANGES:]:
-        listed.append((f"- {request} → {answer}" if request and answer else f"- {request or answer}", index))
+        listed.append((f"- {request} → {answer}" if request and answer else f"- {request or answer}", turns[index]))
     calls = [item for item in newest if item.turn == "tool" and item.importance >= IMPORTANT]
     calls = [calls[index] for index in best([call.importance for call in calls], CALLS)]
-    lines = [line_of(text, turns[index].trust) for text, index in listed]
-    lines += [line_of(_short(f"- {headline(call)}"), call.trust) for call in calls]
-    sources = [turns[index].id for _, index in listed] + [call.id for call in calls]
-    return part("session", "" if is_data(trust) else title, lines, sources)
+    listed += [(_short(f"- {headline(call)}"), call) for call in calls]
+    lines = [line_of(text, source.trust) for text, source in listed]
+    return part("session", "" if is_data(trust) else title, lines, [source.id for _, source in listed])
 
 
 def earlier_block(past: Iterable[tuple[Session, Summary | None]]) -> ContextPart | None:
@@ -524,14 +533,17 @@ class Compile:
         return memories_block(memories, await self._lookup.changed_since(memories, reader))
 
     async def _lessons(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
-        now = self._clock()
-        allowed = key_scope(reader, projects=[request.project, EVERY_PROJECT])
-        best = await self._index.ask(
-            lambda index: index.lessons_by_confidence(allowed, request.project, to_ms(now), LESSONS)
-        )
+        lessons = await self._surest_lessons(request, reader, LESSONS)
+        return lessons_block(lessons, self._clock(), await self._lookup.changed_since(lessons, reader))
+
+    async def _surest_lessons(
+        self, request: ContextRequest, reader: Reader, count: int, severities: Sequence[str] = ()
+    ) -> list[Lesson]:
+        allowed = key_scope(reader, projects=[request.project, EVERY_PROJECT], types=severities)
+        now_ms = to_ms(self._clock())
+        best = await self._index.ask(lambda index: index.lessons_by_confidence(allowed, request.project, now_ms, count))
         locations = [(lesson.partition, DocumentId(lesson.id)) for lesson in best]
-        lessons = await self._documents.readable(locations, reader, Lesson)
-        return lessons_block(lessons, now, await self._lookup.changed_since(lessons, reader))
+        return await self._documents.readable(locations, reader, Lesson)
 
     async def _actions(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         listing = open_actions(reader.tenant, request.project)
@@ -547,8 +559,11 @@ class Compile:
         if session is None or not may_read(session, reader):
             return None
         home = partition_of(session.route, self._documents.partitions)
-        turns = await turns_of(self._documents, [(home, session)], reader)
-        own = story_block(OWN_SESSION, turns.get(session.id, []))
+        turns, warnings = await asyncio.gather(
+            turns_of(self._documents, [(home, session)], reader),
+            self._surest_lessons(request, reader, WARNINGS, SEVERE),
+        )
+        own = story_block(OWN_SESSION, turns.get(session.id, []), warnings=warnings) if turns else None
         return own and replace(own, kind="story")
 
     async def _sessions(self, request: ContextRequest, reader: Reader) -> list[ContextPart | None]:

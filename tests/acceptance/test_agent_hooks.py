@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from ports import free_port
 from waiting import wait_until
 
 from api.agents import hook, recording
+from projections.text.tokens import BYTES_PER_TOKEN, estimated_tokens
 from tests.acceptance.asking import all_pages, read, write
 from tests.acceptance.running import SECRET, Server, frozen, running
 from tests.unit.api.agents.payloads import codex, cursor, gemini
@@ -280,6 +282,80 @@ async def test_a_new_session_is_told_what_is_known_as_data(server: Server, agent
     assert (await asyncio.to_thread(agent.hook, "SessionStart", source="startup")).stdout == b""
 
 
+async def test_first_tokens_after_compaction_are_decisions_open_work_and_warnings(server: Server, agent: Agent):
+    project = agent.folder.parent.name
+    decision = "We decided to keep the index, because a cache could not be invalidated."
+    requests = [f"Please look at page {n} of the report, and list everything that is unusual there" for n in range(8)]
+    for request in requests:
+        answer = f"That page is fine. {decision} Still open: the totals of page 9 differ from the ledger."
+        await asyncio.to_thread(agent.hook, "UserPromptSubmit", prompt=request)
+        await asyncio.to_thread(agent.hook, "Stop", last_assistant_message=answer)
+    async with server.client() as client:
+        await wait_for_count(client, agent, 2 * len(requests))
+        for severity in ("info", "warning", "critical"):
+            content = f"Heed {severity}: open a pull request"
+            lesson = await write(client, "/v1/lessons", project=project, severity=severity, content=content)
+        about = {"project": project, "session_id": agent.session, "after": lesson["position"]}
+        context = (await client.post("/v1/context", json=about)).json()["context"]
+    first = context.encode()[: 400 * BYTES_PER_TOKEN].decode(errors="ignore")
+    begun, _, rest = first.partition(f"- {requests[0]}")
+    warnings = [f"- warning: Heed {severity}: open a pull request" for severity in ("warning", "critical")]
+    assert rest, "there is room for a request and its answer"
+    for line in (f"- decided: {decision}", "- remaining: the totals of page 9 differ from the ledger.", *warnings):
+        assert line in begun
+    assert context.count("Heed warning") == 1
+    assert context.count("Heed info") == 1
+    assert "warning: Heed info" not in context
+
+
+FREIGHT, PAYROLL = "Freight rates are rounded up to whole cents", "Payroll runs on the last Friday of a month"
+
+
+async def delegate(agent: Agent, tasks: dict[str, str], started: str) -> str:
+    """The text that a subagent of the type `started` gets after calls with `tasks`, by type."""
+    for kind, task in tasks.items():
+        named = {"subagent_type": kind} if kind != "general-purpose" else {}
+        call = {"prompt": task, "description": "a task", **named}
+        await asyncio.to_thread(agent.hook, "PreToolUse", tool_name="Agent", tool_input=call)
+    done = await asyncio.to_thread(agent.hook, "SubagentStart", agent_type=started, agent_id="a-1")
+    return json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"] if done.stdout else ""
+
+
+async def test_subagent_gets_a_small_context_about_its_own_task_once(server: Server, agent: Agent):
+    curious = agent._replace(environ={**agent.environ, "MNEMOLOG_HOOK_CONTEXT": ""})
+    tasks = {"Explore": f"Check that {PAYROLL}", "general-purpose": f"Check that {FREIGHT}"}
+    texts: dict[str, str] = {}
+    async with server.client() as client:
+        for content in (FREIGHT, PAYROLL):
+            await write(client, "/v1/memories", project=agent.folder.parent.name, content=content)
+
+        async def is_answered(kind: str) -> bool:
+            texts[kind] = await delegate(curious, tasks, kind)
+            return "About your query" in texts[kind]
+
+        for kind in tasks:
+            await wait_until(partial(is_answered, kind), PATIENCE_S)
+    first = {kind: text.partition("## About your query\n")[2].partition("\n")[0] for kind, text in texts.items()}
+    assert FREIGHT in first["general-purpose"]
+    assert PAYROLL in first["Explore"]
+    context = texts["Explore"].partition("<mnemolog-context")[2].partition("</mnemolog-context>")[0]
+    assert estimated_tokens(context) <= 300
+
+
+async def test_subagent_without_a_stored_task_gets_no_context(server: Server, agent: Agent):
+    curious = agent._replace(environ={**agent.environ, "MNEMOLOG_HOOK_CONTEXT": ""})
+    async with server.client() as client:
+        await write(client, "/v1/memories", project=agent.folder.parent.name, content=FREIGHT)
+
+        async def is_answered() -> bool:
+            return bool(await delegate(curious, {"Explore": FREIGHT}, "Explore"))
+
+        await wait_until(is_answered, PATIENCE_S)
+    assert await delegate(curious, {}, "Explore") == "", "the task was another subagent's"
+    assert await delegate(curious, {"Plan": FREIGHT}, "Explore") == "", "the task is for another type"
+    assert await delegate(agent, {"Explore": FREIGHT}, "Explore") == "", "contexts are off"
+
+
 PUSH = {"tool_name": "Bash", "tool_input": {"command": "git push --force origin main"}, "tool_use_id": "t-9"}
 WARNING = "Never force-push; open a pull request"
 
@@ -440,9 +516,7 @@ async def test_a_prompt_finds_decisions_and_observations_of_other_sessions(serve
         assert "37 double refunds" in await prompted(asking(agent), "how many double refunds were there?")
 
 
-@pytest.mark.parametrize(
-    "prompt", ["great, done for today", "thanks, see you tomorrow!", "super, danke, bis morgen"]
-)
+@pytest.mark.parametrize("prompt", ["great, done for today", "thanks, see you tomorrow!", "super, danke, bis morgen"])
 async def test_small_talk_gets_nothing_of_the_day(server: Server, agent: Agent, prompt: str):
     async with server.client() as client:
         await write(client, "/v1/memories", project=agent.folder.parent.name, content=DECISION)

@@ -1,59 +1,18 @@
 """The plugin and the extension, installed by the coding agents' own programs, which connect to a real server.
 
-`make host-tests` installs the programs. Nothing is sent to a model: that takes an account.
+`make host-tests` installs the programs. No model is called.
 """
 
 import json
-import os
 import shutil
-import subprocess
 from pathlib import Path
-from subprocess import PIPE
-from typing import Any, NamedTuple
-
-import pytest
 
 from api.agents import hook
 from api.agents.payloads import HOSTS
 from tests.acceptance.running import SECRET, Server
+from tests.ring.hosts.programs import CLAUDE, CODEX, GEMINI, NEEDS_PROGRAMS, PLUGIN, ROOT, Host
 
-ROOT = Path(__file__).parents[3]
-PACKAGES = Path(__file__).with_name("node_modules")
-CLAUDE, CODEX = "@anthropic-ai/claude-code/cli-wrapper.cjs", "@openai/codex/bin/codex.js"
-GEMINI = "@google/gemini-cli/bundle/gemini.js"
-PLUGIN = "mnemolog@mnemolog"
-QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "NO_COLOR": "1"}
-pytestmark = [
-    pytest.mark.skipif(not (PACKAGES / ".installed").exists(), reason="`make host-tests` has not run, or failed"),
-    pytest.mark.timeout(180),
-]
-
-
-class Printed(NamedTuple):
-    """What a program printed."""
-
-    stdout: str
-    stderr: str
-
-
-class Host:
-    """A program in a home folder of its own."""
-
-    def __init__(self, program: str, home: Path, **variables: str) -> None:
-        self._command, self._home = ("node", str(PACKAGES / program)), home
-        self._environ = {"HOME": str(home), "PATH": os.environ["PATH"], **QUIET, **variables}
-
-    def start(self, *words: str | Path) -> subprocess.Popen[str]:
-        """Start it, with pipes."""
-        options: Any = {"cwd": self._home, "env": self._environ, "stdin": PIPE, "stdout": PIPE, "stderr": PIPE}
-        return subprocess.Popen([*self._command, *map(str, words)], text=True, **options)
-
-    def run(self, *words: str | Path) -> Printed:
-        """What it prints; it must succeed."""
-        with self.start(*words) as process:
-            printed = Printed(*process.communicate(timeout=90))
-        assert process.returncode == 0, printed
-        return printed
+pytestmark = NEEDS_PROGRAMS
 
 
 def test_claude_code_installs_the_plugin_and_connects_with_the_key(server: Server, tmp_path: Path):
@@ -63,7 +22,7 @@ def test_claude_code_installs_the_plugin_and_connects_with_the_key(server: Serve
     claude.run("plugin", "marketplace", "add", ROOT)
     claude.run("plugin", "install", PLUGIN)
     details = claude.run("plugin", "details", "mnemolog").stdout
-    events = details.partition("Hooks (8)")[2].partition("(harness")[0]
+    events = details.partition("Hooks (9)")[2].partition("(harness")[0]
     assert {event.strip() for event in events.split(",")} == HOSTS["claude-code"].events.keys()
     assert "Skills (1)  memory" in details
     assert f"{server.url}/mcp (HTTP) - ✔ Connected" in claude.run("mcp", "list").stdout

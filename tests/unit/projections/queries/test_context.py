@@ -274,6 +274,20 @@ def test_story_of_a_session_tells_decisions_then_open_work_then_answers():
     ]
 
 
+def test_story_of_a_running_session_has_warnings_before_answers():
+    turns = [
+        edit(1, content="Speed up the search page", turn="user"),
+        edit(2, content="Still open: the admin page.", turn="agent"),
+    ]
+    block = story_block("This session so far", turns, warnings=[lesson(1)])
+    assert block
+    assert block.lines[:2] == [
+        "- remaining: the admin page.",
+        "- warning: Lesson 1: run the migrations before the tests",
+    ]
+    assert block.sources == ["obs_2", "lsn_1", "obs_2"]
+
+
 def test_tokens_are_counted_as_the_caller_says():
     by_words = compile_context(PROJECT, [MEMORIES], 60, lambda text: len(text.split()))
     assert by_words.tokens == len(by_words.context.split()) <= 60
