@@ -123,6 +123,7 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
         settings.agent_scope, settings.memex_half_life_days, index, jobs, redis, watch, source="native",
     )  # fmt: skip
     metrics = Metrics(appends, index)
+    queries.context.on_followup = metrics.followups.inc
     metrics.registry.register(VitalMetrics(watch, commands.refused))
     return Wired(services, Transfer(log, documents), metrics)
 

@@ -16,7 +16,7 @@ from typing import Literal, Self
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 from starlette.requests import Request
@@ -56,6 +56,8 @@ class Metrics:
         gauge("mnemolog_index_documents", "Documents in the index.").set_function(lambda: index.documents)
         gauge("mnemolog_index_ready", "1 if the index is caught up.").set_function(lambda: float(index.ready))
         self.lag = gauge("mnemolog_projection_lag_events", "Pending log entries.", ["partition"])
+        followups = "Recalls in the half hour after a context of the same project."
+        self.followups = Counter("mnemolog_context_followups", followups, registry=self.registry)
         self.reconciled = gauge("mnemolog_reconcile_findings", "Results of the newest reconciliation.", ["fault"])
         self.processes: ProcessFigures | None = None
         """Set if several processes share the port."""

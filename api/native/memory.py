@@ -56,6 +56,8 @@ class MemoriesRequest(ListRequest, frozen=True, kw_only=True):
 @route("POST /v1/recall", READ)
 async def post_recall(call: NativeCall, body: RecallRequest) -> RecallAnswer:
     """Find the documents that answer a query."""
+    if not body.prompt_of:
+        call.queries.context.count_recall(call.tenant, body.project)
     return await call.queries.recall(body, call.reader())
 
 

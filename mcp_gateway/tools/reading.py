@@ -263,6 +263,7 @@ async def recall(call: Call, arguments: RecallArguments) -> ToolAnswer:
     if not arguments.query.strip():
         raise CommandRejected("must not be blank without `ids`", "query")
     question, reader = request(arguments), call.reader(arguments.agent_id)
+    call.queries.context.count_recall(call.tenant, question.project)
 
     async def ask(after: str) -> "RecallAnswer":
         return await call.queries.recall(replace(question, after=after), reader)

@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from collections import Counter
+import time
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from itertools import chain, groupby, zip_longest
@@ -446,6 +447,8 @@ ACTIONS_READ = 20
 """The newest open ones, of which the most urgent are listed."""
 NOT_SEARCHED = ("rules", "wishes", "slot", "actions", "session", "story")
 """Parts of a context that a project may have without any document that recall finds."""
+FOLLOWUP_S, COMPILED = 1_800.0, 1_000
+"""Until then after a context, recalls of its project count as followups."""
 SPARE = 3
 """Times the memories told that are looked at: those that were made of other documents give way."""
 
@@ -478,6 +481,9 @@ class Compile:
         self._index, self._documents, self._recall = index, documents, recall
         self._lookup = Lookup(index, documents, clock)
         self._slots, self._profiles, self._clock = Slots(documents, self._lookup), profiles, clock
+        self._compiled = OrderedDict[tuple[str, str], float]()
+        """When a context was last compiled for a project of a tenant; of the last COMPILED projects."""
+        self.on_followup: Callable[[], None] = lambda: None
 
     async def __call__(
         self, request: ContextRequest, reader: Reader, count: Callable[[str], int] = estimated_tokens
@@ -520,7 +526,15 @@ class Compile:
             notes = await self._lookup.unknown(reader, [] if unsearched else [request.project])
             # in a thread: the lines of a large budget take milliseconds
             context = await asyncio.to_thread(compile_context, request.project, parts, request.token_budget, count)
+            self._compiled[reader.tenant, request.project] = time.monotonic()
+            if len(self._compiled) > COMPILED:
+                self._compiled.popitem(last=False)
             return replace(context, notes=notes)
+
+    def count_recall(self, tenant: str, project: str | None) -> None:
+        """Call `on_followup` for a recall soon after a context of its project: the sample was not enough."""
+        if time.monotonic() - self._compiled.get((tenant, project or ""), -FOLLOWUP_S) < FOLLOWUP_S:
+            self.on_followup()
 
     async def _memories(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         """Return the memories that matter most, of the project and of every project (`*`). One without a project is in

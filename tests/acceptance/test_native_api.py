@@ -576,6 +576,19 @@ async def test_readiness_says_how_much_is_indexed(client: httpx.AsyncClient, pro
     assert 0 < found["vitals"]["memory_used"] < found["vitals"]["machine_memory"]
 
 
+async def test_a_recall_after_a_context_of_its_project_counts_as_a_followup(client: httpx.AsyncClient, project: str):
+    async def followups() -> float:
+        text = (await client.get("/metrics")).text
+        return float(re.findall(r"^mnemolog_context_followups_total(?:{[^}]*})? (\S+)$", text, re.MULTILINE)[0])
+
+    await client.post("/v1/context", json={"project": project})
+    before = await followups()
+    await client.post("/v1/recall", json={"query": "deploys", "project": project})
+    await client.post("/v1/recall", json={"query": "deploys", "project": f"{project}-other"})
+    await client.post("/v1/recall", json={"query": "deploys", "project": project, "prompt_of": "s1"})
+    assert await followups() == before + 1
+
+
 async def test_metrics_are_prometheus_text_and_count_by_route(client: httpx.AsyncClient, project: str):
     written = await write(client, "/v1/memories", project=project, content="to be counted")
     await client.get(f"/v1/memories/{written['id']}")
