@@ -25,7 +25,7 @@ PROMPTS = 12
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1, with its key."""
+    """A certificate for 127.0.0.1 and localhost, with its key."""
     file = tmp_path_factory.mktemp("tls") / "both.pem"
     made = [
         "openssl",
@@ -39,7 +39,16 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "-days",
         "2",
     ]
-    made += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(file), "-out", "-"]
+    made += [
+        "-subj",
+        "/CN=127.0.0.1",
+        "-addext",
+        "subjectAltName=IP:127.0.0.1,DNS:localhost",
+        "-keyout",
+        str(file),
+        "-out",
+        "-",
+    ]
     done = subprocess.run(made, capture_output=True, check=True)
     file.write_bytes(file.read_bytes() + done.stdout)
     return file
@@ -105,13 +114,43 @@ async def test_events_for_a_server_behind_tls_arrive_once_and_in_order(
     with proxy(server, certificate, port):
         await asyncio.to_thread(hook, "Stop", last_assistant_message="All of it was recorded.")
         await wait_until(lambda: not agent.spooled(), 60)
-
-        async def arrived() -> bool:
-            found = await client.get(f"/v1/sessions/{agent.session}", params={"project": project})
-            return found.status_code == 200 and found.json()["observation_count"] == PROMPTS + 1
-
-        await wait_until(arrived)
+        await wait_until(lambda: _is_recorded(client, agent, project, PROMPTS + 1))
     recorded = [item["data"].get("prompt") or item["content"] for item in await observations(client, agent)]
     prompts = [f"Prompt number {number} of the remote session" for number in range(PROMPTS)]
     assert recorded == [*prompts, "All of it was recorded."]
     assert not (spool / "rejected").exists()
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(600)
+async def test_300_events_for_a_named_server_that_was_away_for_two_minutes_arrive_once_and_in_order(
+    server: Server, client: httpx.AsyncClient, project: str, tmp_path: Path, certificate: Path
+):
+    port, spool = free_port(), tmp_path / "spool"
+    given = agent_of(server, project, tmp_path)
+    environ = {**given.environ, "MNEMOLOG_URL": f"https://localhost:{port}", "SSL_CERT_FILE": str(certificate)}
+    agent: Agent = given._replace(environ={**environ, "MNEMOLOG_SPOOL": str(spool)})
+    texts = [f"Prompt number {number} of the named session" for number in range(300)]
+    printed: list[bytes] = []
+
+    async def submit(prompts: list[str]) -> None:
+        for prompt in prompts:
+            printed.append((await asyncio.to_thread(agent.hook, "UserPromptSubmit", prompt=prompt)).stdout)
+
+    with proxy(server, certificate, port):
+        await submit(texts[:100])
+    away = asyncio.create_task(asyncio.sleep(120))
+    await submit(texts[100:200])
+    await away
+    with proxy(server, certificate, port):
+        await submit(texts[200:])
+        await wait_until(lambda: not agent.spooled(), 120)
+        await wait_until(lambda: _is_recorded(client, agent, project, len(texts)), 60)
+    assert [item["data"]["prompt"] for item in await observations(client, agent)] == texts
+    assert len([answer for answer in printed if b"systemMessage" in answer]) == 1
+    assert not (spool / "rejected").exists()
+
+
+async def _is_recorded(client: httpx.AsyncClient, agent: Agent, project: str, count: int) -> bool:
+    answer = await client.get(f"/v1/sessions/{agent.session}", params={"project": project})
+    return answer.status_code == 200 and answer.json()["observation_count"] == count
