@@ -532,7 +532,7 @@ def test_a_call_is_stopped_with_the_lesson_as_the_reason():
     decision = output["hookSpecificOutput"]
     assert (decision["hookEventName"], decision["permissionDecision"]) == ("PreToolUse", "deny")
     assert "Rotate the keys first." in decision["permissionDecisionReason"]
-    assert [name for name, host in HOSTS.items() if host.can_deny] == ["claude-code"]
+    assert [name for name, host in HOSTS.items() if host.can_deny] == ["claude-code", "codex"]
 
 
 @pytest.mark.parametrize(
