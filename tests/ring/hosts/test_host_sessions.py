@@ -164,7 +164,7 @@ async def test_after_automatic_compaction_the_context_of_the_session_comes_befor
 async def test_subagent_reads_memories_about_its_task_before_it_begins(server: Server, agent: Agent, project: str):
     task = "Find the retry limit of the payments client"
     limit = "The payments client has a retry limit of three, because the provider blocks clients after five."
-    call = {"description": "Find a limit", "prompt": task, "subagent_type": "Explore"}
+    call = {"description": "Find a limit", "prompt": task, "subagent_type": "Explore", "run_in_background": False}
     async with server.client() as client:
         memory = await write(client, "/v1/memories", project=project, content=limit)
         about = {"project": project, "query": task, "after": memory["position"]}
