@@ -61,7 +61,7 @@ cluster: $(DEV)
 # BASE=main, of the ring only what differs from main (tests/ring/rooms.toml).
 test: inner-tests contract-tests acceptance-tests client-tests ring-tests serial-tests
 
-# The programs of Claude Code, Codex and Gemini CLI (760 MB) install the plugin and the extension.
+# The programs of Claude Code, Codex and Gemini CLI (760 MB) install the plugin and the extension, and play scripts.
 host-tests: $(DEV) $(HOST_PROGRAMS)
 	$(PYTEST) tests/ring/hosts
 

@@ -164,6 +164,7 @@ CODEX = HookHost(
     {name: name for name in CLAUDE_CODE.events if name not in ("PostToolUseFailure", "SessionEnd", "SubagentStart")},
     text_events=("SessionStart", "UserPromptSubmit", "PreToolUse"),
     fields=lambda payload: {},
+    can_deny=True,
 )
 CURSOR = HookHost(
     "cursor",

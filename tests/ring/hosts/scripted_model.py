@@ -1,4 +1,5 @@
-"""A model that plays a script: a real server of the Anthropic Messages API, as far as Claude Code uses it."""
+"""A model that plays a script: a real server of Anthropic's Messages API and OpenAI's Responses API, as far as Claude
+Code and Codex use them."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ from starlette.routing import Route
 from thread_server import ThreadServer
 
 Json = dict[str, Any]
+RESULTS = ("tool_result", "function_call_output")
 
 
 class Turn(NamedTuple):
@@ -33,24 +35,26 @@ class ScriptedModel(ThreadServer):
     def __init__(self, *script: Turn) -> None:
         self.script = list(script)
         self.requests: list[ModelRequest] = []
-        super().__init__([Route("/v1/messages", self._answer, methods=["POST"])])
+        paths = ("/v1/messages", "/v1/responses")
+        super().__init__([Route(path, self._answer, methods=["POST"]) for path in paths])
 
     async def _answer(self, request: Request) -> Response:
         body: Json = await request.json()
-        self.requests.append(_read(body["messages"]))
+        is_messages = "messages" in body
+        self.requests.append(_read(body["messages"] if is_messages else body["input"]))
         if not self.script:
             error = {"type": "invalid_request_error", "message": "the script has no more turns"}
             return JSONResponse({"type": "error", "error": error}, 400)
-        events = _events(self.script.pop(0), len(self.requests), body["model"])
+        events = (_message if is_messages else _response)(self.script.pop(0), len(self.requests), body["model"])
         stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
         return Response(stream, media_type="text/event-stream")
 
 
 def _read(messages: list[Json]) -> ModelRequest:
-    contents: list[str | list[Json]] = [message["content"] for message in messages]
+    contents: list[str | list[Json]] = [message.get("content", [message]) for message in messages]
     parts = [part for content in contents if isinstance(content, list) for part in content]
-    results = ["\n".join(_texts(part["content"])) for part in parts if part["type"] == "tool_result"]
-    return ModelRequest("\n".join(_texts(contents)), results[-1] if results else "")
+    results = [part.get("content", part.get("output")) for part in parts if part["type"] in RESULTS]
+    return ModelRequest("\n".join(_texts(contents)), "\n".join(_texts(results[-1:])))
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -63,7 +67,7 @@ def _texts(value: Any) -> Iterator[str]:
         yield from _texts(part)
 
 
-def _events(turn: Turn, number: int, model: str) -> Iterator[Json]:
+def _message(turn: Turn, number: int, model: str) -> Iterator[Json]:
     usage = {"input_tokens": turn.window_tokens, "output_tokens": 10}
     message: Json = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": model, "content": []}
     yield {"type": "message_start", "message": {**message, "stop_reason": None, "stop_sequence": None, "usage": usage}}
@@ -80,3 +84,19 @@ def _events(turn: Turn, number: int, model: str) -> Iterator[Json]:
     reason = "tool_use" if turn.calls else "end_turn"
     yield {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}, "usage": usage}
     yield {"type": "message_stop"}
+
+
+def _response(turn: Turn, number: int, model: str) -> Iterator[Json]:
+    items: list[Json] = []
+    if turn.text:
+        content = [{"type": "output_text", "text": turn.text}]
+        items.append({"type": "message", "role": "assistant", "content": content})
+    for index, (name, arguments) in enumerate(turn.calls):
+        call = {"type": "function_call", "call_id": f"call_{number}_{index}", "name": name}
+        items.append({**call, "arguments": json.dumps(arguments)})
+    response = {"id": f"resp_{number}", "model": model}
+    usage = {"input_tokens": turn.window_tokens, "output_tokens": 10, "total_tokens": turn.window_tokens + 10}
+    yield {"type": "response.created", "response": response}
+    for index, item in enumerate(items):
+        yield {"type": "response.output_item.done", "output_index": index, "item": item}
+    yield {"type": "response.completed", "response": {**response, "usage": usage}}

@@ -536,7 +536,7 @@ def test_a_call_is_stopped_with_the_lesson_as_the_reason():
     decision = output["hookSpecificOutput"]
     assert (decision["hookEventName"], decision["permissionDecision"]) == ("PreToolUse", "deny")
     assert "Rotate the keys first." in decision["permissionDecisionReason"]
-    assert [name for name, host in HOSTS.items() if host.can_deny] == ["claude-code"]
+    assert [name for name, host in HOSTS.items() if host.can_deny] == ["claude-code", "codex"]
 
 
 @pytest.mark.parametrize(
@@ -548,3 +548,27 @@ def test_a_call_is_stopped_with_the_lesson_as_the_reason():
 )  # fmt: skip
 def test_an_event_without_a_named_agent_is_of_its_host(host: str, event: dict[str, Any], agent: str):
     assert HOSTS[host].agent(event) == agent
+
+
+class Echo(recording.HookServer):
+    """A server whose contexts are the queries."""
+
+    def fetch(self, method: str, path: str, fields: dict[str, Any], seconds: float) -> Any:
+        return {"context": fields["query"]}
+
+
+def test_each_subagent_of_a_type_gets_the_task_of_another_call(tmp_path: Path):
+    folder = str(tmp_path / "lessons")
+    for task in ("Count the cranes", "Count the herons"):
+        call = payload("PreToolUse", tool_name="Agent", tool_input={"prompt": task, "subagent_type": "Explore"})
+        recording.keep_task(call, folder)
+    start = payload("SubagentStart", agent_type="Explore")
+    contexts = [recording.subagent_context(Echo("http://127.0.0.1:1"), start, "shop", folder) for _ in range(3)]
+    assert sorted(task in text for text in contexts for task in ("cranes", "herons")) == [False] * 4 + [True] * 2
+    assert contexts[2] == ""
+
+
+@pytest.mark.parametrize("call", [{"tool_name": "Agent", "tool_input": "a text"}, {"tool_name": "Bash"}, {}])
+def test_call_that_starts_no_subagent_leaves_no_task(call: dict[str, Any], tmp_path: Path):
+    recording.keep_task(payload("PreToolUse", **call), str(tmp_path))
+    assert list(tmp_path.iterdir()) == []

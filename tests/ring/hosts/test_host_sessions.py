@@ -1,4 +1,4 @@
-"""Sessions of the real Claude Code with the plugin, a real server and a model that plays a script."""
+"""Sessions of real programs with the plugin, a real server and a model that plays a script."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from waiting import wait_until
 from projections.text.tokens import BYTES_PER_TOKEN
 from tests.acceptance.asking import read, write
 from tests.acceptance.running import SECRET, Server
-from tests.ring.hosts.programs import CLAUDE, NEEDS_PROGRAMS, PLUGIN, ROOT, Host
+from tests.ring.hosts.programs import CLAUDE, CODEX, NEEDS_PROGRAMS, PLUGIN, ROOT, Host
 from tests.ring.hosts.scripted_model import ModelRequest, ScriptedModel, Turn
 
 pytestmark = NEEDS_PROGRAMS
@@ -42,11 +42,16 @@ def workspace(tmp_path: Path, project: str) -> Path:
     return folder
 
 
+def variables_of(server: Server, project: str) -> dict[str, str]:
+    """The environment with which hooks reach the server."""
+    spool = str(server.supervisor.settings.spool)
+    return {"MNEMOLOG_URL": server.url, "MNEMOLOG_KEY": SECRET, "MNEMOLOG_PROJECT": project, "MNEMOLOG_SPOOL": spool}
+
+
 @pytest.fixture
 def agent(server: Server, tmp_path: Path, workspace: Path, project: str) -> Agent:
     """Claude Code with the plugin, for a model: `agent(model, MNEMOLOG_LESSONS="advise")`."""
-    variables = {"MNEMOLOG_URL": server.url, "MNEMOLOG_KEY": SECRET, "MNEMOLOG_PROJECT": project}
-    variables["MNEMOLOG_SPOOL"] = str(server.supervisor.settings.spool)
+    variables = variables_of(server, project)
     claude = Host(CLAUDE, tmp_path, workspace, **variables)
     claude.run("plugin", "marketplace", "add", ROOT)
     claude.run("plugin", "install", PLUGIN)
@@ -159,7 +164,7 @@ async def test_after_automatic_compaction_the_context_of_the_session_comes_befor
 async def test_subagent_reads_memories_about_its_task_before_it_begins(server: Server, agent: Agent, project: str):
     task = "Find the retry limit of the payments client"
     limit = "The payments client has a retry limit of three, because the provider blocks clients after five."
-    call = {"description": "Find a limit", "prompt": task, "subagent_type": "Explore"}
+    call = {"description": "Find a limit", "prompt": task, "subagent_type": "Explore", "run_in_background": False}
     async with server.client() as client:
         memory = await write(client, "/v1/memories", project=project, content=limit)
         about = {"project": project, "query": task, "after": memory["position"]}
@@ -171,3 +176,34 @@ async def test_subagent_reads_memories_about_its_task_before_it_begins(server: S
     assert limit in subagent.text.partition("## About your query\n")[2].partition("\n")[0]
     assert "About your query" not in main.text
     assert "It is three." in main.result
+
+
+CODEX_CONFIG = """
+model_provider = "scripted"
+[model_providers.scripted]
+name = "scripted"
+base_url = "{url}/v1"
+wire_api = "responses"
+"""
+
+
+async def test_codex_runs_a_command_with_a_warning_only_when_the_model_repeats_it_after_reading_the_warning(
+    server: Server, tmp_path: Path, workspace: Path, project: str
+):
+    codex = Host(CODEX, tmp_path, workspace, **variables_of(server, project))
+    config = tmp_path / ".codex/config.toml"
+    config.parent.mkdir()
+    deploy = Turn(calls=[("exec_command", {"cmd": "make deploy"})])
+    async with server.client() as client:
+        await warn(client, project)
+    with ScriptedModel(deploy, deploy, DONE) as model:
+        config.write_text(CODEX_CONFIG.format(url=model.url))
+        codex.run("plugin", "marketplace", "add", ROOT)
+        codex.run("plugin", "add", PLUGIN)
+        trust = ("--dangerously-bypass-approvals-and-sandbox", "--dangerously-bypass-hook-trust")
+        await asyncio.to_thread(codex.run, "exec", "--skip-git-repo-check", *trust, "Deploy it")
+    first, second = [request.result for request in model.requests[1:]]
+    assert f"- (warning) {WARNING}" in first
+    assert "The call did not run." in first
+    assert "Process exited with code 0" in second
+    assert deployments(workspace) == 1
