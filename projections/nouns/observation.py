@@ -41,7 +41,7 @@ from projections.nouns.trust import hidden_by_rule, said_by
 from projections.text.accounts import call_headline, story_turn
 from projections.text.compression import compress, type_of_name
 from projections.text.cues import CALL, PROMPT, RESULT, TOOL_OUTPUT, USER_TURN
-from projections.text.turns import Turn, typed_turn, written_call
+from projections.text.turns import Turn, typed_turn, written_call, written_payload
 
 IMPORTANT = 5
 """Importance from which an observation is listed in contexts and profiles."""
@@ -182,10 +182,12 @@ observation_id = rows.created_id(OBSERVATION, in_session=True)
 
 def observation(recorded: Recorded, data: ObservationRecorded, session: DocumentId) -> Observation:
     """The document of an observation event."""
-    compression = compress(data.kind, data.content, data.data)
-    typed = typed_turn(data.kind, compression.type, compression.role, data.content, data.data)
+    payload = {} if data.data else written_payload(data.content)
+    content, reported = ("", payload) if payload else (data.content, data.data)
+    compression = compress(data.kind, content, reported)
+    typed = typed_turn(data.kind, compression.type, compression.role, content, reported)
     texts: dict[str, Any] = rows.same_fields(compression, Observation) | {"subtitle": compression.subtitle or ""}
-    origin = rows.origin(recorded, said_by(typed.turn, compression.type, compression.role, data.content, data.data))
+    origin = rows.origin(recorded, said_by(typed.turn, compression.type, compression.role, content, reported))
     document = Observation(
         **origin,
         quarantined=hidden_by_rule(origin["trust"], chain([data.content], texts_in(data.data))),
@@ -198,10 +200,10 @@ def observation(recorded: Recorded, data: ObservationRecorded, session: Document
         data=data.data,
         kind=compression.type,
         turn=typed.turn,
-        words=typed.words,
+        words=typed.words or str(payload.get("prompt") or payload.get("message") or ""),
         **texts,
     )
-    line = call_headline(_reported(document))
+    line = call_headline(replace(document, content="", data=payload) if payload else _reported(document))
     return replace(document, call_headline=line) if line else document
 
 

@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
 Turn = Literal["user", "agent", "subagent", "harness", "tool", "compaction"]
 
 
@@ -146,6 +148,24 @@ def written_call(text: str) -> dict[str, Any]:
         "tool_input": given[given.lastindex or 0] if given else described,
         "tool_output": answered,
     }
+
+
+_PAYLOAD_TEXTS = {"prompt": "prompt", "last_assistant_message": "message", "message": "message"}
+
+
+def written_payload(text: str) -> dict[str, Any]:
+    """Returns the hook's payload that a client wrote as JSON text instead of data: a tool call, a prompt or an answer.
+    Empty for any other text."""
+    if not text.startswith("{") or len(text) > SCAN_CHARS:
+        return {}
+    try:
+        payload = msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return {}
+    if isinstance(payload.get("tool_name"), str):
+        output = payload.get("tool_response", payload.get("tool_output"))
+        return {"tool_name": payload["tool_name"], "tool_input": payload.get("tool_input"), "tool_output": output}
+    return {ours: payload[name] for name, ours in _PAYLOAD_TEXTS.items() if isinstance(payload.get(name), str)}
 
 
 def _reply(text: str) -> TypedTurn:

@@ -1,11 +1,13 @@
 """Turns: who each observation's text comes from."""
 
+from typing import Any
+
 import pytest
 from condensing import asked, called, saw
 
 from projections.nouns.observation import Observation
 from projections.text.accounts import prose
-from projections.text.turns import is_expansion, typed_words, without_paste
+from projections.text.turns import is_expansion, typed_words, without_paste, written_payload
 
 HARNESS = [
     "<task-notification> <task-id>b5</task-id> <summary>CI failures on PR 6342</summary></task-notification>",
@@ -93,3 +95,33 @@ def test_expansion_follows_a_command():
     assert is_expansion("/pr-review 151", "## Context\n" + "x" * 400)
     assert not is_expansion("/pr-review 151", "Only the first file.")
     assert not is_expansion("Review it", "## Context\n" + "x" * 400)
+
+
+@pytest.mark.parametrize(
+    ("text", "payload"),
+    [
+        (
+            '{"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_response": "done"}',
+            {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_output": "done"},
+        ),
+        ('{"prompt": "fix the login", "session_id": "s1"}', {"prompt": "fix the login"}),
+        ('{"last_assistant_message": "It is fixed."}', {"message": "It is fixed."}),
+        ('{"status": 200}', {}),
+        ('{"prompt": ', {}),
+        ("[1]", {}),
+        ("fix the login", {}),
+    ],
+)
+def test_a_payload_that_was_written_as_text_is_read_as_data(text: str, payload: dict[str, Any]):
+    assert written_payload(text) == payload
+
+
+def test_a_call_and_a_prompt_written_as_json_are_those_of_a_hook():
+    call = saw(
+        1, '{"tool_name": "Edit", "tool_input": {"file_path": "src/pay.py"}, "tool_response": "redacted_secret"}'
+    )
+    prompt = saw(2, '{"prompt": "fix the refund in src/pay.py"}')
+    assert (call.turn, call.kind, call.trust, call.files) == ("tool", "file_edit", "tool_output", ("src/pay.py",))
+    assert "redacted_key" not in call.concepts
+    assert "src/pay.py" in call.call_headline
+    assert (prompt.turn, prose(prompt), prompt.trust) == ("user", "fix the refund in src/pay.py", "user_stated")
