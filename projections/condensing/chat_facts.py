@@ -10,13 +10,13 @@ from pathlib import Path
 
 from projections.text.cues import NUMBERS, TIME_STEMS
 from projections.text.sentences import is_courtesy
-from projections.text.terms import terms
+from projections.text.terms import STOP_WORDS, terms
 from projections.text.words_of_languages import LanguageWords
 
 _RULES = tomllib.loads(Path(__file__).with_name("chat_words.toml").read_text("utf-8"))
 CHAT_WEIGHTS: dict[str, float] = _RULES["weights"]
-FEELINGS = frozenset(terms(_RULES["feelings"]))
-"""Terms of feelings, praise, encouragement and talk about talking."""
+FEELINGS = {form for word in STOP_WORDS for form in (word, f"={word}")}.union(terms(_RULES["feelings"]))
+"""Terms of feelings, praise, encouragement and talk about talking; and those that a text has for lack of others."""
 _SIGNS = {name: LanguageWords(table) for name, table in _RULES["signs"].items()}
 _ADDRESS = re.compile(_RULES["address"])
 _ASIDE = re.compile(r" ?\[[^\[\]]*\]\Z")

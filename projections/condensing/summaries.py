@@ -45,9 +45,9 @@ CHAT_TURN_CHARS = 300
 """Half of the turns of a chat are at most as long; an assistant's answers are longer."""
 FACT_CHARS = 100
 """Of the fact of one of two speakers in a title."""
-EARLY, MOST_ABOUT = 0.15, 6
-"""Worth, in a title, that the last fact of a chat lacks, as news comes first, and that one gains whose terms occur so
-often in others."""
+EARLY, MOST_ABOUT = 0.15, 5
+"""Worth, in a title, that the last fact of a chat lacks, as news comes first; and that a fact gains, up to twice, for
+so many occurrences of its terms in others."""
 SUMMARY_CHARS = 620
 """Of all sentences together, at most some 155 tokens: what an agent gets of a session that it did not see."""
 NARRATIVE_CHARS = 1500
@@ -183,7 +183,7 @@ def _news(facts: Sequence[Sentence], ordered: Sequence[Observation]) -> list[Sen
 
     def lack(numbered: tuple[int, Sentence]) -> float:
         number, item = numbered
-        about = min(1, sum(spread[term] - 1 for term in item.terms) / MOST_ABOUT)
+        about = min(2, sum(spread[term] - 1 for term in item.terms) / MOST_ABOUT)
         return EARLY * (number / len(facts) - about) - item.worth
 
     best: dict[str, tuple[int, Sentence]] = {}

@@ -129,6 +129,7 @@ CHAT = [
     saw(5, "milo: That's amazing! Life is about taking chances. [shares a photo of a red tram]", agent_id="milo"),
     saw(6, "vera: We're going to rent a flat near the river with my cousin Inês.", agent_id="vera"),
     saw(7, "milo: Sounds great! Can't wait to visit. There's still so much to do before that!", agent_id="milo"),
+    saw(8, "vera: I will do that, and so will you.", agent_id="vera"),
 ]
 
 
