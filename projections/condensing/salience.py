@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from projections.condensing.chat_facts import CHAT_WEIGHTS, FEELINGS, chat_features, without_address
 from projections.condensing.sentence_weights import WEIGHTS
 from projections.nouns.observation import Observation
 from projections.text.accounts import account, headline, prose
 from projections.text.compression import told_by
-from projections.text.sentences import shortened, stated
+from projections.text.sentences import pieces, shortened, stated
 from projections.text.terms import terms
 from projections.text.turns import without_paste
 
@@ -30,6 +31,10 @@ REPEATED = 0.8
 """Share of a sentence's terms in the chosen ones, from which it says nothing new."""
 LEAST = 0.22
 """Worth below which a sentence is left out once half of the room is used: it would only fill the rest."""
+FACT = 0.5
+"""Worth from which a sentence of a chat states a fact."""
+TALK = 0.25
+"""Worth, as in a chat, below which an assistant's sentence is small talk."""
 SHORT = 40
 """Characters below which a sentence says little."""
 COST = 90
@@ -106,7 +111,8 @@ class Sentence(NamedTuple):
     @property
     def worth(self) -> float:
         """0..1, how likely it says something that matters."""
-        score = sum(WEIGHTS.get(name, 0.0) * value for name, value in self.features.items())
+        weights = CHAT_WEIGHTS if "chat" in self.features else WEIGHTS
+        score = sum(weights.get(name, 0.0) * value for name, value in self.features.items())
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, score))))
 
 
@@ -122,8 +128,8 @@ class _Statement(NamedTuple):
     """Whether it is a tool's call as a hook reports it, made into a line."""
 
 
-def sentences_of(observations: Sequence[Observation]) -> list[Sentence]:
-    """The sentences of a session, whose observations are in time order."""
+def sentences_of(observations: Sequence[Observation], is_chat: bool = False) -> list[Sentence]:
+    """Returns the sentences of a session, whose observations are in time order; of a chat, those that state a fact."""
     items = [
         _Statement(part, text, index, thought, number, len(texts), part == "call" and _is_report(observation))
         for index, observation in enumerate(observations)
@@ -132,6 +138,11 @@ def sentences_of(observations: Sequence[Observation]) -> list[Sentence]:
     ]
     if len(items) > SENTENCES:
         items = items[: SENTENCES // 2] + items[-SENTENCES // 2 :]
+    if is_chat:
+        speakers = frozenset(terms(" ".join(item.agent_id for item in observations)))
+        texts = [(item, text) for item in items for text in pieces(without_address(item.text)) if text]
+        sentences = [_of_piece(text, item, speakers) for item, text in texts]
+        return [sentence for sentence in sentences if sentence.worth >= FACT] or sentences
     words = [terms(item.text) for item in items]
     of_place: dict[int, set[str]] = {}
     for item, item_words in zip(items, words, strict=True):
@@ -140,13 +151,28 @@ def sentences_of(observations: Sequence[Observation]) -> list[Sentence]:
     ends = _Ends.of(items)
     first_results = [item for item in items if item.part == "result" and item.number == 0]
     errors = {item.place for item in first_results if _ERROR.match(item.text)}
+    is_spoken = not any(item.part in ("call", "result") for item in items)
     return [
         Sentence(
             _tight(item), item.place, item.part, frozenset(item_words),
             _features(item, item_words, ends, len(observations), sum(map(spread.__getitem__, item_words)), errors),
         )
         for item, item_words in zip(items, words, strict=True)
+        if not (is_spoken and item.part == "assistant" and _is_talk(item))
     ]  # fmt: skip
+
+
+def _is_talk(item: _Statement) -> bool:
+    """Whether an assistant only thanks, praises or encourages."""
+    sentence = _of_piece(without_address(item.text), item)
+    return sentence.worth < TALK and sentence.features["feeling"] + sentence.features["reaction"] > 0
+
+
+def _of_piece(text: str, item: _Statement, speakers: frozenset[str] = frozenset()) -> Sentence:
+    """A sentence with the features that it has in a chat."""
+    words = frozenset(terms(text))
+    features = chat_features(text, words, speakers)
+    return Sentence(text, item.place, item.part, words - FEELINGS - speakers, features)
 
 
 def _is_report(observation: Observation) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
 from itertools import chain, groupby
+from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -40,6 +41,13 @@ if TYPE_CHECKING:
     from projections.condensing.llm.assistant import Assistant
 
 TITLE_CHARS = 160
+CHAT_TURN_CHARS = 300
+"""Half of the turns of a chat are at most as long; an assistant's answers are longer."""
+FACT_CHARS = 100
+"""Of the fact of one of two speakers in a title."""
+EARLY, MOST_ABOUT = 0.15, 5
+"""Worth, in a title, that the last fact of a chat lacks, as news comes first; and that a fact gains, up to twice, for
+so many occurrences of its terms in others."""
 SUMMARY_CHARS = 620
 """Of all sentences together, at most some 155 tokens: what an agent gets of a session that it did not see."""
 NARRATIVE_CHARS = 1500
@@ -117,18 +125,21 @@ def digest(observations: Sequence[Observation], title: str = "") -> Digest | Non
     story = story_of(list(map(story_turn, ordered)))
     entries = [entry for entry in (*story.decisions, *story.remaining) if ordered[entry.number].trust not in FENCED]
     decisions = [entry for entry in entries if entry in story.decisions][-DECISIONS:]
-    remaining = [entry for entry in entries if entry in story.remaining][-REMAINING:]
-    sentences = tellable(sentences_of(ordered))
+    chat = is_chat(ordered)
+    remaining = [] if chat else [entry for entry in entries if entry in story.remaining][-REMAINING:]
+    sentences = sentences_of(ordered, is_chat=True) if chat else tellable(sentences_of(ordered))
     given = "" if is_only_marks(title) else shortened(title, TITLE_CHARS)
     # a title is shown outside of fences, so no tool's words may be in it
-    prompts = [item for item in sentences if item.part == "user" and _trust_of(item, ordered) not in FENCED]
-    goal = [] if given else _goal(prompts)
+    prompts = [item for item in sentences if (chat or item.part == "user") and _trust_of(item, ordered) not in FENCED]
+    goal = [] if given else _news(prompts, ordered) if chat else _goal(prompts)
     heading = given or shortened(_joined(goal), TITLE_CHARS)
     if heading.startswith("/"):
         heading = shortened(_with_subject(heading, ordered), TITLE_CHARS)
     others = [item for item in sentences if item not in goal and (item.part != "user" or _is_worded(item))]
     listed = [term_set(entry.text) for entry in (*decisions, *remaining)]
     others = [item for item in others if not any(map(partial(_is_listed, item), listed))]
+    if chat:
+        others = [item for item in others if item.text not in heading] or others
     listed_chars = sum(len(entry.text) for entry in (*decisions, *remaining))
     selected = chosen(others, max(SUMMARY_CHARS - len(heading) - listed_chars, NARRATIVE_LEAST))
     stated = [item for item in selected if _trust_of(item, ordered) not in FENCED]
@@ -156,6 +167,31 @@ def digest(observations: Sequence[Observation], title: str = "") -> Digest | Non
         ),
         told_by_tools=[closed(item.text) for item in narrated if _trust_of(item, ordered) in FENCED],
     )
+
+
+def is_chat(observations: Sequence[Observation]) -> bool:
+    """Returns whether a session is a chat of people: several speakers who are no user of an agent, without tools, in
+    short turns."""
+    is_spoken = all(item.turn == "agent" and not item.files and "tool_name" not in item.data for item in observations)
+    speakers = {item.agent_id for item in observations}
+    return is_spoken and len(speakers) > 1 and median(len(prose(item)) for item in observations) <= CHAT_TURN_CHARS
+
+
+def _news(facts: Sequence[Sentence], ordered: Sequence[Observation]) -> list[Sentence]:
+    """The fact of each of two speakers that matters most, an early one rather than a late one, in time order."""
+    spread = Counter(term for item in facts for term in item.terms)
+
+    def lack(numbered: tuple[int, Sentence]) -> float:
+        number, item = numbered
+        about = min(2, sum(spread[term] - 1 for term in item.terms) / MOST_ABOUT)
+        return EARLY * (number / len(facts) - about) - item.worth
+
+    best: dict[str, tuple[int, Sentence]] = {}
+    for number, item in sorted(enumerate(facts), key=lack):
+        name = ordered[item.place].agent_id
+        text = shortened(f"{name}: {item.text}".removeprefix(": "), FACT_CHARS)
+        best.setdefault(name, (number, item._replace(text=text)))
+    return [item for _, item in sorted([*best.values()][:2])]
 
 
 FENCED = ("tool_output", "external")
@@ -292,7 +328,7 @@ def _is_listed(item: Sentence, entry_terms: frozenset[str]) -> bool:
 def _narrative(sentences: Sequence[Sentence], ordered: Sequence[Observation]) -> str:
     """The sentences in time order, of one agent its last words first and the user's last; who says them is named where
     that changes."""
-    agents = {ordered[item.place].agent_id for item in sentences if item.part != "user"}
+    agents = {item.agent_id for item in ordered if item.turn == "agent"}
     if len(agents) <= 1:
         last = max((item.place for item in sentences if item.part == "assistant"), default=-1)
         sentences = sorted(sentences, key=lambda item: (item.part == "user", item.place != last))

@@ -110,12 +110,75 @@ def test_concepts_are_ordered_by_how_many_observations_have_them():
     assert told.concepts == ["common", "rare"]
 
 
-def test_a_dialogue_is_told_by_its_content_and_names_the_speakers():
-    told = digest(DIALOGUE)
-    assert told is not None
-    assert told.title == "Our family chose an old dog at the same animal shelter."
-    assert "ada: I adopted a puppy from the animal shelter last week." in told.narrative
-    assert "The shelter called the puppy Oscar, and we kept that name." in told.narrative
+def test_chat_title_has_a_fact_of_each_speaker_and_narrative_has_the_others():
+    made = digest(DIALOGUE)
+    assert made is not None
+    assert made.title == (
+        "ada: I adopted a puppy from the animal shelter last week."
+        " ben: Our family chose an old dog at the same animal shelter."
+    )
+    assert made.narrative == "ada: The shelter called the puppy Oscar, and we kept that name."
+
+
+CHAT = [
+    saw(0, "vera: Hey Milo! Long time no talk! How have you been?", agent_id="vera"),
+    saw(1, "milo: Hi Vera! Since we last talked, I sold the bakery on Mill Street. It feels so good!", agent_id="milo"),
+    saw(2, "vera: Wow, Milo! You must be so relieved. I'm really proud of you!", agent_id="vera"),
+    saw(3, "milo: Thanks, Vera! Your support means the world to me. Keep believing in your dreams!", agent_id="milo"),
+    saw(4, "vera: I'm moving to Lisbon in October, the museum there hired me as a restorer.", agent_id="vera"),
+    saw(5, "milo: That's amazing! Life is about taking chances. [shares a photo of a red tram]", agent_id="milo"),
+    saw(6, "vera: We're going to rent a flat near the river with my cousin Inês.", agent_id="vera"),
+    saw(7, "milo: Sounds great! Can't wait to visit. There's still so much to do before that!", agent_id="milo"),
+    saw(8, "vera: I will do that, and so will you.", agent_id="vera"),
+]
+
+
+def test_chat_summary_leaves_out_small_talk():
+    made = digest(CHAT)
+    assert made is not None
+    assert made.title == (
+        "milo: I sold the bakery on Mill Street."
+        " vera: I'm moving to Lisbon in October, the museum there hired me as a restorer."
+    )
+    assert made.narrative == "vera: We're going to rent a flat near the river with my cousin Inês."
+    assert made.remaining == []
+
+
+def test_chat_facts_that_do_not_fit_into_a_title_are_cut():
+    long = " and then to the old harbor of Valparaíso" * 4
+    made = digest([saw(n, f"I sailed with my aunt {who}{long}.", agent_id=who) for n, who in enumerate(("Ana", "Olu"))])
+    assert made is not None
+    assert len(made.title) <= TITLE_CHARS
+    assert made.title.count("…") == 2
+    assert "Olu: I sailed with my aunt Olu" in made.title
+
+
+def test_chat_of_only_small_talk_still_has_a_title():
+    made = digest(
+        [saw(0, "Hello, how are you today?", agent_id="vera"), saw(1, "So good to see you!", agent_id="milo")]
+    )
+    assert made is not None
+    assert made.title
+
+
+def test_session_with_a_tool_call_is_no_chat():
+    made = digest([*CHAT, called(9, "Bash", {"command": "make"}, "1 failed")])
+    assert made is not None
+    assert not made.title.startswith("milo: ")
+
+
+def test_summary_of_an_assistant_chat_leaves_out_praise():
+    made = digest([
+        asked(0, "Which visa do I need to work in Norway for half a year?"),
+        saw(1, "You are absolutely right to ask! A seasonal work permit allows six months in Norway.", kind="message"),
+        asked(2, "My employer is a fish farm in Bergen."),
+        saw(3, "That's wonderful news! Fish farms count as seasonal employers.", kind="message"),
+    ])  # fmt: skip
+    assert made is not None
+    assert made.title == "Which visa do I need to work in Norway for half a year?"
+    assert "A seasonal work permit allows six months in Norway." in made.narrative
+    assert "absolutely" not in made.narrative
+    assert "wonderful" not in made.narrative
 
 
 def test_figures_of_speech_decide_nothing():
