@@ -126,7 +126,7 @@ def digest(observations: Sequence[Observation], title: str = "") -> Digest | Non
     entries = [entry for entry in (*story.decisions, *story.remaining) if ordered[entry.number].trust not in FENCED]
     decisions = [entry for entry in entries if entry in story.decisions][-DECISIONS:]
     chat = is_chat(ordered)
-    remaining = [] if chat else [entry for entry in entries if entry in story.remaining][-REMAINING:]
+    remaining = [entry for entry in entries if entry in story.remaining][-REMAINING:]
     sentences = sentences_of(ordered, is_chat=True) if chat else tellable(sentences_of(ordered))
     given = "" if is_only_marks(title) else shortened(title, TITLE_CHARS)
     # a title is shown outside of fences, so no tool's words may be in it
