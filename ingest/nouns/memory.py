@@ -35,15 +35,8 @@ Purpose = Literal["information", "question", "request"]
 Visibility = Literal["public", "shared", "private"]
 
 
-class MemoryRecorded(EventData, frozen=True, kw_only=True, omit_defaults=True):
-    """Somebody asked to remember this. Whether it supersedes an older memory is decided by the fold, in log order.
-
-    Version 2 carries `forget_after`, a time; version 1 carried `ttl_days`, which only a reader with a clock could use.
-    `valid_until` is when the statement stops being true; the memory stays.
-    """
-
-    TYPE: ClassVar[str] = "memory.recorded"
-    VERSION: ClassVar[int] = 2
+class _MemoryData(EventData, frozen=True, kw_only=True, omit_defaults=True):
+    """What a version of a memory says. `valid_until` is when the statement stops being true; the memory stays."""
 
     content: str
     memory_type: MemoryType = "semantic"
@@ -64,7 +57,17 @@ class MemoryRecorded(EventData, frozen=True, kw_only=True, omit_defaults=True):
     mandatory: bool = False
 
 
-class MemoryRevised(EventData, frozen=True, kw_only=True, omit_defaults=True):
+class MemoryRecorded(_MemoryData, frozen=True, kw_only=True, omit_defaults=True):
+    """Somebody asked to remember this. Whether it supersedes an older memory is decided by the fold, in log order.
+
+    Version 2 carries `forget_after`, a time; version 1 carried `ttl_days`, which only a reader with a clock could use.
+    """
+
+    TYPE: ClassVar[str] = "memory.recorded"
+    VERSION: ClassVar[int] = 2
+
+
+class MemoryRevised(_MemoryData, frozen=True, kw_only=True, omit_defaults=True):
     """A memory was changed on purpose: a new version whose parent is the newest version of `memory`.
 
     It says all of the new version, so that forgetting the old one takes nothing from it. `creator` is the first
@@ -75,24 +78,7 @@ class MemoryRevised(EventData, frozen=True, kw_only=True, omit_defaults=True):
     VERSION: ClassVar[int] = 1
 
     memory: str
-    content: str
-    tags: list[str] = []
-    concepts: list[str] = []
-    memory_type: MemoryType = "semantic"
-    purpose: Purpose = "information"
-    files: list[str] = []
-    references: list[str] = []
-    importance: float = 5.0
-    visibility: Visibility = "public"
-    shared_with: list[str] = []
-    owner: str = ""
-    forget_after: datetime | None = None
-    title: str = ""
-    derived_from: list[str] = []
-    keep_duplicates: bool = False
     creator: str = ""
-    valid_until: datetime | None = None
-    mandatory: bool = False
 
 
 class MemoryCondensed(EventData, frozen=True, kw_only=True, omit_defaults=True):
