@@ -46,7 +46,6 @@ class RememberArguments(WriteArguments, frozen=True, kw_only=True):
 
     content: Annotated[str, Meta(description="Full sentences.")]
     memory_type: Annotated[MemoryType, Meta(description="Fact, event, how-to, or rule.")] = "semantic"
-    mandatory: Annotated[bool, Meta(description="Of a rule: nothing replaces it.")] = False
     tags: Tags | UnsetType = UNSET
     files: Files | UnsetType = UNSET
     importance: Importance = 5.0

@@ -11,6 +11,7 @@ from projections.condensing.summaries import fingerprint
 from projections.nouns.access import Reader
 from projections.nouns.memory import Memory
 from projections.nouns.observation import Observation
+from projections.nouns.trust import is_stated
 from projections.operations.current import Current, Writing
 from projections.operations.memory import MemoryChanges, revision_of
 from projections.queries.rules import rules_of
@@ -26,8 +27,8 @@ class Stated(NamedTuple):
 
 
 def stated_in(observations: Iterable[Observation]) -> list[Stated]:
-    """Returns the wishes in the prompts of users, in the order of the observations."""
-    prompts = [item for item in observations if item.turn == "user" and not item.quarantined]
+    """Returns the wishes in the prompts of users, but not in imported ones, in the order of the observations."""
+    prompts = [item for item in observations if item.turn == "user" and is_stated(item)]
     return [Stated(wish, prompt) for prompt in prompts for wish in wishes_of(user_words(prompt))]
 
 

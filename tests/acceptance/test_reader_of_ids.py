@@ -45,7 +45,7 @@ IDENTITY = re.compile(
 """In the name of a parameter that says whose a thing is; `subject` is the session or user of POST /v1/forget."""
 RENAMED = {PROJECT: OWN_PROJECT, SESSION: OWN_SESSION, "carol": AUTHOR, "intruder": INTRUDER, "kim": USER}
 DESTRUCTIVE = re.compile(
-    r"^DELETE|^PATCH|^PUT|evolve|forget|evict|tool revise|tool delete_memory|slot_delete|lesson_delete|governance"
+    r"^DELETE|^PATCH|^PUT|evolve|forget|evict|tool revise|tool delete_memory|v1/inbox|slot_delete|lesson_delete|governance"
 )
 SHOWN = {
     "agentmemory GET /agentmemory/memories",
@@ -65,6 +65,7 @@ SHOWN = {
 UNANSWERED = {"agentmemory POST /agentmemory/antigravity/sync": "for operators alone, who read everything"}
 """What the author is not answered either, and why."""
 STATED: Mapping[str, dict[str, Any]] = {
+    "native POST /v1/inbox/{id}": {"decision": "approve"},
     "agentd POST /memories": {"type": "information"},
     "agentd POST /memories/search": {"type": "information"},
     "agentd PUT /memories/{id}/visibility": {"visibility": "private"},
