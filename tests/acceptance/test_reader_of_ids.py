@@ -45,7 +45,8 @@ IDENTITY = re.compile(
 """In the name of a parameter that says whose a thing is; `subject` is the session or user of POST /v1/forget."""
 RENAMED = {PROJECT: OWN_PROJECT, SESSION: OWN_SESSION, "carol": AUTHOR, "intruder": INTRUDER, "kim": USER}
 DESTRUCTIVE = re.compile(
-    r"^DELETE|^PATCH|^PUT|evolve|forget|evict|tool revise|tool delete_memory|v1/inbox|slot_delete|lesson_delete|governance"
+    r"^DELETE|^PATCH|^PUT|evolve|forget|evict|tool revise|tool delete_memory|v1/inbox|slot_delete"
+    r"|lesson_delete|governance"
 )
 SHOWN = {
     "agentmemory GET /agentmemory/memories",
