@@ -21,14 +21,12 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
     from api.agents.checkouts import complain, content, file_key, hook_project, listing, spools_of
-    from api.agents.claims import claim, forget_claims, is_claimed
     from api.agents.payloads import dumps, loads
-    from api.agents.spools import FAILURE, spooled, start_server, waiting
+    from api.agents.spools import FAILURE, claim, forget_claims, is_claimed, spooled, start_server, waiting
 else:  # as a hook, which has only this folder on its path
     from checkouts import complain, content, file_key, hook_project, listing, spools_of
-    from claims import claim, forget_claims, is_claimed
     from payloads import dumps, loads
-    from spools import FAILURE, spooled, start_server, waiting
+    from spools import FAILURE, claim, forget_claims, is_claimed, spooled, start_server, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

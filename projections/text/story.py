@@ -93,13 +93,13 @@ def is_work(turn: Turn, text: str) -> bool:
     called, or somebody stated something."""
     if turn in ("tool", "subagent"):
         return True
-    if turn not in ("user", "agent") or is_small_talk(text):
+    if turn not in ("user", "agent"):
         return False
     sentences = list(each_headed(text))
-    if any(decides(sentence, heading) or leaves_open(sentence, heading) for heading, sentence in sentences):
-        return True
     stated = (sentence for _, sentence in sentences if not _asks(sentence) and not is_courtesy(sentence))
-    return len(frozenset(chain.from_iterable(map(term_set, stated)))) >= _WORK_TERMS
+    if len(frozenset(chain.from_iterable(map(term_set, stated)))) >= _WORK_TERMS:
+        return not is_small_talk(text)
+    return any(decides(sentence, heading) or leaves_open(sentence, heading) for heading, sentence in sentences)
 
 
 _TITLE_WORDS = 5

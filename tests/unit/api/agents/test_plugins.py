@@ -22,9 +22,7 @@ AGENTS = Path(hook.__file__).parent
 PLUGIN, ROOT = AGENTS / "plugin", AGENTS.parents[1]
 CLAUDE, CODEX = PLUGIN / ".claude-plugin/plugin.json", AGENTS / ".codex-plugin/plugin.json"
 GEMINI = ROOT / "gemini-extension.json"
-HOOK_FILES = (
-    "checkouts.py", "claims.py", "hook.py", "payloads.py", "recording.py", "sending.py", "spools.py",
-)  # fmt: skip
+HOOK_FILES = ("checkouts.py", "hook.py", "payloads.py", "recording.py", "sending.py", "spools.py")
 HOOKS = {
     "claude-code": (PLUGIN / "hooks/hooks.json", "${CLAUDE_PLUGIN_ROOT}/hooks/hook.py"),
     "codex": (PLUGIN / "hooks/codex.json", "${PLUGIN_ROOT}/hook.py"),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.agents import checkouts, claims, recording
+from api.agents import checkouts, recording, spools
 from api.agents.payloads import HOSTS
 from api.agents.recording import command_of, cut
 from ingest.commands.decide import Caller, Observe, TrackSession, decide
@@ -374,16 +374,16 @@ def test_a_preview_is_the_texts_of_a_tools_input(tool_input: Any, expected: str)
 
 def test_a_lesson_is_claimed_once_by_each_agent_of_a_session_until_the_session_begins_anew(tmp_path: Path):
     folder, event = str(tmp_path / "lessons"), {"session_id": "../s 1"}
-    new = [claims.claim(folder, {**event, **more}, "les_1") for more in ({}, {}, {"agent_id": "sub"})]
+    new = [spools.claim(folder, {**event, **more}, "les_1") for more in ({}, {}, {"agent_id": "sub"})]
     assert new == [True, False, True]
-    assert claims.claim(folder, {"session_id": "s-2"}, "les_1")
-    claims.forget_claims(folder, event)
-    assert [claims.claim(folder, {"session_id": one}, "les_1") for one in ("../s 1", "s-2")] == [True, False]
+    assert spools.claim(folder, {"session_id": "s-2"}, "les_1")
+    spools.forget_claims(folder, event)
+    assert [spools.claim(folder, {"session_id": one}, "les_1") for one in ("../s 1", "s-2")] == [True, False]
 
 
 def test_where_nothing_can_be_claimed_no_lesson_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     (tmp_path / "lessons").write_text("a file")
-    assert not claims.claim(str(tmp_path / "lessons"), {"session_id": "s"}, "les_1")
+    assert not spools.claim(str(tmp_path / "lessons"), {"session_id": "s"}, "les_1")
     assert "mnemolog hook" in capfd.readouterr().err
 
 
