@@ -18,6 +18,9 @@ from projections.queries.rules import rules_of
 from projections.text.accounts import user_words
 from projections.text.wishes import Relation, Wish, relation, wishes_of
 
+MOST_WISHES = 50
+"""Of one summary, the newest; each may wait for the projection of the one before."""
+
 
 class Stated(NamedTuple):
     """A wish, and the prompt that states it."""
@@ -48,28 +51,32 @@ async def suggest_rules(
     A wish that repeats a rule confirms it; one that names another value takes its place. A rejected rule, which is in
     quarantine, is not suggested again.
     """
-    for stated in await asyncio.to_thread(stated_in, observations):
-        await current.settle_project(reader.tenant, project)  # the wish before this one may be about the same
-        everything = await rules_of(current.documents, reader._replace(operator=True), project)
-        public = [rule for rule in everything if rule.visibility == "public"]
-        await _state(stated, [rule for rule in public if reader.only_agent in ("", rule.agent_id)], project, writing)
+    rules: list[Memory] | None = None
+    for stated in (await asyncio.to_thread(stated_in, observations))[-MOST_WISHES:]:
+        if rules is None:
+            await current.settle_project(reader.tenant, project)
+            everything = await rules_of(current.documents, reader._replace(operator=True), project)
+            public = [rule for rule in everything if rule.visibility == "public"]
+            rules = [rule for rule in public if reader.only_agent in ("", rule.agent_id)]
+        if await _state(stated, rules, project, writing):
+            rules = None  # the next wish may be about the same
 
 
-async def _state(stated: Stated, rules: Sequence[Memory], project: str, writing: Writing) -> None:
+async def _state(stated: Stated, rules: Sequence[Memory], project: str, writing: Writing) -> bool:
+    """Store a wish; returns whether that wrote something."""
     wish, prompt = stated
     rule, related = earlier_rule(stated, rules)
     name = fingerprint(prompt.id, wish.text)
     if rule is not None and (prompt.id in rule.derived_from or prompt.occurred_at < rule.occurred_at):
-        return  # read again, with the session's next summary
+        return False  # read again, with the session's next summary
     if rule is not None and related == "repeats":
-        if rule.quarantined:
-            return
-        await writing.give(ConfirmMemory(event_id=f"wish-again:{name}", project=project, memory=rule.id))
-        return
+        if not rule.quarantined:
+            await writing.give(ConfirmMemory(event_id=f"wish-again:{name}", project=project, memory=rule.id))
+        return not rule.quarantined
     if rule is not None and not (rule.quarantined or rule.mandatory):
         revised = await writing.give(_revision(rule, stated, f"wish:{name}"))
         await writing.give(ConfirmMemory(event_id=f"wish-again:{name}", project=project, memory=revised.id))
-        return
+        return True
     command = Remember(
         event_id=f"wish:{name}",
         project=project,
@@ -83,6 +90,7 @@ async def _state(stated: Stated, rules: Sequence[Memory], project: str, writing:
     remembered = await writing.give(command)
     if wish.is_standing:
         await writing.give(ConfirmMemory(event_id=f"standing:{name}", project=project, memory=remembered.id))
+    return True
 
 
 def _revision(rule: Memory, stated: Stated, event_id: str) -> ReviseMemory:
