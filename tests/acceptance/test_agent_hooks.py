@@ -513,7 +513,7 @@ async def test_a_prompt_finds_decisions_and_observations_of_other_sessions(serve
         count = "There were 37 double refunds in March."
         await write(client, "/v1/observations", **where, kind="conversation", content=count)
         assert "do not deploy before Ana has signed off" in await prompted(asking(agent), "may I deploy now?")
-        assert "37 double refunds" in await prompted(asking(agent), "how many double refunds were there?")
+        assert "37 double refunds" in await prompted(asking(agent, "-2"), "how many double refunds were there?")
 
 
 @pytest.mark.parametrize("prompt", ["great, done for today", "thanks, see you tomorrow!", "super, danke, bis morgen"])

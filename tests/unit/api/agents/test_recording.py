@@ -449,7 +449,7 @@ def test_a_snippet_is_read_by_sentences():
 
 @pytest.mark.parametrize(
     ("first", "confidence", "kept"),
-    [(0.5, 0.5, True), (0.5, 0.15, True), (0.5, 0.14, False), (0.99, 0.98, True), (0.99, 0.9, False),
+    [(0.5, 0.5, True), (0.5, 0.05, True), (0.5, 0.04, False), (0.99, 0.9, True), (0.99, 0.8, False),
      (1.0, 1.0, True), (1.0, 0.999, False), (None, None, True), (0.3, 0.9, True)],
 )  # fmt: skip
 def test_a_result_with_far_smaller_odds_than_the_first_is_no_answer(
