@@ -8,6 +8,7 @@ import asyncio
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -38,7 +39,7 @@ from projections.operations.current import Current, Writing
 from projections.queries.profile import changes_files, failures, mentions, run_of, shell_line, topics_of
 from projections.text.accounts import in_time, prose, user_words
 from projections.text.compression import told_by
-from projections.text.sentences import SCAN_CHARS, best, closed, distinct, leading, stated, term_set
+from projections.text.sentences import SCAN_CHARS, best, closed, distinct, leading, pieces, stated, term_set
 from projections.text.similarity import SIMILAR_ABOVE
 
 MIN_ITEMS = 3
@@ -268,9 +269,24 @@ _TROUBLE = re.compile(
     re.IGNORECASE,
 )
 _FIX = re.compile(
-    r"\b(?:now|fix(?:ed|es)|instead|no longer|pinned|resolved|replaced|switched|raised|lowered|changed|added|removed"
-    r"|moved)\b",
+    r"\b(?:now|fix(?:ed|es)|instead(?! of \d)|no longer|pinned|resolved|replaced|switched|raised|lowered|changed|moved"
+    r"|removed|uses|added(?! (?:\S+ ){0,3}tests?\b))\b",
     re.IGNORECASE,
+)
+_OUTCOME = re.compile(r"[^,;:]*\b(?:pass(?:es|ed|ing)?|green|succeed\w*|works?)\b[^,;:]*", re.IGNORECASE)
+"""A clause that says that all is well now, and not why."""
+_EFFECT = re.compile(
+    r".*, so (?P<so>.*)|\A(?:since|as|because) [^,]*, (?P<then>.*)"
+    r"|(?P<first>.*?)(?:, (?:since|as) | (?:because|due to|caused by) )",
+    re.IGNORECASE,
+)
+"""A sentence that names a cause, up to the cause or after it."""
+_POINTING = re.compile(r"\b(?:it|they|them|this|these|those)\b(?!['’-])", re.IGNORECASE)
+_THE_SAME = re.compile(
+    r"\bthe (?:same|latter|former)(?=\W*\Z|[.,;:)]| (?:as|for|in|of|on|to|way|thing)\b)", re.IGNORECASE
+)
+_CLAUSE_GAP = re.compile(
+    r"[,;:.)–—](?: |\Z)|[(]|\b(?:and|but|or|because|since|so|which|that|when|while|if|until|as|then)\b", re.IGNORECASE
 )
 _UNSURE = re.compile(
     r"\A(?:left|open|still open|todo|next|careful|not (?:yet|changed|done))\b"
@@ -298,27 +314,46 @@ def suggestions(observations: Sequence[Observation]) -> list[Insight]:
             words, is_plain = term_set(cause), _CAUSE.search(cause) is not None
             trouble = max(near, key=lambda trouble: len(words & trouble[2]))
             shared = len(words & trouble[2])
-            if shared > 1 or (shared and (is_plain or _TROUBLE.search(cause))):
-                ranked[item.session].append((shared + 2 * is_plain, _suggested(observations, trouble, index, cause)))
+            is_about = shared > 1 or (shared and (is_plain or _TROUBLE.search(cause)))
+            if is_about and (lesson := _suggested(observations, trouble, index, cause)):
+                ranked[item.session].append((shared + 2 * is_plain, lesson))
     return [made for of in ranked.values() for _, made in sorted(of, key=lambda item: -item[0])[:SUGGESTED]]
 
 
-def _suggested(observations: Sequence[Observation], trouble: Trouble, index: int, cause: str) -> Insight:
-    """A cause, what an agent says of the fix unless the cause does, and the evidence for both."""
+def _suggested(observations: Sequence[Observation], trouble: Trouble, index: int, cause: str) -> Insight | None:
+    """A cause, what an agent says of the fix unless the cause does, and the evidence for both; None without a fix."""
     failed, passed, _ = trouble
     fixing = observations[passed].session
     closing, fix = index, ""
-    if not _FIX.search(cause):
+    if not _has_fix(cause):
         after = [n for n in range(max(index, passed), len(observations)) if observations[n].session == fixing]
         closing = next((n for n in after if _by_agent(observations[n])), index)
-        others = [text for text in _by_agent(observations[closing]) if text != cause and _FIX.search(text)]
-        sure = [text for text in others if is_claim(text.replace("I ", "we ")) and not _UNSURE.search(text)]
-        fix = next((text for text in sure if not _is_cause(text)), "")
+        fix = _fix_after(cause, _by_agent(observations[closing]))
+        if not fix or not (_CAUSE.search(cause) or _TROUBLE.search(cause)):
+            return None
     changes = (n for n in range(failed, passed + 1) if changes_files(observations[n]))
     edits = [n for n in changes if observations[n].session == fixing]
     evidence = dict.fromkeys([failed, *edits[-1:], passed, index, closing])
     content = " ".join(closed(text) for text in (cause, fix) if text)
     return Insight(content, SUGGESTED_CONFIDENCE, [], [observations[n].id for n in evidence])
+
+
+def _has_fix(cause: str) -> bool:
+    """Returns whether a cause also says what was changed, or has to be done, in the rest of its sentence or after."""
+    sentence, *more = pieces(cause)
+    effect = match[match.lastgroup or 0] if (match := _EFFECT.match(sentence)) else ""
+    is_done = not _TROUBLE.search(effect) and (_is_fix(effect) or " must " in effect)
+    return is_done or any(map(_is_fix, more))
+
+
+def _fix_after(cause: str, spoken: Sequence[str]) -> str:
+    """Returns the first sentence that says what was changed, and can be read alone or after the cause; else ""."""
+    for before, text in pairwise(["", *spoken]):
+        read = (f"{cause} {text}" if before == cause else text).replace("I ", "we ")
+        is_sure = text != cause and not _UNSURE.search(text) and not _is_cause(text)
+        if is_sure and _is_fix(text) and _is_whole(read):
+            return text
+    return ""
 
 
 def _troubles(observations: Sequence[Observation]) -> Iterator[Trouble]:
@@ -347,9 +382,25 @@ def _by_agent(observation: Observation) -> list[str]:
 
 
 def _is_cause(text: str) -> bool:
-    """Whether a sentence says for sure why something is so, and can be read alone."""
+    """Returns whether a sentence says for sure why something is so, and can be read alone."""
     says_why = _CAUSE.search(text) or _LIKELY_CAUSE.search(text)
-    return bool(says_why) and is_claim(text) and stands_alone(text) and not _UNSURE.search(text)
+    return bool(says_why) and _is_whole(text) and not _UNSURE.search(text)
+
+
+def _is_fix(text: str) -> bool:
+    """Returns whether a text says what was changed; that the tests pass now is no change."""
+    return _FIX.search(_OUTCOME.sub("", text)) is not None
+
+
+def _is_whole(text: str) -> bool:
+    """Returns whether a claim can be read alone: a clause before each of its pronouns can say what is meant."""
+    if not is_claim(text) or not stands_alone(text) or _THE_SAME.search(text):
+        return False
+    for match in _POINTING.finditer(text):
+        *earlier, own = _CLAUSE_GAP.split(text[: match.start()])
+        if len(term_set(own)) > 1 or len(term_set(" ".join(earlier))) < 2:
+            return False
+    return True
 
 
 async def suggest(

@@ -545,7 +545,8 @@ async def test_a_session_that_fixed_a_failure_suggests_a_lesson_that_goes_with_i
 
 
 async def test_a_session_that_goes_on_suggests_no_more_than_two_lessons(shop: Workshop):
-    causes = [f"The login test of user{n} failed because token{n} had expired in the login." for n in range(6)]
+    cause = "The login test of user{0} failed because token{0} had expired. Its clock is fixed now."
+    causes = [cause.format(n) for n in range(6)]
     await fixed(shop, "s1", *causes[:3])
     assert len(await lessons_of(shop)) == 2
     await fixed(shop, "s1", *causes[3:])

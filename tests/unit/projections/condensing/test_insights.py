@@ -178,16 +178,28 @@ def test_a_failure_its_cause_and_its_fix_suggest_a_lesson_with_their_evidence():
     [
         (session(f"{CAUSE} I fixed it by freezing the clock."), [f"{CAUSE} I fixed it by freezing the clock."]),
         (session(f"{OTHER} Done."), [OTHER]),
-        (session(CAUSE, passed=FAILED), []),  # not fixed
-        (session(CAUSE, failed="3 passed"), []),  # nothing failed
-        (session("The login test passes now."), []),  # no cause
-        (session("The menu is blue because Kim likes blue."), []),  # about something else
-        (session("The token probably expired because the clock ran on."), []),  # a guess
+        (session(f"{CAUSE} {FIX}", passed=FAILED), []),  # not fixed
+        (session(f"{CAUSE} {FIX}", failed="3 passed"), []),  # nothing failed
+        (session(CAUSE), []),  # no fix
+        (session(f"{CAUSE} All tests pass now."), []),
+        (session(f"{CAUSE} Added a test for the logout."), []),
+        (session("The token expired, so the next login test gets an error now."), []),  # an effect
+        (session(f"{CAUSE} The logout is fine. We pinned it to Monday."), []),  # pinned what?
+        (session(f"Since the clock runs on, the login tests of the token reach it; its port changed. {FIX}"), []),
+        (session(f"The login test failed because the logout does the same. {FIX}"), []),
+        (session("The token can expire in the login test, so we must freeze its clock first."),
+         ["The token can expire in the login test, so we must freeze its clock first."]),
+        (session("The login test failed because the clock ran on. It is frozen in conftest.py now."),
+         ["The login test failed because the clock ran on. It is frozen in conftest.py now."]),
+        (session("Looking at the login test, the token has 40 letters, so one of them is used. Removed the menu."), []),
+        (session(f"The login test passes now. {FIX}"), []),  # no cause
+        (session(f"The menu is blue because Kim likes blue. {FIX}"), []),  # about something else
+        (session(f"The token probably expired because the clock ran on. {FIX}"), []),  # a guess
         (session("Left: the token of the login expires early because the clock runs on."), []),  # not fixed
-        (session("This is because the token expired."), []),  # nobody knows what
-        ([*session()[1:4], asked(5, CAUSE)], []),  # said by a user
-        ([*session(), saw(5, CAUSE, "conversation", trust="imported")], []),
-        ([*session(), saw(5, CAUSE, "conversation", quarantined="operator")], []),
+        (session(f"This is because the token expired. {FIX}"), []),  # nobody knows what
+        ([*session()[1:4], asked(5, f"{CAUSE} {FIX}")], []),  # said by a user
+        ([*session(), saw(5, f"{CAUSE} {FIX}", "conversation", trust="imported")], []),
+        ([*session(), saw(5, f"{CAUSE} {FIX}", "conversation", quarantined="operator")], []),
         ([asked(0, "the nightly export crashed, look why"),
           saw(1, "The nightly export crashed because the disk was full.", "conversation"),
           called(2, "Bash", {"command": "sed -i s/30/7/ keep.env && make export"}, "done"),
@@ -203,7 +215,7 @@ def test_only_what_an_agent_says_of_something_that_was_fixed_is_a_lesson(
 
 def test_a_session_suggests_at_most_two_lessons_the_plainest_first():
     more = [f"The token of test number {n} expired, so the login test freezes its clock now." for n in range(4)]
-    made = suggestions(session(" ".join([*more, CAUSE])))
+    made = suggestions(session(" ".join([*more, CAUSE, FIX])))
     assert len(made) == SUGGESTED
     assert made[0].content.startswith(CAUSE)
 
