@@ -164,7 +164,7 @@ class Claim(NamedTuple):
     denials: int
 
     @classmethod
-    @lru_cache(maxsize=4_096)
+    @lru_cache(maxsize=8_192)
     def of(cls, text: str) -> "Claim":
         """The claim of a text."""
         tokens = [bare for token in text.replace("`", " ").split() if (bare := token.strip(_EDGES))]
