@@ -8,14 +8,18 @@ a sentence aside.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from projections.text.accounts import is_call
+from projections.text.changes import announces
 from projections.text.sentences import alike_groups, pieces, says, statements, term_set
 from projections.text.similarity import NEGATIONS
+from projections.text.story import decides, replaces
 from projections.text.terms import terms
+from projections.text.wishes import refused, relation
 from projections.text.words import CODE_SPAN, words
 
 SAME_CLAIM = 0.6
@@ -24,6 +28,8 @@ SAME_CLAIM = 0.6
 SAID_ALREADY = 0.95
 """Share of a text's terms that another says, from which it need not be made: with less, what an admin may create would
 be left out for what an admin may delete."""
+_NEARLY_THE_SAME = 0.4
+"""Share of all terms of two statements from which the later one can announce another value of the earlier one."""
 _FEWEST_WORDS = 3
 _WORDY = 0.6
 """Share of the tokens beside code spans that are plain words, in prose."""
@@ -92,6 +98,12 @@ _OF_THE_MOMENT = re.compile(
     r"|in th(?:is|at) (?:case|context|regard|respect|way))\b",
     re.IGNORECASE,
 )
+_PAST = re.compile(
+    r"(?i)\b(?:was|were|took|had|ran|got|went|came|fell|rose|wrote|sent|lost|made|pass(?:es)?|today|tonight|yesterday"
+    r"|last \w+|this \w+)\b|(?<!is )(?<!are )(?<!be )(?<!now )\b\w*[^\We]ed\b"
+)
+"""Beside a number, says that it was counted or measured once; "is limited to 20" says what holds."""
+NUMBER = re.compile(r"(?<![\w.-])\d(?:[\d.,]*\d)?")
 _LEANING = re.compile(
     r"(?:\w+,?\s)?(?:it|this|these|those|they|he|she|here)\b|that\b|(?:\S+\s){1,2}(?:it|them)\b",
     re.IGNORECASE,
@@ -131,6 +143,12 @@ def stands_alone(text: str) -> bool:
     return not _LEANING.match(_HEADING.sub("", text)) and not _OF_THE_MOMENT.search(text) and not text.endswith("…")
 
 
+def is_figure(text: str) -> bool:
+    """Returns whether a claim states a number of one run: what was counted or measured, and no decision."""
+    plain = CODE_SPAN.sub(" ", text)
+    return bool(NUMBER.search(plain) and _PAST.search(plain)) and not decides(text)
+
+
 def claims_in(text: str) -> list[str]:
     """Returns what a text claims in sentences that can be read without the others, whole; without who says it."""
     texts = (_SPEAKER.sub("", statement) for statement in statements(text))
@@ -146,6 +164,7 @@ class Claim(NamedTuple):
     denials: int
 
     @classmethod
+    @lru_cache(maxsize=8_192)
     def of(cls, text: str) -> "Claim":
         """The claim of a text."""
         tokens = [bare for token in text.replace("`", " ").split() if (bare := token.strip(_EDGES))]
@@ -171,6 +190,11 @@ class Claim(NamedTuple):
         shares_terms = bool(shared) and shared >= SAID_ALREADY * len(self.terms)
         return shares_terms and self.named <= other.words and self.denials <= other.denials
 
+    def repeats(self, other: "Claim") -> bool:
+        """Returns whether another text says all that this one claims, or all but a clause, in any order."""
+        is_longer = len(other.terms) >= _FEWEST_WORDS and other.is_within(self) and self.denials == other.denials
+        return is_longer or self.is_within(other)
+
 
 def claim_groups(texts: Sequence[str], threshold: float) -> list[list[int]]:
     """Returns the indices of texts that claim the same, in groups as `alike_groups` has them."""
@@ -183,6 +207,39 @@ def claim_groups(texts: Sequence[str], threshold: float) -> list[list[int]]:
             groups.append(same)
             waiting = sorted({*waiting} - {*same})
     return sorted(groups)
+
+
+def replaced(statements: Iterable[str]) -> set[str]:
+    """Returns the statements, in time order, that a later one replaces.
+
+    A decision goes if a later statement names something else on its subject, or refuses what it names. Any other
+    statement goes if one that is nearly the same announces another value.
+    """
+    standing, gone = dict[str, bool](), set[str]()
+    for text in statements:
+        is_decision = decides(text)
+        if is_decision or announces(text):
+            gone |= {old for old, decided in standing.items() if old != text and _replaces(text, old, decided)}
+        gone.discard(text)
+        standing[text] = is_decision
+    return gone
+
+
+def _replaces(new: str, old: str, decided: bool) -> bool:
+    """Returns whether a later statement replaces an earlier one; `decided` says that the earlier one decided."""
+    later, earlier = Claim.of(new), Claim.of(old)
+    if decided:
+        is_opposed = refused(new) & term_set(" ".join(earlier.named))
+        if is_opposed or relation(_HEADING.sub("", new), _HEADING.sub("", old)) == "replaces":
+            return True
+        is_new = not term_set(" ".join(later.named)) <= earlier.terms
+        return is_new and announces(new) and replaces(new, old)
+    shared = len(later.terms & earlier.terms)
+    return (
+        shared >= _NEARLY_THE_SAME * len(later.terms | earlier.terms)
+        and replaces(new, old)
+        and later.conflicts(earlier)
+    )
 
 
 def _names(token: str) -> bool:

@@ -20,11 +20,13 @@ from ingest.events.envelope import Trust
 from ingest.ids import DocumentId
 from ingest.log.position import Position, partition_of, project_route
 from projections.condensing.claims import (
+    NUMBER,
     SAME_CLAIM,
     Claim,
     claim_groups,
     claims_in,
     is_claim,
+    replaced,
     says,
     stands_alone,
 )
@@ -100,6 +102,8 @@ _IN_EVERY_TEXT = term_set(
 """What agents report of every session, and words that have no meaning alone."""
 _USUAL = 0.8
 """Share of the sessions with a request that run a command which belongs to it."""
+_OF_REQUESTS = term_set("please can could would you let do make run test tests new next now again need want time")
+"""Terms that do not tell one request from another."""
 _STEP = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?P<step>.*\S)", re.MULTILINE)
 
 
@@ -127,12 +131,14 @@ class Procedure(Struct, frozen=True):
     sources: list[str]
 
 
-def find_topics(observations: Iterable[Observation], max_topics: int = TOPICS, top: int = 8) -> list[Topic]:
+def find_topics(
+    observations: Iterable[Observation], max_topics: int = TOPICS, top: int = 8, without: Collection[str] = ()
+) -> list[Topic]:
     """Returns what several important observations claim of a topic, the most frequent topic first, ties by concept.
 
     At least FEWEST_MEMBERS of them claim something of it; the `top` most important, the newest of equals, are quoted. A
     topic most of whose lines are under another topic already is left out, and so is one that only one is quoted for.
-    What several sessions tell follows, if no topic says it.
+    What several sessions tell follows, if no topic says it. No claim in `without` counts.
     """
     members = sorted((item for item in observations if item.importance >= MIN_IMPORTANCE), key=in_time)
     is_case = case_check(members)
@@ -140,10 +146,10 @@ def find_topics(observations: Iterable[Observation], max_topics: int = TOPICS, t
     def claims(observation: Observation) -> list[str]:
         if not is_stated(observation):
             return []
-        return [claim for claim in claims_of(observation) if not is_case(observation, claim)]
+        return [claim for claim in claims_of(observation) if claim not in without and not is_case(observation, claim)]
 
     candidates = sorted(about(members, claims).items(), key=lambda item: (-len(item[1]), item[0]))
-    by_agents = told_by_agents(members)
+    by_agents = told_by_agents(members, without)
     for group in stories([(members[index].session, claim) for index, claim in by_agents]):
         alike = [by_agents[number] for number in group]
         candidates.append((named_by([claim for _, claim in alike]), {index: [claim] for index, claim in alike}))
@@ -217,25 +223,32 @@ def procedures_of(memories: Iterable[Memory]) -> list[Procedure]:
 def routines_of(observations: Iterable[Observation]) -> list[Procedure]:
     """Returns requests with which at least FEWEST_MEMBERS sessions began, alike, and the commands that nearly all of
     them then ran and that passed; the most frequent request first. The sources are all these requests and runs.
+
+    Requests in other words are alike if half of each is the same name of a command: "cut a release", `make release`.
     """
     of_session: defaultdict[str, list[Observation]] = defaultdict(list)
     for observation in sorted(observations, key=in_time):
         of_session[observation.session].append(observation)
-    begun: list[tuple[Observation, list[Observation]]] = []
+    begun: list[tuple[Observation, list[tuple[tuple[str, ...], Observation]]]] = []
     for items in of_session.values():
         requests = [item for item in items if item.turn == "user"]
-        begun += [(first, list(filter(_is_agents_call, items))) for first in requests[:1] if is_stated(first)]
+        calls = ((run_of(0, item), item) for item in items if _is_agents_call(item))
+        passed = [((*run.commands,), item) for run, item in calls if run is not None and not run.reason]
+        begun += [(first, passed) for first in requests[:1] if is_stated(first)]
+    in_commands = term_set(" ".join(chain(*(commands for _, passed in begun for commands, _ in passed)))) - _OF_REQUESTS
+    requested = [term_set(NUMBER.sub("", account(first))) for first, _ in begun]
+    requested = [words - _OF_REQUESTS or words for words in requested]
+    requested = [words & in_commands if 2 * len(words & in_commands) >= len(words) else words for words in requested]
     routines: list[tuple[int, Procedure]] = []
-    for group in alike_groups([term_set(account(first)) for first, _ in begun], ALIKE):
+    for group in alike_groups(requested, ALIKE):
         runs: defaultdict[tuple[str, ...], dict[int, Observation]] = defaultdict(dict)
         for index in group:
-            for item in begun[index][1]:
-                if (run := run_of(0, item)) is not None and not run.reason:
-                    runs[(*run.commands,)][index] = item
+            for commands, item in begun[index][1]:
+                runs[commands][index] = item
         usual = [ran for ran in runs.values() if len(ran) >= max(FEWEST_MEMBERS, _USUAL * len(group))][:STEPS]
         if usual:
             evidence = [begun[index][0] for index in group] + [item for ran in usual for item in ran.values()]
-            name = shortened(account(begun[group[-1]][0]), TITLE_CHARS)
+            name = shortened(account(begun[group[0]][0]), TITLE_CHARS)
             steps = [account(ran[max(ran)]) for ran in usual]
             routines.append((len(group), Procedure(name, steps, [item.id for item in evidence])))
     return [procedure for _, procedure in sorted(routines, key=lambda item: -item[0])]
@@ -257,20 +270,25 @@ def case_check(observations: Sequence[Observation]) -> Callable[[Observation, st
 
 def stories(claims: Sequence[tuple[str, str]]) -> list[list[int]]:
     """Returns the indices of claims that tell the same in other words, in at least FEWEST_MEMBERS sessions: groups, the
-    one of most sessions first, each led by the claim that the others resemble. `claims` are a session and a text.
+    one of most sessions first, each led by the claim that the others resemble, whose numbers they state, too. `claims`
+    are a session and a text.
     """
     words_of = (_PLAIN_WORD.findall(CODE_SPAN.sub(" ", text)) for _, text in claims)
     term_sets = [term_set(" ".join(words)) - _IN_EVERY_TEXT for words in words_of]
+    numbers = [frozenset(NUMBER.findall(text)) for _, text in claims]
     groups: list[list[int]] = []
     for leader, *others in alike_groups(term_sets, _SHARED):
-        alike = [other for other in others if len(term_sets[leader] & term_sets[other]) >= _SHARED_TERMS]
+        agreeing = (other for other in others if numbers[leader] <= numbers[other])
+        alike = [other for other in agreeing if len(term_sets[leader] & term_sets[other]) >= _SHARED_TERMS]
         if len({claims[index][0] for index in (leader, *alike)}) >= FEWEST_MEMBERS:
             groups.append([leader, *alike])
     return sorted(groups, key=lambda group: -len({claims[index][0] for index in group}))
 
 
-def told_by_agents(observations: Sequence[Observation]) -> list[tuple[int, str]]:
-    """Returns what agents claim in these observations, with its index; nothing that is about one person's case."""
+def told_by_agents(observations: Sequence[Observation], without: Collection[str] = ()) -> list[tuple[int, str]]:
+    """Returns what agents claim in these observations, with its index; nothing that is about one person's case, and no
+    claim in `without`.
+    """
     is_case = case_check(observations)
     return [
         (index, claim)
@@ -278,8 +296,23 @@ def told_by_agents(observations: Sequence[Observation]) -> list[tuple[int, str]]
         if item.turn == "agent" and not item.data.get("tool_name") and is_stated(item)
         if item.importance >= MIN_IMPORTANCE
         for claim in tellings(account(item))
-        if not is_case(item, claim)
+        if claim not in without and not is_case(item, claim)
     ]
+
+
+def replaced_claims(documents: Iterable[Observation | Summary | Memory]) -> set[str]:
+    """Returns the claims of documents that a later one of them replaces."""
+    claims = list[str]()
+    for document in sorted(documents, key=lambda document: (document.occurred_at, Position.parse(document.position))):
+        if not is_stated(document):
+            continue
+        if isinstance(document, Summary):  # it repeats what was stated earlier
+            lines = claims_in("\n".join(document.decisions))
+            claims += [claim for claim in lines if claim not in claims]
+        else:
+            text = document.content if isinstance(document, Memory) else account(document)
+            claims += [*claims_in(text), *tellings(text)]
+    return replaced(claims)
 
 
 def tellings(text: str) -> list[str]:
@@ -400,10 +433,13 @@ async def consolidate(
     important = [observation for observation in observations if observation.importance >= MIN_IMPORTANCE]
     existing = await _consolidated(current, public, [*important, *in_time_order], reader, project)
     commands: dict[Part, list[Remember]] = {part: [] for part in PARTS}
+    written = [memory for memory in public if memory.is_latest and not is_made(memory)]
+    without = await asyncio.to_thread(replaced_claims, [*observations, *in_time_order, *written])
+    stated = [Claim.of(memory.content) for memory in written]
     if "memories" in parts and len(important) >= fewest_observations:
-        commands["memories"] = await asyncio.to_thread(_topic_commands, important)
+        commands["memories"] = await asyncio.to_thread(_topic_commands, important, stated, without)
     if "facts" in parts:
-        commands["facts"] = _fact_commands(in_time_order, public)
+        commands["facts"] = _fact_commands(in_time_order, stated, without)
     if "procedures" in parts:
         routines = await asyncio.to_thread(routines_of, observations)
         commands["procedures"] = _procedure_commands(public, routines)
@@ -447,8 +483,10 @@ async def _consolidated(
     }
 
 
-def _topic_commands(observations: Sequence[Observation]) -> list[Remember]:
-    """One memory a topic; a new version of the one about the same concept."""
+def _topic_commands(
+    observations: Sequence[Observation], stated: Sequence[Claim], without: Collection[str]
+) -> list[Remember]:
+    """One memory a topic of which memories do not state every line; a new version of the one about the same concept."""
     trusts: dict[str, Trust] = {observation.id: observation.trust for observation in observations}
     return [
         Remember(
@@ -460,17 +498,19 @@ def _topic_commands(observations: Sequence[Observation]) -> list[Remember]:
             derived_from=topic.sources,
             trust=lowest(trusts[name] for name in topic.sources),
         )
-        for topic in find_topics(observations)
+        for topic in find_topics(observations, without=without)
+        if not all(any(map(Claim.of(line).repeats, stated)) for line in topic.content.splitlines()[1:])
     ]
 
 
-def _fact_commands(in_time_order: Sequence[Summary], public: Iterable[Memory]) -> list[Remember]:
+def _fact_commands(
+    in_time_order: Sequence[Summary], stated: Sequence[Claim], without: Collection[str]
+) -> list[Remember]:
     """One memory a fact that no memory states already; a new version of the one that states nearly the same."""
-    stated = [Claim.of(memory.content) for memory in public if memory.is_latest and not is_made(memory)]
     commands: list[Remember] = []
     for fact in facts_of([digest_of(summary) for summary in in_time_order]):
         claim, sources = Claim.of(fact.content), [str(in_time_order[index].id) for index in fact.sources]
-        if not any(claim.is_within(other) for other in stated):
+        if fact.content not in without and not any(map(claim.repeats, stated)):
             event_id = f"fact:{fingerprint(fact.content, *sorted(sources))}"
             tags, trust = [FACT, CONSOLIDATED], lowest(in_time_order[index].trust for index in fact.sources)
             commands.append(
@@ -505,8 +545,8 @@ def _is_same(command: Remember, memory: Memory) -> bool:
     if sorted(memory.tags) != sorted(command.tags):
         return False
     if FACT in command.tags:
-        claim = Claim.of(command.content)
-        return memory.content == command.content or claim.is_said_by(Claim.of(memory.content), SAME_CLAIM)
+        is_said = Claim.of(command.content).is_said_by(Claim.of(memory.content), SAME_CLAIM)
+        return memory.content == command.content or is_said or bool(replaced((memory.content, command.content)))
     return memory.title == command.title if PROCEDURE in command.tags else memory.concepts[:1] == command.concepts
 
 
@@ -515,7 +555,8 @@ async def _write(command: Remember, existing: dict[DocumentId, Memory], writing:
 
     That one leaves `existing`, so a run makes at most one new version of a memory.
     """
-    old = next((memory for memory in existing.values() if _is_same(command, memory)), None)
+    same = [memory for memory in existing.values() if _is_same(command, memory)]
+    old = min(same, key=lambda memory: memory.content != command.content, default=None)
     if old is None:
         await writing.give(command)
         return True

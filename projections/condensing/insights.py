@@ -7,7 +7,9 @@ so, in these words or nearly these; an insight that recurs was stated at two ind
 import asyncio
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -17,8 +19,15 @@ from ingest.events.envelope import Trust
 from ingest.log.position import project_route
 from ingest.platform.clock import Clock, from_ms
 from projections.condensing import slots as slot_rules
-from projections.condensing.claims import SAME_CLAIM, Claim, claim_groups, claims_in, is_claim, stands_alone
-from projections.condensing.consolidation import PROJECT_OBSERVATIONS, named_by, stories, tellings, told_by_agents
+from projections.condensing.claims import SAME_CLAIM, Claim, claim_groups, claims_in, is_claim, is_figure, stands_alone
+from projections.condensing.consolidation import (
+    PROJECT_OBSERVATIONS,
+    named_by,
+    replaced_claims,
+    stories,
+    tellings,
+    told_by_agents,
+)
 from projections.condensing.summaries import (
     PROJECT_MEMORIES,
     fingerprint,
@@ -35,19 +44,16 @@ from projections.nouns.session import Session
 from projections.nouns.slot import Slot, default_slots, slot_id
 from projections.nouns.trust import is_condensed, is_data, is_stated, lowest
 from projections.operations.current import Current, Writing
-from projections.queries.profile import changes_files, failures, mentions, run_of, shell_line, topics_of
+from projections.queries.profile import changes_files, failures, run_of, shell_line, topics_of
 from projections.text.accounts import in_time, prose, user_words
 from projections.text.compression import told_by
-from projections.text.sentences import SCAN_CHARS, best, closed, distinct, leading, stated, term_set
-from projections.text.similarity import SIMILAR_ABOVE
+from projections.text.sentences import SCAN_CHARS, closed, pieces, stated, term_set
 
 MIN_ITEMS = 3
 MIN_ORIGINS = 2
 PER_CLUSTER = 5
 INSIGHTS = 50
 
-_OVERVIEW_SENTENCES = 3
-"""More is a summary, not an insight."""
 _CONCEPTS = 5
 """Of an insight, its cluster's included; more than these connects everything with everything."""
 
@@ -75,19 +81,23 @@ class Insight(Struct, frozen=True):
     sources: list[str]
 
 
-def insights(items: Iterable[Item], max_clusters: int = 10) -> list[Insight]:
+def insights(items: Iterable[Item], max_clusters: int = 10, without: Collection[str] = ()) -> list[Insight]:
     """Returns the insights of the largest concept clusters, at most 5 each and 50 in all; none is nearly another.
 
     A cluster gives what items of several origins state alike, the most often stated first; each origin raises its
-    confidence. A cluster without that gives an overview: `<concept>: ` and the most central sentences that mention it,
-    with the mean confidence of their sources. Items without concepts give what several of them tell alike.
+    confidence. Items without concepts give what several of them tell alike. No claim in `without` counts, nor one that
+    is a figure of one run.
     """
     items, candidates = list(items), list[Insight]()
+
+    def counts(claim: str) -> bool:
+        return claim not in without and not is_figure(claim)
+
     for concept, members in clusters(items)[:max_clusters]:
-        stating = [(item, statements) for item in members if (statements := claims_in(item.text))]
-        if len({_origin(item) for item, _ in stating}) >= MIN_ORIGINS:
-            candidates += _recurring(concept, stating)[:PER_CLUSTER] or _overview(concept, stating)
-    candidates += _told_alike(item for item in items if not item.concepts)
+        stating = [(item, claim) for item in members for claim in filter(counts, claims_in(item.text))]
+        candidates += _recurring(concept, stating)[:PER_CLUSTER]
+    others = (item for item in items if not item.concepts)
+    candidates += _told_alike([(item, claim) for item in others for claim in filter(counts, tellings(item.text))])
     different = claim_groups([insight.content for insight in candidates], SAME_CLAIM)
     return [candidates[group[0]] for group in different][:INSIGHTS]
 
@@ -106,32 +116,14 @@ def _origin(item: Item) -> str:
     return item.origin or item.id
 
 
-def _overview(concept: str, stating: Sequence[tuple[Item, list[str]]]) -> list[Insight]:
-    """The most central sentences with the concept, one of an item, so that an overview speaks for several; none where
-    they are alike, nor where a tag such as "decision" is all that they have in common.
-    """
-    saying = [(item, [text for text in statements if mentions(text, concept)]) for item, statements in stating]
-    saying = [(item, sentences) for item, sentences in saying if sentences]
-    leads = leading([sentences for _, sentences in saying])
-    different = distinct([term_set(lead) for _, lead in leads], SIMILAR_ABOVE)
-    chosen = [different[rank] for rank in best([leads[index][0] for index in different], _OVERVIEW_SENTENCES)]
-    sources = [saying[index][0] for index in chosen]
-    if len({_origin(item) for item in sources}) < MIN_ORIGINS:
-        return []
-    confidence = round(sum(item.confidence for item in sources) / len(sources), 3)
-    content = f"{concept}: {' '.join(closed(leads[index][1]) for index in chosen)}"
-    return [Insight(content, confidence, _concepts(concept, sources), [item.id for item in sources])]
-
-
-def _recurring(concept: str, stating: Sequence[tuple[Item, list[str]]]) -> list[Insight]:
+def _recurring(concept: str, stating: Sequence[tuple[Item, str]]) -> list[Insight]:
     """What items of at least two origins state alike, in the first wording."""
-    stated = [(item, text) for item, statements in stating for text in statements]
     ranked: list[tuple[int, Insight]] = []
-    for group in claim_groups([text for _, text in stated], SAME_CLAIM):
-        sources = list({stated[index][0].id: stated[index][0] for index in group}.values())
+    for group in claim_groups([text for _, text in stating], SAME_CLAIM):
+        sources = list({stating[index][0].id: stating[index][0] for index in group}.values())
         origins = len({_origin(item) for item in sources})
         if origins >= MIN_ORIGINS:
-            ranked.append((origins, _agreed(stated[group[0]][1], sources, origins, _concepts(concept, sources))))
+            ranked.append((origins, _agreed(stating[group[0]][1], sources, origins, _concepts(concept, sources))))
     ranked.sort(key=lambda item: (-item[0], -item[1].confidence))
     return [insight for _, insight in ranked]
 
@@ -144,9 +136,8 @@ def _agreed(statement: str, sources: Sequence[Item], origins: int, concepts: lis
     return Insight(closed(statement), round(confidence, 3), concepts, [item.id for item in sources])
 
 
-def _told_alike(items: Iterable[Item]) -> Iterator[Insight]:
+def _told_alike(claims: Sequence[tuple[Item, str]]) -> Iterator[Insight]:
     """What items of several origins tell in words of their own, in those that most of them share."""
-    claims = [(item, claim) for item in items for claim in tellings(item.text)]
     for group in stories([(_origin(item), claim) for item, claim in claims])[:PER_CLUSTER]:
         alike = [claims[index] for index in group]
         sources = list({item.id: item for item, _ in alike}.values())
@@ -185,12 +176,10 @@ async def reflect(
     live, now = [lesson for lesson in learned if not lesson.retired_ms and is_stated(lesson)], clock()
     lasting = [memory for memory in stored if memory.is_latest and not memory.has_ended(now)]
     public = [memory for memory in lasting if memory.visibility == "public" and is_stated(memory)]
-    trusts: dict[str, Trust] = {document.id: document.trust for document in (*public, *live)}
-    made = [memory for memory in public if is_made(memory)]
+    written = [memory for memory in public if not is_made(memory)]
     items = [
         Item(memory.id, [*memory.concepts, *memory.tags], memory.content, MEMORY_CONFIDENCE, memory.session_id)
-        for memory in public
-        if not is_made(memory)
+        for memory in written
     ]
     items += [
         Item(lesson.id, lesson.tag_list, lesson.content, lesson.confidence_at(now), lesson.derived_from)
@@ -199,14 +188,15 @@ async def reflect(
     ]
     observed = await newest(documents, timeline(tenant, project), Observation, PROJECT_OBSERVATIONS, reader)
     observed.sort(key=in_time)
-    trusts |= {observation.id: observation.trust for observation in observed}
-    times = {str(document.id): document.occurred_at for document in (*public, *observed)}
-    times |= {lesson.id: from_ms(lesson.occurred_ms) for lesson in live}
+    origins: dict[str, tuple[datetime, Trust]]
+    origins = {str(document.id): (document.occurred_at, document.trust) for document in (*public, *observed)}
+    origins |= {lesson.id: (from_ms(lesson.occurred_ms), lesson.trust) for lesson in live}
 
     def concluded() -> list[tuple[Insight, Lesson | None]]:
         heard = ((observed[index], claim) for index, claim in told_by_agents(observed))
         of_sessions = [Item(item.id, [], claim, MEMORY_CONFIDENCE, item.session) for item, claim in heard]
-        return _with_existing(insights([*items, *of_sessions], max_clusters), live, made)
+        without = replaced_claims([*observed, *written])
+        return _with_existing(insights([*items, *of_sessions], max_clusters, without), live, public)
 
     conclusions = await asyncio.to_thread(concluded)
     writing, new = Writing(current, caller), 0
@@ -220,8 +210,8 @@ async def reflect(
             tags=insight.concepts,
             origin=REFLECTION,
             derived_from=insight.sources,
-            trust=lowest(trusts[name] for name in insight.sources),
-            occurred_at=max(times[name] for name in insight.sources),
+            trust=lowest(origins[name][1] for name in insight.sources),
+            occurred_at=max(origins[name][0] for name in insight.sources),
         )
         await writing.give(command)
         new += lesson is None
@@ -230,24 +220,21 @@ async def reflect(
 
 
 def _with_existing(
-    conclusions: Sequence[Insight], live: Sequence[Lesson], made: Sequence[Memory]
+    conclusions: Sequence[Insight], live: Sequence[Lesson], public: Sequence[Memory]
 ) -> list[tuple[Insight, Lesson | None]]:
-    """The insights that no fact or crystal states already, each with the lesson that claims the same.
-
-    An overview of a concept that has one in other words is left out: its sources do not say what that one does.
+    """Returns the insights, each with the lesson that claims the same; a new one only if no fact, no crystal and no
+    single memory states it: an insight is what memories agree on, not what one of them says.
     """
-    stated = [Claim.of(memory.content) for memory in made if not memory.concepts]
+    stated = [
+        (Claim.of(memory.content), is_made(memory)) for memory in public if not (is_made(memory) and memory.concepts)
+    ]
     lesson_claims = [(Claim.of(lesson.content), lesson) for lesson in live]
     selected: list[tuple[Insight, Lesson | None]] = []
     for insight in conclusions:
-        claim, heading = Claim.of(insight.content), f"{insight.concepts[0]}: "
-        if insight.content.startswith(heading):
-            same = [lesson for lesson in live if lesson.origin == REFLECTION and lesson.content.startswith(heading)]
-            if all(lesson.content == insight.content for lesson in same):
-                selected.append((insight, next(iter(same), None)))
-            continue
+        claim = Claim.of(insight.content)
         existing = next((lesson for other, lesson in lesson_claims if claim.is_said_by(other, SAME_CLAIM)), None)
-        if existing is not None or not any(claim.is_within(other) for other in stated):
+        saying = [by_server for other, by_server in stated if claim.repeats(other)]
+        if existing is not None or (len(saying) != 1 and not any(saying)):
             selected.append((insight, existing))
     return selected
 
@@ -268,10 +255,24 @@ _TROUBLE = re.compile(
     re.IGNORECASE,
 )
 _FIX = re.compile(
-    r"\b(?:now|fix(?:ed|es)|instead|no longer|pinned|resolved|replaced|switched|raised|lowered|changed|added|removed"
-    r"|moved)\b",
+    r"\b(?:now|fix(?:ed|es)|instead(?! of \d)|no longer|pinned|resolved|replaced|switched|raised|lowered|changed|moved"
+    r"|removed|uses|added(?! (?:\S+ ){0,3}tests?\b))\b",
     re.IGNORECASE,
 )
+_OUTCOME = re.compile(r"(?i)[^,;:]*\b(?:pass(?:es|ed|ing)?|green|succeed\w*|works?)\b[^,;:]*")
+"""A clause that says that all is well now, and not why."""
+_EFFECT = re.compile(
+    r"(?i).*, so (?P<so>.*)|\A(?:since|as|because) [^,]*, (?P<then>.*)"
+    r"|(?P<first>.*?)(?:, (?:since|as) | (?:because|due to|caused by) )"
+)
+"""A sentence that names a cause, up to the cause or after it."""
+_POINTING = re.compile(r"(?i)\b(?:it|they|them|this|these|those)\b(?!['’-])")
+"""Words for something that was named before."""
+_THE_SAME = re.compile(r"(?i)\bthe (?:same|latter|former)(?=\W*\Z|[.,;:)]| (?:as|for|in|of|on|to|way|thing)\b)")
+_CLAUSE_GAP = re.compile(
+    r"(?i)[,;:.)–—](?: |\Z)|[(]|\b(?:and|but|or|because|since|so|which|that|when|while|if|until|as|then)\b"
+)
+"""Where a clause ends, or the next one begins."""
 _UNSURE = re.compile(
     r"\A(?:left|open|still open|todo|next|careful|not (?:yet|changed|done))\b"
     r"|\b(?:likely|suspect|doubt|maybe|perhaps|probably|may be|might)\b",
@@ -298,27 +299,46 @@ def suggestions(observations: Sequence[Observation]) -> list[Insight]:
             words, is_plain = term_set(cause), _CAUSE.search(cause) is not None
             trouble = max(near, key=lambda trouble: len(words & trouble[2]))
             shared = len(words & trouble[2])
-            if shared > 1 or (shared and (is_plain or _TROUBLE.search(cause))):
-                ranked[item.session].append((shared + 2 * is_plain, _suggested(observations, trouble, index, cause)))
+            is_about = shared > 1 or (shared and (is_plain or _TROUBLE.search(cause)))
+            if is_about and (lesson := _suggested(observations, trouble, index, cause)):
+                ranked[item.session].append((shared + 2 * is_plain, lesson))
     return [made for of in ranked.values() for _, made in sorted(of, key=lambda item: -item[0])[:SUGGESTED]]
 
 
-def _suggested(observations: Sequence[Observation], trouble: Trouble, index: int, cause: str) -> Insight:
-    """A cause, what an agent says of the fix unless the cause does, and the evidence for both."""
+def _suggested(observations: Sequence[Observation], trouble: Trouble, index: int, cause: str) -> Insight | None:
+    """Returns a cause with what an agent says of the fix, and the evidence for both; None without a fix."""
     failed, passed, _ = trouble
     fixing = observations[passed].session
     closing, fix = index, ""
-    if not _FIX.search(cause):
+    if not _has_fix(cause):
         after = [n for n in range(max(index, passed), len(observations)) if observations[n].session == fixing]
         closing = next((n for n in after if _by_agent(observations[n])), index)
-        others = [text for text in _by_agent(observations[closing]) if text != cause and _FIX.search(text)]
-        sure = [text for text in others if is_claim(text.replace("I ", "we ")) and not _UNSURE.search(text)]
-        fix = next((text for text in sure if not _is_cause(text)), "")
-    changes = (n for n in range(failed, passed + 1) if changes_files(observations[n]))
-    edits = [n for n in changes if observations[n].session == fixing]
+        fix = _fix_after(cause, _by_agent(observations[closing]))
+        if not fix or not (_CAUSE.search(cause) or _TROUBLE.search(cause)):
+            return None
+    span = (n for n in range(failed, passed + 1) if observations[n].session == fixing)
+    edits = [n for n in span if changes_files(observations[n])]
     evidence = dict.fromkeys([failed, *edits[-1:], passed, index, closing])
     content = " ".join(closed(text) for text in (cause, fix) if text)
     return Insight(content, SUGGESTED_CONFIDENCE, [], [observations[n].id for n in evidence])
+
+
+def _has_fix(cause: str) -> bool:
+    """Returns whether a cause also says what was changed, or has to be done, in the rest of its sentence or after."""
+    sentence, *more = pieces(cause)
+    effect = match[match.lastgroup or 0] if (match := _EFFECT.match(sentence)) else ""
+    is_done = not _TROUBLE.search(effect) and (_is_fix(effect) or " must " in effect)
+    return is_done or any(map(_is_fix, more))
+
+
+def _fix_after(cause: str, spoken: Sequence[str]) -> str:
+    """Returns the first sentence that says what was changed, and can be read alone or after the cause; else ""."""
+    for before, text in pairwise(["", *spoken]):
+        read = (f"{cause} {text}" if before == cause else text).replace("I ", "we ")
+        is_sure = text != cause and not _UNSURE.search(text) and not _is_cause(text)
+        if is_sure and _is_fix(text) and _is_whole(read):
+            return text
+    return ""
 
 
 def _troubles(observations: Sequence[Observation]) -> Iterator[Trouble]:
@@ -347,9 +367,22 @@ def _by_agent(observation: Observation) -> list[str]:
 
 
 def _is_cause(text: str) -> bool:
-    """Whether a sentence says for sure why something is so, and can be read alone."""
+    """Returns whether a sentence says for sure why something is so, and can be read alone."""
     says_why = _CAUSE.search(text) or _LIKELY_CAUSE.search(text)
-    return bool(says_why) and is_claim(text) and stands_alone(text) and not _UNSURE.search(text)
+    return bool(says_why) and _is_whole(text) and not _UNSURE.search(text)
+
+
+def _is_fix(text: str) -> bool:
+    """Returns whether a text says what was changed; that the tests pass now is no change."""
+    return _FIX.search(_OUTCOME.sub("", text)) is not None
+
+
+def _is_whole(text: str) -> bool:
+    """Returns whether a claim can be read alone: a clause before each of its pronouns can say what is meant."""
+    if not is_claim(text) or not stands_alone(text) or _THE_SAME.search(text):
+        return False
+    before = (_CLAUSE_GAP.split(text[: match.start()]) for match in _POINTING.finditer(text))
+    return all(len(term_set(own)) < 2 <= len(term_set(" ".join(earlier))) for *earlier, own in before)
 
 
 async def suggest(
@@ -362,13 +395,13 @@ async def suggest(
     learned = await newest(current.documents, listing, Lesson, PROJECT_MEMORIES, every) if made else []
     # with those that an admin or a person hid: they are not suggested again
     learned = [lesson for lesson in learned if not is_data(lesson.trust)]
-    trusts: dict[str, Trust] = {item.id: item.trust for item in observations if is_stated(item)}
+    by_id = {str(observation.id): observation for observation in observations}
     session_of = {str(observation.id): observation.session for observation in observations}
-    times = {str(observation.id): observation.occurred_at for observation in observations}
     earlier = [{*map(session_of.get, lesson.sources)} for lesson in learned if lesson.origin == SUGGESTION]
     count = Counter(session for sessions in earlier for session in sessions)
     for suggestion in made:
-        claim, session = Claim.of(suggestion.content), session_of[suggestion.sources[-1]]
+        claim, proof = Claim.of(suggestion.content), [by_id[name] for name in suggestion.sources]
+        session = proof[-1].session
         existing = next((lesson for lesson in learned if claim.is_said_by(Claim.of(lesson.content), SAME_CLAIM)), None)
         evidence = {*suggestion.sources}
         is_known = existing is not None and (
@@ -385,8 +418,8 @@ async def suggest(
             confidence=suggestion.confidence,
             origin=SUGGESTION,
             derived_from=suggestion.sources,
-            trust=lowest(trusts[name] for name in suggestion.sources if name in trusts),  # of those it quotes
-            occurred_at=max(times[name] for name in suggestion.sources),
+            trust=lowest(item.trust for item in proof if is_stated(item)),  # of those it quotes
+            occurred_at=max(item.occurred_at for item in proof),
         )
         await writing.give(command)
 

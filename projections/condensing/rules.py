@@ -19,7 +19,7 @@ from projections.text.accounts import user_words
 from projections.text.wishes import Relation, Wish, relation, wishes_of
 
 MOST_WISHES = 50
-"""Of one summary, the newest; each may wait for the projection of the one before."""
+"""Of one summary, the newest; each may wait until the wish before it is projected."""
 
 
 class Stated(NamedTuple):

@@ -368,7 +368,8 @@ _SEPARATOR = re.compile(r"&&|\|\||[;\n]| & ")
 _OPTION = re.compile(r"-|\w+=|\d?[<>]")
 _ASIDE = re.compile(
     r"(?:sudo )?(?:cd|echo|sleep|done|do|for|export|cat|head|tail|less|grep|rg|find|ls|awk|sed|jq|ps|ss|curl|ssh|dig"
-    r"|journalctl|git|(?:gh|kubectl|docker|aws|systemctl)\b.*\b(?:logs?|view|show|describe|list|get|status|events))\b"
+    r"|pwd|which|wc|journalctl|git"
+    r"|(?:gh|kubectl|docker|aws|systemctl)\b.*\b(?:logs?|view|show|describe|list|get|status|events))\b"
 )
 """A command that is there for another one, or shows how something else went."""
 _OUTPUT_CHARS = 4_000

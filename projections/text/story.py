@@ -194,6 +194,11 @@ def _repeats(new: _Point, old: _Point) -> bool:
     return len(new.terms & old.terms) >= SAME_STATEMENT * max(1, len(new.terms | old.terms))
 
 
+def replaces(new: str, old: str) -> bool:
+    """Returns whether a later statement repeats an earlier one, or announces a change of its subject."""
+    return _replaces(*(_Point(text, 0, term_set(text) - _OF_ANY) for text in (new, old)))
+
+
 def _replaces(new: _Point, old: _Point) -> bool:
     """Whether a decision takes the place of an earlier one: it says the same, or announces a change of its subject."""
     if _repeats(new, old):

@@ -71,6 +71,11 @@ def relation(new: str, old: str) -> Relation:
     return "replaces" if differs or opposed else "repeats"
 
 
+def refused(text: str) -> frozenset[str]:
+    """Returns the terms of what a text says not to do, or not to use."""
+    return _subject(text).refused
+
+
 class _Subject(NamedTuple):
     terms: frozenset[str]
     values: frozenset[str]

@@ -291,7 +291,8 @@ async def test_what_is_made_of_memories_is_made_of_public_ones(matrix_server: Se
             for name in ("rounding", "parsing", "caching", "queueing", "locking"):
                 await write(
                     carol, "/v1/memories", project=project, visibility=visibility, shared_with=[FRIEND], owner=OWNER,
-                    content=f"The outage zqmade{visibility} after {name} ends when the {name} table is cleared.",
+                    content=f"The outage zqmade{visibility} after {name} ends when the {name} table is cleared. "
+                    f"Every outage of zqmade{visibility} restarts the worker.",
                     concepts=["outage", "worker"], tags=["outage"], memory_type="procedural", keep_duplicates=True,
                 )  # fmt: skip
                 await write(

@@ -333,30 +333,6 @@ async def test_reflecting_again_on_new_evidence_says_nothing_nearly_the_same(sho
     assert (insight.reinforcements, len(insight.sources)) == (1, 4)
 
 
-FLAGS = (
-    "Old feature flags are removed after a month.",
-    "The settings table holds all feature flags of a tenant.",
-    "Feature flags are cached for a minute.",
-)
-
-
-async def test_an_overview_in_other_words_does_not_take_over_the_one_that_is_there(shop: Workshop):
-    """Its sources would be named for words that they do not say."""
-    condensing = Condensing(shop.current, clock=shop.clock)
-    for n, text in enumerate(FLAGS):
-        await shop.remember(text, session_id=f"s{n}", concepts=["feature flags"])
-    await shop.project()
-    assert (await condensing.reflect(READER, "atlas", CALLER)).insights == 1
-    await shop.project()
-    (before,) = await lessons_of(shop)
-    newer = "Feature flags are named after the feature that old feature flags cached in a table of settings."
-    await shop.remember(newer, session_id="s9", concepts=["feature flags"])
-    await shop.project()
-    made = await condensing.reflect(READER, "atlas", CALLER)
-    assert (made.insights, made.reinforced, made.position) == (0, 0, "")
-    assert await lessons_of(shop) == [before]
-
-
 async def test_what_a_consolidated_fact_states_is_no_insight_beside_it(shop: Workshop):
     await sessions(shop, {f"s{n}": [SHARED] for n in range(5)})
     await consolidate(shop)
@@ -372,6 +348,84 @@ async def test_what_a_memory_states_is_no_fact_beside_it(shop: Workshop):
     await sessions(shop, {f"s{n}": [SHARED] for n in range(5)})
     await consolidate(shop)
     assert await tagged(shop, "fact") == {}
+
+
+KAFKA = "We decided on Kafka for the event bus."
+NATS = "We decided to use NATS for the event bus."
+APART = {name: [text] for name, text in OWN.items()}
+
+
+async def test_decision_that_another_replaced_in_the_batch_is_no_memory_and_no_insight(shop: Workshop):
+    await sessions(shop, APART | {f"k{n}": [KAFKA] for n in range(3)} | {"n": [NATS]})
+    await consolidate(shop)
+    await Condensing(shop.current, clock=shop.clock).reflect(READER, "atlas", CALLER)
+    await shop.project()
+    made = [memory.content for memory in await shop.memories()] + [lesson.content for lesson in await lessons_of(shop)]
+    assert NATS in made
+    assert [content for content in made if "Kafka" in content] == []
+
+
+async def test_decision_that_a_later_memory_replaced_is_no_memory(shop: Workshop):
+    await sessions(shop, APART | {"k": [KAFKA]})
+    await shop.remember("We use NATS instead of Kafka.")
+    await shop.project()
+    await consolidate(shop)
+    assert {*await tagged(shop, "fact")} == {*OWN.values()}
+
+
+async def test_new_decision_revises_the_fact_that_it_replaces(shop: Workshop):
+    await sessions(shop, APART | {"k": [KAFKA]})
+    await consolidate(shop)
+    assert KAFKA in await tagged(shop, "fact")
+    await sessions(shop, {"n": [NATS]})
+    await consolidate(shop)
+    facts = await tagged(shop, "fact")
+    assert (facts[NATS].version, KAFKA in facts) == (2, False)
+    before = {memory.id for memory in await shop.memories()}
+    await consolidate(shop)
+    assert {memory.id for memory in await shop.memories()} == before
+    await forget(shop, "n")
+    assert await stored(shop, "NATS") == []
+
+
+@pytest.mark.parametrize(
+    "repeat",
+    [
+        "The gateway is restarted after every deploy, we decided that.",
+        "The gateway is restarted after every deploy.",
+        "We decided that the gateway is restarted after every deploy, as it leaks sockets.",
+    ],
+)
+async def test_memory_in_another_order_or_without_a_clause_is_repeated_by_no_fact_and_no_insight(
+    shop: Workshop, repeat: str
+):
+    await shop.remember(repeat)
+    for n in range(5):
+        await shop.observe(SHARED, f"s{n}", kind="conversation")
+        await shop.say(TrackSession(project="atlas", session_id=f"s{n}", status="ended"))
+    await shop.project()
+    await shop.upkeep().summarise()
+    await shop.project()
+    await consolidate(shop)
+    assert await tagged(shop, "fact") == {}
+    assert (await Condensing(shop.current, clock=shop.clock).reflect(READER, "atlas", CALLER)).insights == 0
+
+
+async def test_topic_whose_lines_are_memories_is_no_memory(shop: Workshop):
+    lines = [f"The `redis` host {n} must be restarted by hand." for n in range(3)]
+    for line in lines:
+        await shop.observe(line, "s1", kind="decision")
+    for line in lines[:2]:
+        await shop.remember(line)
+    await shop.project()
+    await consolidate(shop)
+    assert len(await tagged(shop, "consolidated")) == 1
+    for memory in (await tagged(shop, "consolidated")).values():
+        await Forgetting(shop.another_current()).documents([memory.id], READER, CALLER)
+    await shop.remember(lines[2])
+    await shop.project()
+    await consolidate(shop)
+    assert await tagged(shop, "consolidated") == {}
 
 
 ADA, BOB = Reader(TENANT, "ada", "isolated"), Reader(TENANT, "bob", "isolated")
@@ -545,7 +599,8 @@ async def test_a_session_that_fixed_a_failure_suggests_a_lesson_that_goes_with_i
 
 
 async def test_a_session_that_goes_on_suggests_no_more_than_two_lessons(shop: Workshop):
-    causes = [f"The login test of user{n} failed because token{n} had expired in the login." for n in range(6)]
+    cause = "The login test of user{0} failed because token{0} had expired. Its clock is fixed now."
+    causes = [cause.format(n) for n in range(6)]
     await fixed(shop, "s1", *causes[:3])
     assert len(await lessons_of(shop)) == 2
     await fixed(shop, "s1", *causes[3:])

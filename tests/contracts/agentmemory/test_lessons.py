@@ -355,8 +355,8 @@ def test_facts_and_procedures_are_listed_under_both_names(api: Api, kind: str):
 
 @pytest.mark.covers("POST /agentmemory/reflect", "GET /agentmemory/lessons")
 def test_insights_are_lessons_made_of_memories(api: Api, name: str):
-    for text in ("Redis restarts break the pool.", "A pool needs retries.", "The pool logs every retry it makes."):
-        api.remember(f"{name}: {text}", concepts=[name], project=name)
+    for text in ("Redis restarts break the link.", "Ten connections are open.", "The log names every attempt."):
+        api.remember(f"The pool of {name} needs retries. {text}", concepts=[name], project=name)
     assert ok(api.post("reflect", project=name))["newInsights"] > 0
     insights = ok(api.get("lessons", project=name, source="consolidation"))["lessons"]
     assert name in insights[0]["tags"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from projections.condensing.claims import Claim, claim_groups, claims_in, is_claim, is_sentence
+from projections.condensing.claims import Claim, claim_groups, claims_in, is_claim, is_figure, is_sentence, replaced
 
 
 @pytest.mark.parametrize(
@@ -114,3 +114,67 @@ def test_two_texts_claim_the_same_unless_one_denies_or_names_another_thing(one: 
 )  # fmt: skip
 def test_a_claim_is_within_a_text_that_says_all_of_it(text: str, other: str, within: bool):
     assert Claim.of(text).is_within(Claim.of(other)) is within
+
+
+DEPLOYS = "We deploy the billing service on Tuesdays."
+
+
+@pytest.mark.parametrize(
+    ("text", "repeats"),
+    [
+        ("On Tuesdays we deploy the billing service.", True),
+        ("We deploy the billing service on Tuesdays, since the vendor answers then.", True),
+        ("We deploy the billing service.", True),
+        ("We deploy the billing service on Fridays.", False),
+        ("We do not deploy the billing service on Tuesdays.", False),
+        ("We deploy the search service on Tuesdays.", False),
+    ],
+)
+def test_text_in_another_order_or_with_another_clause_repeats_a_claim(text: str, repeats: bool):
+    assert Claim.of(text).repeats(Claim.of(DEPLOYS)) is repeats
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("We go with Kafka for the events.", "We use Postgres instead of Kafka."),
+        ("We decided on Kafka for the event bus.", "We decided to use NATS for the event bus."),
+        ("We decided on Kafka for the event bus.", "Kafka is dropped; NATS carries the events now."),
+        ("Decision: retries are capped at 3.", "Decision: retries are capped at 5."),
+        ("We agreed to deploy on Tuesdays.", "From now on we deploy on Fridays."),
+        ("Retention is 14 days.", "Retention is 30 days now."),
+    ],
+)
+def test_later_statement_with_another_value_replaces_the_earlier_one(old: str, new: str):
+    assert replaced([old, "The menu is blue.", new]) == {old}
+    assert replaced([old, new, old]) == ({new} if replaced([new, old]) else set())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("We decided to keep the backup on the second volume.", "The backup goes to the second volume now."),
+        ("We decided to keep sessions in Redis.", "We decided to cache results in the gateway."),
+        ("The redis host 0 must be restarted by hand.", "The redis host 3 is switched off."),
+        ("We decided on Kafka for the event bus.", "The event bus is down."),
+    ],
+)  # fmt: skip
+def test_repeats_and_other_subjects_replace_nothing(old: str, new: str):
+    assert replaced([old, new]) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("The nightly export wrote 41,200 rows in 12 minutes.", True),
+        ("On 12 March 118 references were unmatched.", True),
+        ("All 41 tests pass.", True),
+        ("The p95 is 240 ms this week.", True),
+        ("Sessions end after 660 s.", False),
+        ("The pool is limited to 20 connections.", False),
+        ("We decided that backups were kept for 30 days.", False),
+        ("The export of `day_12` was lost.", False),
+    ],
+)
+def test_number_of_the_past_is_a_figure_unless_it_was_decided(text: str, is_one: bool):
+    assert is_figure(text) is is_one

@@ -1,10 +1,12 @@
 """What many have in common is kept as one."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 from condensing import NOON, asked, called, saw
+from msgspec.structs import replace
 
 from ingest.ids import DocumentId
 from ingest.log.position import Position
@@ -140,6 +142,14 @@ def test_a_memory_of_a_topic_is_bounded():
     assert len(made.content) <= CONTENT_CHARS
 
 
+def test_claim_that_was_replaced_makes_no_topic():
+    (made,) = find_topics(
+        [*REDIS, saw(5, "Redis is restarted by hand.", concepts=("redis",))], without={REDIS[1].content}
+    )
+    assert REDIS[1].content not in made.content
+    assert find_topics(REDIS, without={REDIS[1].content}) == []
+
+
 def test_what_is_said_of_a_topic_alike_is_said_once():
     seen = [saw(n, "The gateway restarts after every deploy.", concepts=("gateway",)) for n in range(3)]
     (made,) = find_topics(seen)
@@ -257,6 +267,62 @@ def test_sessions_with_the_same_request_and_commands_are_a_procedure():
     assert routine.name == "Run the nightly export and check the totals"
     assert routine.steps == ["Bash `make export ENV=prod`", "Bash `uv run python -m tools.totals --all`"]
     assert set(routine.sources) == {item.id for n in range(8) for item in (seen[4 * n], *seen[4 * n + 2 : 4 * n + 4])}
+
+
+RELEASES = (
+    "Release a new version",
+    "please release the new version",
+    "cut a release",
+    "can you release the next version?",
+    "release version 1.4.2",
+    "we need a new release",
+    "let's release version 1.5",
+    "new release please",
+)
+
+
+def released(*commands: str, requests: Sequence[str] = RELEASES) -> list[Observation]:
+    """Sessions with a request each, and the commands that all of them run."""
+    return [
+        item
+        for n, request in enumerate(requests)
+        for item in in_session(
+            f"s{n}",
+            asked(100 * n, request),
+            *(called(100 * n + 1 + k, "Bash", {"command": line}, "ok") for k, line in enumerate(commands)),
+        )
+    ]
+
+
+def test_eight_requests_in_other_words_with_one_command_are_a_procedure():
+    (routine,) = routines_of(released("git status", "make release"))
+    assert (routine.name, routine.steps) == ("Release a new version", ["Bash `make release`"])
+    assert len(routine.sources) == 16
+
+
+@pytest.mark.parametrize(
+    "observations",
+    [
+        released("git status", "ls -la", "pwd", "which make", "cat VERSION", "git log | head"),
+        released("npm test", requests=[f"Fix the {what} bug" for what in ("login", "export", "menu", "cart")]),
+        released("make test", requests=[f"Write a test for the {what} page" for what in ("login", "menu", "cart")]),
+        released("make release", requests=["Release it", "Fix the login", "Look at the menu", "Tidy the cart"]),
+    ],
+)
+def test_trivial_commands_and_requests_for_different_things_are_no_procedure(observations: list[Observation]):
+    assert routines_of(observations) == []
+
+
+def test_requests_with_commands_of_other_names_are_procedures_of_their_own():
+    asking, command = "Run the nightly {} of orders", "make {}"
+    seen = [
+        replace(item, id=DocumentId(f"{item.id}{what}"), session=DocumentId(f"{item.session}{what}"))
+        for what in ("export", "import")
+        for item in released(command.format(what), requests=[asking.format(what)] * 4)
+    ]
+    assert {(made.name, *made.steps) for made in routines_of(seen)} == {
+        (asking.format(what), f"Bash `{command.format(what)}`") for what in ("export", "import")
+    }
 
 
 def test_requests_and_commands_that_were_written_down_as_text_are_a_procedure_too():

@@ -27,23 +27,29 @@ def test_a_cluster_gives_what_recurs():
     assert recurring.confidence == 0.64
 
 
-def test_a_cluster_in_which_nothing_recurs_gives_an_overview():
-    (overview,) = insights([TOKENS[0], TOKENS[2], item(4, "A new token is valid for one day.", "token")])
-    assert overview.content.startswith("token: ")
-    assert set(overview.sources) == {"mem_1", "mem_3", "mem_4"}
-    assert overview.confidence == 0.467
+def test_cluster_in_which_nothing_recurs_gives_no_insight():
+    assert insights([TOKENS[0], TOKENS[2], item(4, "A new token is valid for one day.", "token")]) == []
 
 
-def test_an_overview_is_of_what_says_its_topic():
-    said = ["The tenant is set in each transaction.", "Nulls are a category.", "The clock is frozen in all tests."]
-    items = [item(n, text, "decision", f"area{n}") for n, text in enumerate(said)]
-    assert insights(items) == []
-    (overview,) = insights([*items, item(7, "A decision is kept for a year.", "decision"), DECISIONS])
-    assert overview.content == "decision: A decision is kept for a year. Every decision names who took it."
-    assert overview.sources == ["mem_7", "mem_8"]
+def test_figure_of_one_run_is_no_insight():
+    counted = "The nightly export wrote 41,200 rows in 12 minutes."
+    assert insights([item(n, counted, "export") for n in range(3)]) == []
+    assert insights([item(n, counted) for n in range(3)]) == []
+    (insight,) = insights([item(n, "The nightly export has at most 50,000 rows.", "export") for n in range(3)])
+    assert insight.sources == ["mem_0", "mem_1", "mem_2"]
 
 
-DECISIONS = item(8, "Every decision names who took it.", "decision")
+def test_number_that_differs_in_each_session_makes_no_insight():
+    assert (
+        insights([item(n, f"The nightly export of orders takes {30 + n} minutes.", origin=f"s{n}") for n in range(4)])
+        == []
+    )
+    assert insights([item(n, "The nightly export of orders takes 30 minutes.", origin=f"s{n}") for n in range(4)])
+
+
+def test_claim_that_was_replaced_makes_no_insight():
+    token = "The deploy token expires every night."
+    assert insights(TOKENS, without={token, "The deploy token expires each night."}) == []
 
 
 def test_an_insight_has_no_tag_that_is_a_tool_a_key_or_a_path():
@@ -88,13 +94,15 @@ def test_what_is_no_statement_is_no_insight(text: str):
 def test_items_that_contradict_each_other_do_not_agree():
     said = ["The lease must be shared by workers.", "The lease must not be shared by workers."]
     found = insights([item(n, said[n % 2], "lease", origin=f"s{n % 2}") for n in range(4)])
-    assert not any(len(one.sources) > 1 and not one.content.startswith("lease: ") for one in found)
+    assert not any(
+        len({*one.sources} & {"mem_0", "mem_2"}) and len({*one.sources} & {"mem_1", "mem_3"}) for one in found
+    )
 
 
 def test_what_is_said_of_a_thing_by_one_each_is_not_agreed():
     said = ["The cache is cleared by a deploy.", "The cache is filled by a deploy.", "A cache lasts a day."]
     found = insights([item(n, text, "cache", origin=f"s{n}") for n, text in enumerate(said)])
-    assert all(one.content.startswith("cache: ") for one in found)
+    assert found == []
 
 
 def test_nearly_the_same_conclusion_of_two_clusters_is_one_insight():
@@ -178,16 +186,28 @@ def test_a_failure_its_cause_and_its_fix_suggest_a_lesson_with_their_evidence():
     [
         (session(f"{CAUSE} I fixed it by freezing the clock."), [f"{CAUSE} I fixed it by freezing the clock."]),
         (session(f"{OTHER} Done."), [OTHER]),
-        (session(CAUSE, passed=FAILED), []),  # not fixed
-        (session(CAUSE, failed="3 passed"), []),  # nothing failed
-        (session("The login test passes now."), []),  # no cause
-        (session("The menu is blue because Kim likes blue."), []),  # about something else
-        (session("The token probably expired because the clock ran on."), []),  # a guess
+        (session(f"{CAUSE} {FIX}", passed=FAILED), []),  # not fixed
+        (session(f"{CAUSE} {FIX}", failed="3 passed"), []),  # nothing failed
+        (session(CAUSE), []),  # no fix
+        (session(f"{CAUSE} All tests pass now."), []),
+        (session(f"{CAUSE} Added a test for the logout."), []),
+        (session("The token expired, so the next login test gets an error now."), []),  # an effect
+        (session(f"{CAUSE} The logout is fine. We pinned it to Monday."), []),  # pinned what?
+        (session(f"Since the clock runs on, the login tests of the token reach it; its port changed. {FIX}"), []),
+        (session(f"The login test failed because the logout does the same. {FIX}"), []),
+        (session("The token can expire in the login test, so we must freeze its clock first."),
+         ["The token can expire in the login test, so we must freeze its clock first."]),
+        (session("The login test failed because the clock ran on. It is frozen in conftest.py now."),
+         ["The login test failed because the clock ran on. It is frozen in conftest.py now."]),
+        (session("Looking at the login test, the token has 40 letters, so one of them is used. Removed the menu."), []),
+        (session(f"The login test passes now. {FIX}"), []),  # no cause
+        (session(f"The menu is blue because Kim likes blue. {FIX}"), []),  # about something else
+        (session(f"The token probably expired because the clock ran on. {FIX}"), []),  # a guess
         (session("Left: the token of the login expires early because the clock runs on."), []),  # not fixed
-        (session("This is because the token expired."), []),  # nobody knows what
-        ([*session()[1:4], asked(5, CAUSE)], []),  # said by a user
-        ([*session(), saw(5, CAUSE, "conversation", trust="imported")], []),
-        ([*session(), saw(5, CAUSE, "conversation", quarantined="operator")], []),
+        (session(f"This is because the token expired. {FIX}"), []),  # nobody knows what
+        ([*session()[1:4], asked(5, f"{CAUSE} {FIX}")], []),  # said by a user
+        ([*session(), saw(5, f"{CAUSE} {FIX}", "conversation", trust="imported")], []),
+        ([*session(), saw(5, f"{CAUSE} {FIX}", "conversation", quarantined="operator")], []),
         ([asked(0, "the nightly export crashed, look why"),
           saw(1, "The nightly export crashed because the disk was full.", "conversation"),
           called(2, "Bash", {"command": "sed -i s/30/7/ keep.env && make export"}, "done"),
@@ -203,7 +223,7 @@ def test_only_what_an_agent_says_of_something_that_was_fixed_is_a_lesson(
 
 def test_a_session_suggests_at_most_two_lessons_the_plainest_first():
     more = [f"The token of test number {n} expired, so the login test freezes its clock now." for n in range(4)]
-    made = suggestions(session(" ".join([*more, CAUSE])))
+    made = suggestions(session(" ".join([*more, CAUSE, FIX])))
     assert len(made) == SUGGESTED
     assert made[0].content.startswith(CAUSE)
 
