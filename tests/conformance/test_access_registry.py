@@ -58,7 +58,7 @@ async def test_a_key_lets_in_whom_it_is_for(registry: Registry, clock: ManualClo
     caller = await admitted(registry, made, clock)
     assert caller is not None
     assert (caller.tenant, caller.roles, caller.key_id) == ("default", {"read", "write"}, made.key.id)
-    assert caller.key_scope == KeyScope(("", "shop"), ("ada",), within_tenant=True)
+    assert caller.key_scope == KeyScope(("", "shop"), ("ada",), within_tenant=True, is_admin=False)
 
 
 @pytest.mark.parametrize("tenant", ["default", "elsewhere"])

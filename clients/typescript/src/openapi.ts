@@ -566,7 +566,7 @@ export interface paths {
         put?: never;
         /**
          * Find the documents that answer a query.
-         * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents. `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent. With `min_confidence` results of less confidence are left out, for callers who prefer silence; those of unknown confidence stay. Without it nothing that was found is withheld: `certainty` of the answer says whether it is probably not recorded. `min_trust` is the lowest trust class of a result; from high to low: user_stated, agent_concluded, imported, tool_output, external. With `fold` a result represents those that say nearly the same, unless the question counts. With `max_tokens` the titles and contents of all results have at most so many tokens, and `content` is the snippet; a result that does not fit is left out, and counted in `omitted`. A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`, unless `from` or `to` is given.
+         * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents. `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent. With `min_confidence` results of less confidence are left out, for callers who prefer silence; those of unknown confidence stay. Without it nothing that was found is withheld: `certainty` of the answer says whether it is probably not recorded. `min_trust` is the lowest trust class of a result; from high to low: user_stated, agent_concluded, imported, tool_output, external. With `fold` a result represents those that say nearly the same, unless the question counts. With `max_tokens` the titles and contents of all results have at most so many tokens, and `content` is the snippet; a result that does not fit is left out, and counted in `omitted`. `prompt_of` is the session whose prompt the query is: nothing of that session is found, and nothing at all for small talk ("thanks, see you tomorrow"). A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`, unless `from` or `to` is given.
          */
         post: operations["post_v1_recall"];
         delete?: never;
@@ -1589,6 +1589,9 @@ export interface components {
          *         With `max_tokens` the titles and contents of all results have at most so many tokens, and `content` is the snippet;
          *         a result that does not fit is left out, and counted in `omitted`.
          *
+         *         `prompt_of` is the session whose prompt the query is: nothing of that session is found, and nothing at all for small
+         *         talk ("thanks, see you tomorrow").
+         *
          *         A time that the query names ("yesterday", "on Tuesday") is resolved by `as_of`, else the clock, in `time_zone`,
          *         unless `from` or `to` is given.
          */
@@ -1639,6 +1642,8 @@ export interface components {
             project?: string | null;
             /** @default [] */
             projects?: string[];
+            /** @default  */
+            prompt_of?: string;
             query: string;
             /**
              * @default fused

@@ -212,7 +212,11 @@ def principal(rules: TokenRules = PLAIN, scope: Any = "mnemolog:read", **claims:
 
 def test_a_token_is_for_the_servers_tenant_and_all_of_it_unless_the_settings_name_claims():
     found = principal(tenant="acme", projects=["shop"], agents=["ada"])
-    assert (found.tenant, found.roles, found.key_scope) == ("default", {"read"}, KeyScope(within_tenant=True))
+    assert (found.tenant, found.roles, found.key_scope) == (
+        "default",
+        {"read"},
+        KeyScope(within_tenant=True, is_admin=False),
+    )
     assert found.named
 
 
@@ -240,7 +244,7 @@ def test_a_scope_may_give_several_roles():
 def test_claims_say_tenant_projects_and_agents():
     found = principal(LIMITED, tenant="acme", projects=["shop", "bakery", "shop"], agents="ada")
     assert found.tenant == "acme"
-    assert found.key_scope == KeyScope(("bakery", "shop"), ("ada",), within_tenant=True)
+    assert found.key_scope == KeyScope(("bakery", "shop"), ("ada",), within_tenant=True, is_admin=False)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +272,9 @@ def test_a_token_without_a_claim_that_the_settings_name_lets_nobody_in(changes: 
 
 
 def test_all_projects_and_agents_have_to_be_said():
-    assert principal(LIMITED, **{**FULL, "projects": "*", "agents": ["*"]}).key_scope == KeyScope(within_tenant=True)
+    assert principal(LIMITED, **{**FULL, "projects": "*", "agents": ["*"]}).key_scope == KeyScope(
+        within_tenant=True, is_admin=False
+    )
 
 
 def test_a_token_for_some_projects_or_agents_has_no_role_for_more():

@@ -1,6 +1,6 @@
 """A door with a real write side over a log in memory, and questions that answer from a script."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -33,6 +33,19 @@ def memory(name: str, **fields: Any) -> Memory:
     usual: dict[str, Any] = {"content": "Ada drinks tea.", "title": "Tea", "project": "atlas", "agent_id": "ada"}
     usual |= dict.fromkeys(("updated_at", "occurred_at", "recorded_at"), NOW)
     return Memory(id=DocumentId(name), event_id="e", tenant="default", position="1-0", **{**usual, **fields})
+
+
+class ScriptedContext:
+    """Compiles contexts, and counts no recalls."""
+
+    def __init__(self, compile: Callable[[ContextRequest, Reader], Awaitable[Context]]) -> None:
+        self._compile = compile
+
+    async def __call__(self, request: ContextRequest, reader: Reader) -> Context:
+        return await self._compile(request, reader)
+
+    def count_recall(self, tenant: str, project: str | None) -> None:
+        pass
 
 
 class ScriptedQueries:
@@ -96,7 +109,7 @@ class ScriptedQueries:
             SimpleNamespace(of_project=self.slots),
             SimpleNamespace(wait_for_own_writes=self.wait_for_own_writes),
         )
-        fields |= {"recall": self.recall, "context": self.context, "slots": slots, "log": log}
+        fields |= {"recall": self.recall, "context": ScriptedContext(self.context), "slots": slots, "log": log}
         fields["lookup"] = SimpleNamespace(documents=self.found, whole_ids=self.whole_ids)
         fields["memories"] = SimpleNamespace(answer_to=self.answer_to)
         return Queries(**fields)

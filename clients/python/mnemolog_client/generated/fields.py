@@ -286,6 +286,7 @@ class RecallOptions(TypedDict, total=False):
     fold: bool | None
     max_tokens: int | None
     time_zone: str | None
+    prompt_of: str | None
     consistency: Literal["eventual", "session"] | None
 
 
