@@ -15,8 +15,10 @@ from projections.nouns.access import Reader, may_read
 from projections.nouns.document import Searched, searchable_text
 from projections.nouns.lesson import REFLECTION, SUGGESTION, Lesson, lessons
 from projections.nouns.memory import MADE_TAGS, Memory, memories, rules
+from projections.nouns.observation import Observation
 from projections.operations.current import Current
 from projections.operations.memory import MemoryChanges, MemoryOperations
+from projections.text.accounts import headline
 from projections.text.sentences import shortened
 
 LOOKED_AT = 200
@@ -100,11 +102,15 @@ class Inbox:
             text=document.content,
             occurred_at=from_ms(document.occurred_ms) if isinstance(document, Lesson) else document.occurred_at,
             evidence=[
-                Evidence(source.id, shortened(searchable_text(source), EVIDENCE_CHARS))
+                Evidence(source.id, shortened(_line_of(source), EVIDENCE_CHARS))
                 for source in readable
                 if isinstance(source, Searched)
             ],
         )
+
+
+def _line_of(source: Searched) -> str:
+    return headline(source) if isinstance(source, Observation) else searchable_text(source)
 
 
 def _kind(document: Memory | Lesson) -> Kind:
