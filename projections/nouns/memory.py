@@ -431,9 +431,9 @@ def _revised(batch: FoldBatch, event: Recorded, data: MemoryRevised) -> None:
             pass
     # a version without an author, as a person writes one in the viewer, goes with whatever it revises
     others = newest is not None and newest.author != "" and new.author not in ("", newest.author)
-    # one with evidence of its own may lose it, and the earlier statement still stands
-    on_its_own = isinstance(newest, Memory) and not {*new.derived_from} <= {*newest.derived_from}
-    batch.put(replace(new, separate_parent=others or on_its_own))
+    # a rule with a prompt of its own may lose it, and the rule that it replaced is in force again
+    own_prompt = isinstance(newest, Memory) and not {*new.derived_from} <= {*newest.derived_from}
+    batch.put(replace(new, separate_parent=others or (new.memory_type == "rule" and own_prompt)))
 
 
 @folds(MemoryCondensed, reads=lambda event, data: {memory_id(event), *data.originals})
