@@ -182,9 +182,12 @@ observation_id = rows.created_id(OBSERVATION, in_session=True)
 
 def observation(recorded: Recorded, data: ObservationRecorded, session: DocumentId) -> Observation:
     """The document of an observation event."""
-    payload = {} if data.data else written_payload(data.content)
-    content, reported = ("", payload) if payload else (data.content, data.data)
+    content, reported = data.content, data.data
     compression = compress(data.kind, content, reported)
+    payload = {} if reported else written_payload(content, by_user=compression.role == "user")
+    if payload:
+        content, reported = "", payload
+        compression = compress(data.kind, content, reported)
     typed = typed_turn(data.kind, compression.type, compression.role, content, reported)
     texts: dict[str, Any] = rows.same_fields(compression, Observation) | {"subtitle": compression.subtitle or ""}
     origin = rows.origin(recorded, said_by(typed.turn, compression.type, compression.role, content, reported))
@@ -200,7 +203,7 @@ def observation(recorded: Recorded, data: ObservationRecorded, session: Document
         data=data.data,
         kind=compression.type,
         turn=typed.turn,
-        words=typed.words or str(payload.get("prompt") or payload.get("message") or ""),
+        words=typed.words or payload.get("prompt", ""),
         **texts,
     )
     line = call_headline(replace(document, content="", data=payload) if payload else _reported(document))

@@ -150,22 +150,23 @@ def written_call(text: str) -> dict[str, Any]:
     }
 
 
-_PAYLOAD_TEXTS = {"prompt": "prompt", "last_assistant_message": "message", "message": "message"}
+def written_payload(text: str, *, by_user: bool) -> dict[str, Any]:
+    """Returns the hook's payload that a client wrote as JSON text instead of data; empty for any other text.
 
-
-def written_payload(text: str) -> dict[str, Any]:
-    """Returns the hook's payload that a client wrote as JSON text instead of data: a tool call, a prompt or an answer.
-    Empty for any other text."""
+    A tool call counts always, a prompt only `by_user`: a tool may return a text that looks like a prompt.
+    """
     if not text.startswith("{") or len(text) > SCAN_CHARS:
         return {}
     try:
         payload = msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {}
     if isinstance(payload.get("tool_name"), str):
         output = payload.get("tool_response", payload.get("tool_output"))
         return {"tool_name": payload["tool_name"], "tool_input": payload.get("tool_input"), "tool_output": output}
-    return {ours: payload[name] for name, ours in _PAYLOAD_TEXTS.items() if isinstance(payload.get(name), str)}
+    if by_user and isinstance(payload.get("prompt"), str):
+        return {"prompt": payload["prompt"]}
+    return {}
 
 
 def _reply(text: str) -> TypedTurn:
