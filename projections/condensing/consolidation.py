@@ -30,7 +30,7 @@ from projections.condensing.claims import (
     says,
     stands_alone,
 )
-from projections.condensing.summaries import PROJECT_MEMORIES, Digest, digest_of, fingerprint, is_made, newest
+from projections.condensing.summaries import PROJECT_MEMORIES, Digest, digest_of, fingerprint, is_made, newest, rejected
 from projections.nouns.access import Reader, may_read
 from projections.nouns.memory import (
     CONSOLIDATED,
@@ -431,6 +431,8 @@ async def consolidate(
     stored = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
     public = [memory for memory in stored if memory.visibility == "public" and is_stated(memory)]
     important = [observation for observation in observations if observation.importance >= MIN_IMPORTANCE]
+    hidden = await rejected(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
+    hidden_lines = [Claim.of(line) for memory in hidden for line in memory.content.splitlines()]
     existing = await _consolidated(current, public, [*important, *in_time_order], reader, project)
     commands: dict[Part, list[Remember]] = {part: [] for part in PARTS}
     written = [memory for memory in public if memory.is_latest and not is_made(memory)]
@@ -447,6 +449,8 @@ async def consolidate(
     writing, changed = Writing(current, caller), 0
     for part in PARTS:
         for command in commands[part]:
+            if all(any(map(Claim.of(line).repeats, hidden_lines)) for line in command.content.splitlines()):
+                continue
             when = max((times[name] for name in command.derived_from if name in times), default=None)
             command = replace(command, project=project, keep_duplicates=True, occurred_at=when)
             changed += await _write(command, existing, writing) and part == "memories"

@@ -35,6 +35,7 @@ from projections.condensing.summaries import (
     newest,
     observations_of,
     readable,
+    rejected,
 )
 from projections.nouns.access import Reader
 from projections.nouns.lesson import REFLECTION, SUGGESTION, Lesson, lessons, strengthened
@@ -42,7 +43,7 @@ from projections.nouns.memory import Memory, memories
 from projections.nouns.observation import Observation, timeline
 from projections.nouns.session import Session
 from projections.nouns.slot import Slot, default_slots, slot_id
-from projections.nouns.trust import is_condensed, is_data, is_stated, lowest
+from projections.nouns.trust import is_condensed, is_stated, lowest
 from projections.operations.current import Current, Writing
 from projections.queries.profile import changes_files, failures, run_of, shell_line, topics_of
 from projections.text.accounts import in_time, prose, user_words
@@ -173,6 +174,7 @@ async def reflect(
     documents, tenant = current.documents, reader.tenant
     stored = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
     learned = await newest(documents, lessons(tenant, project), Lesson, PROJECT_MEMORIES, reader)
+    hidden = await rejected(documents, lessons(tenant, project), Lesson, PROJECT_MEMORIES, reader)
     live, now = [lesson for lesson in learned if not lesson.retired_ms and is_stated(lesson)], clock()
     lasting = [memory for memory in stored if memory.is_latest and not memory.has_ended(now)]
     public = [memory for memory in lasting if memory.visibility == "public" and is_stated(memory)]
@@ -196,7 +198,10 @@ async def reflect(
         heard = ((observed[index], claim) for index, claim in told_by_agents(observed))
         of_sessions = [Item(item.id, [], claim, MEMORY_CONFIDENCE, item.session) for item, claim in heard]
         without = replaced_claims([*observed, *written])
-        return _with_existing(insights([*items, *of_sessions], max_clusters, without), live, public)
+        made = insights([*items, *of_sessions], max_clusters, without)
+        hidden_claims = [Claim.of(lesson.content) for lesson in hidden]
+        new = [one for one in made if not any(map(Claim.of(one.content).repeats, hidden_claims))]
+        return _with_existing(new, live, public)
 
     conclusions = await asyncio.to_thread(concluded)
     writing, new = Writing(current, caller), 0
@@ -391,10 +396,10 @@ async def suggest(
     """Store what failures and their fixes in these observations, in time order, suggest; nothing that a lesson says."""
     made = await asyncio.to_thread(suggestions, observations)
     listing = lessons(reader.tenant, project)
-    every = reader._replace(operator=True)
-    learned = await newest(current.documents, listing, Lesson, PROJECT_MEMORIES, every) if made else []
-    # with those that an admin or a person hid: they are not suggested again
-    learned = [lesson for lesson in learned if not is_data(lesson.trust)]
+    learned = await newest(current.documents, listing, Lesson, PROJECT_MEMORIES, reader) if made else []
+    learned = list(filter(is_stated, learned))
+    hidden = await rejected(current.documents, listing, Lesson, PROJECT_MEMORIES, reader) if made else []
+    hidden_claims = [Claim.of(lesson.content) for lesson in hidden]
     by_id = {str(observation.id): observation for observation in observations}
     session_of = {str(observation.id): observation.session for observation in observations}
     earlier = [{*map(session_of.get, lesson.sources)} for lesson in learned if lesson.origin == SUGGESTION]
@@ -404,9 +409,8 @@ async def suggest(
         session = proof[-1].session
         existing = next((lesson for lesson in learned if claim.is_said_by(Claim.of(lesson.content), SAME_CLAIM)), None)
         evidence = {*suggestion.sources}
-        is_known = existing is not None and (
-            existing.quarantined or existing.origin != SUGGESTION or evidence & {*existing.sources}
-        )
+        is_known = existing is not None and (existing.origin != SUGGESTION or evidence & {*existing.sources})
+        is_known = is_known or any(claim.is_said_by(other, SAME_CLAIM) for other in hidden_claims)
         if is_known or count[session] >= SUGGESTED:
             continue
         count[session] += 1

@@ -23,6 +23,7 @@ from ingest.secrets.scrub import is_only_marks
 from projections.condensing.claims import VERB_STEMS
 from projections.condensing.salience import SHORT, Sentence, chosen, sentences_of
 from projections.nouns.access import Reader, may_read
+from projections.nouns.lesson import Lesson
 from projections.nouns.memory import MADE_TAGS, Memory
 from projections.nouns.observation import Observation, session_observations
 from projections.nouns.relation import Relation
@@ -374,6 +375,7 @@ def _newest(values: Iterable[str], most: int) -> list[str]:
 
 
 T = TypeVar("T")
+H = TypeVar("H", bound=Memory | Lesson)
 
 OBSERVATIONS_READ = 500
 """Of a session, its newest: what a summary is made of."""
@@ -416,6 +418,15 @@ async def newest(documents: DocumentReader, listing: str, kind: type[T], limit: 
         document.document
         for document in page.documents
         if isinstance(document.document, kind) and may_read(document.document, reader)
+    ]
+
+
+async def rejected(documents: DocumentReader, listing: str, kind: type[H], limit: int, reader: Reader) -> list[H]:
+    """Of the newest documents of a listing, those of a kind that are in quarantine: their like is not made again. For
+    an isolated reader, only those of its agent."""
+    everything = await newest(documents, listing, kind, limit, reader._replace(operator=True))
+    return [
+        document for document in everything if document.quarantined and reader.only_agent in ("", document.agent_id)
     ]
 
 

@@ -8,11 +8,14 @@ from typing import Any, Literal
 import pytest
 from workshop import TENANT, Workshop
 
-from ingest.commands.decide import Caller, ConfirmMemory, Remember, TrackSession
+from ingest.commands.decide import Caller, ConfirmMemory, Quarantine, Remember, TrackSession
 from ingest.errors import NotFound, OutsideKeyScope
 from ingest.roles import KeyScope
+from projections.condensing.operations import Condensing
+from projections.condensing.summaries import rejected
 from projections.forgetting.forget import Forgetting
 from projections.nouns.access import Reader
+from projections.nouns.lesson import Lesson, lessons
 from projections.nouns.memory import Memory
 from projections.operations.inbox import Decision, Inbox, Suggestion
 from projections.queries.context import compile_context, rules_block, wishes_block
@@ -150,3 +153,35 @@ async def test_a_rejected_suggestion_is_neither_listed_nor_suggested_again(shop:
     await session(shop, "s2", LINES.format(300))
     assert await inbox(shop) == []
     assert texts((await rules(shop)).in_force) == []
+
+
+async def test_a_rejected_fact_is_not_made_again_of_more_sessions(shop: Workshop):
+    async def made(count: int) -> list[str]:
+        for number in range(count):
+            name = f"{count}-{number}"
+            await shop.observe("We decided that the gateway is restarted after every deploy.", name, kind="decision")
+            await shop.say(TrackSession(project="atlas", session_id=name, status="ended"))
+        await shop.project()
+        assert await shop.upkeep().summarise() == count
+        await shop.project()
+        await Condensing(shop.current, clock=shop.clock).consolidate(READER, "atlas", CALLER, fewest_observations=1)
+        await shop.project()
+        return [suggestion.id for suggestion in await inbox(shop)]
+
+    first = await made(6)
+    assert first
+    for name in first:
+        await decide(shop, name, "reject")
+    assert await made(3) == []
+
+
+async def test_a_lesson_rejected_for_another_agent_gives_an_isolated_agent_nothing(shop: Workshop):
+    lesson = "The login test failed because its token had expired. The clock of the login test is frozen now."
+    own = await shop.learn(lesson, agent_id="eve")
+    await shop.project()
+    await shop.say(Quarantine(project="atlas", document=own.id))
+    await shop.project()
+    listing = lessons(TENANT, "atlas")
+    isolated = Reader(TENANT, "ada", "isolated")
+    assert await rejected(shop.documents, listing, Lesson, 10, isolated) == []
+    assert [one.id for one in await rejected(shop.documents, listing, Lesson, 10, READER)] == [own.id]
