@@ -22,7 +22,7 @@ def mcp(
         str,
         typer.Option(
             envvar="MNEMOLOG_MCP_PROFILE",
-            help="Tools to offer: native, files, agentmemory, memex, agent-memory (comma-separated), or all.",
+            help="Tools to offer: native, files, inbox, agentmemory, memex, agent-memory (comma-separated), or all.",
             show_default="the server's setting",
         ),
     ] = "",

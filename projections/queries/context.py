@@ -527,6 +527,7 @@ class Compile:
             # in a thread: the lines of a large budget take milliseconds
             context = await asyncio.to_thread(compile_context, request.project, parts, request.token_budget, count)
             self._compiled[reader.tenant, request.project] = time.monotonic()
+            self._compiled.move_to_end((reader.tenant, request.project))
             if len(self._compiled) > COMPILED:
                 self._compiled.popitem(last=False)
             return replace(context, notes=notes)

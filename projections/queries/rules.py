@@ -1,5 +1,6 @@
 """Rules of a project and of every project: which are in force, and which users have only mentioned."""
 
+import asyncio
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -29,7 +30,9 @@ async def rules_of(documents: DocumentReader, reader: Reader, project: str) -> l
 
 async def rules_for(documents: DocumentReader, reader: Reader, project: str) -> Rules:
     """Returns the rules for work on a project: its own and those of every project."""
-    return sorted_out([*await rules_of(documents, reader, project), *await rules_of(documents, reader, EVERY_PROJECT)])
+    own, shared = await asyncio.gather(rules_of(documents, reader, project), rules_of(documents, reader, EVERY_PROJECT))
+    # in a thread: 200 rules are compared in pairs
+    return await asyncio.to_thread(sorted_out, [*own, *shared])
 
 
 def sorted_out(candidates: Iterable[Memory]) -> Rules:

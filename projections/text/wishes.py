@@ -49,18 +49,19 @@ def wishes_of(prompt: str) -> Iterator[Wish]:
     prompt = without_paste(prompt)
     if len(prompt) > PROMPT_CHARS or prompt.startswith("/"):
         return
-    for _, sentence in each_headed(prompt, PROMPT_CHARS, chars=PROMPT_CHARS):
+    for _, stated in each_headed(prompt, PROMPT_CHARS, chars=PROMPT_CHARS):
+        sentence = _LEAD_IN.sub("", stated)
         if len(sentence) > WISH_CHARS or sentence.endswith(("?", "？")) or len(term_set(sentence)) < _FEWEST_TERMS:
             continue
         is_standing = _STANDING.are_in(sentence)
         if (is_standing or _WISHED.are_in(sentence)) and not _ONCE.are_in(sentence):
-            yield Wish(_LEAD_IN.sub("", sentence), is_standing)
+            yield Wish(sentence, is_standing)
 
 
 def relation(new: str, old: str) -> Relation:
     """Returns whether a later wish repeats an earlier one, or replaces it with another value or its opposite; empty if
     they are about different subjects."""
-    later, earlier = _subject(new), _subject(old)
+    later, earlier = _subject(new[:PROMPT_CHARS]), _subject(old[:PROMPT_CHARS])  # a rule may be a page
     shared = len(later.terms & earlier.terms)
     least = min(len(later.terms), len(earlier.terms))
     if not shared or shared < SAME_SUBJECT * least or (shared == 1 and not (later.values and earlier.values)):
@@ -73,7 +74,7 @@ def relation(new: str, old: str) -> Relation:
 
 def refused(text: str) -> frozenset[str]:
     """Returns the terms of what a text says not to do, or not to use."""
-    return _subject(text).refused
+    return _subject(text[:PROMPT_CHARS]).refused
 
 
 class _Subject(NamedTuple):

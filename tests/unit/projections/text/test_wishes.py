@@ -98,6 +98,11 @@ def test_a_later_wish_repeats_or_replaces_an_earlier_one_on_its_subject(new: str
     assert relation(new, old) == expected
 
 
+def test_a_rule_of_a_page_is_compared_by_its_beginning():
+    page = "keep pull requests under 300 lines. " + "Because of the review. " * 50_000
+    assert relation("keep pull requests under 200 lines", page) == "replaces"
+
+
 @pytest.mark.parametrize("project", WISHES)
 def test_nine_of_ten_wishes_of_written_projects_are_read(project: str):
     texts = [wish.text for prompt in prompts_of(project) for wish in wishes_of(prompt)]
