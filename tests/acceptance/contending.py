@@ -49,7 +49,7 @@ async def claim_rounds(
             if kill_every and number % kill_every == 0:
                 await asyncio.sleep(0.02)
                 kill(server, next(victims))
-            answers = await asyncio.gather(*asked)
+            answers = await _watching(server, asyncio.gather(*asked))
             won = [answer.json() for answer in answers if answer.status_code == 200]
             assert {answer.status_code for answer in answers} <= {200, 409}
             given.append([Position.parse(claim["token"]) for claim in won])
@@ -97,6 +97,14 @@ async def work_off(
 
     await asyncio.wait_for(asyncio.gather(*map(work, range(agents))), 600)
     return done, expired
+
+
+async def _watching(server: Server, answers: "asyncio.Future[list[httpx.Response]]") -> list[httpx.Response]:
+    """The answers; meanwhile, what was killed is started again."""
+    while not answers.done():
+        await asyncio.to_thread(server.supervisor.watch)
+        await asyncio.wait([answers], timeout=0.2)
+    return answers.result()
 
 
 def kill(server: Server, name: str) -> None:
