@@ -34,6 +34,7 @@ from projections.index.service import ReplicaService
 from projections.index.waiting import work_folder
 from projections.operations.claims import Claims
 from projections.operations.current import Current
+from projections.operations.feedback import GivingFeedback
 from projections.operations.inbox import Inbox
 from projections.operations.memory import MemoryOperations
 from projections.operations.session_cap import SessionCap
@@ -53,6 +54,7 @@ from projections.queries.recall import Recall
 from projections.queries.session import Commits, Sessions, Summaries
 from projections.queries.work import Actions, Relations, Slots
 from projections.services import Operations, Queries
+from projections.store.read_ledger import ReadLedger
 from workers.queue import JobQueue
 
 logger = logging.getLogger(__name__)
@@ -110,6 +112,7 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
         slots=SlotOperations(current),
         work=WorkOperations(current),
         claims=Claims(current),
+        feedback=GivingFeedback(current, queries.reads),
         forgetting=Forgetting(current),
         condensing=Condensing(patient, assistant),
         current=current,
@@ -200,7 +203,9 @@ async def _queries(
 ) -> Queries:
     priority = EmbeddingPriority(redis, index)
     stack.push_async_callback(priority.aclose)
-    recall = Recall(index, documents, on_hits=priority.raise_priority)
+    reads = ReadLedger(redis, settings.read_ledger)
+    stack.push_async_callback(reads.aclose)
+    recall = Recall(index, documents, on_hits=priority.raise_priority, note_read=reads.note)
     await recall.warm_up()
     stack.callback(recall.close)
     lookup = Lookup(index, documents)
@@ -209,7 +214,7 @@ async def _queries(
     llm = settings.llm.rpartition("|")[2].strip()
     return Queries(
         recall=recall,
-        context=Compile(index, documents, recall, profiles),
+        context=Compile(index, documents, recall, profiles, note_read=reads.note),
         numbers=cache(partial(IntegerIds, redis)),
         lookup=lookup,
         memories=Memories(documents, lookup, index),
@@ -222,6 +227,7 @@ async def _queries(
         relations=Relations(documents, lookup),
         commits=Commits(documents),
         log=LogEvents(log, index, documents),
+        reads=reads,
         graph=Graph(index, documents),
         profiles=profiles,
         around=AroundQueries(index, documents, recall),

@@ -9,6 +9,7 @@ from projections.forgetting.forget import Forgetting
 from projections.health.queries import Diagnose, ProjectionProgress
 from projections.operations.claims import Claims
 from projections.operations.current import Current
+from projections.operations.feedback import GivingFeedback
 from projections.operations.inbox import Inbox
 from projections.operations.memory import MemoryOperations
 from projections.operations.work import Confirming, SlotOperations, WorkOperations
@@ -25,6 +26,7 @@ from projections.queries.recall import Recall
 from projections.queries.session import Commits, Sessions, Summaries
 from projections.queries.views import VIEWS as VIEWS  # of all kinds: their modules are imported here
 from projections.queries.work import Actions, Relations, Slots
+from projections.store.read_ledger import ReadLedger
 
 
 class Queries(NamedTuple):
@@ -44,6 +46,7 @@ class Queries(NamedTuple):
     relations: Relations
     commits: Commits
     log: LogEvents
+    reads: ReadLedger
     graph: Graph
     profiles: ProjectProfiles
     around: AroundQueries
@@ -64,4 +67,5 @@ class Operations(NamedTuple):
     current: Current
     letters: DeadLetters
     confirming: Confirming
+    feedback: GivingFeedback
     inbox: Inbox

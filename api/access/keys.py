@@ -79,6 +79,7 @@ class Key(Row, index=True):
             tuple(map(nfc, _names(self.agents))),
             "operator" not in roles,
             allow(roles, ADMIN),
+            self.id,
         )
         rates = Rates(self.reads_per_minute, self.writes_per_minute)
         return Principal(self.tenant, roles, self.id, key_scope, rates)

@@ -93,7 +93,9 @@ async def get_match(call: NativeCall, query: MatchRequest) -> Items[LessonView]:
     The most severe first; their texts without control characters.
     """
     lessons = call.queries.lessons
-    matching = await lessons.match(call.reader(), query.tool_name, query.preview, query.project, query.limit)
+    reader = call.reader()
+    matching = await lessons.match(reader, query.tool_name, query.preview, query.project, query.limit)
+    call.queries.reads.note(reader, "tool", ((lesson.project, lesson.id) for lesson in matching))
     return Items(visible_data(list(map(view, matching))))
 
 

@@ -7,12 +7,13 @@ from msgspec import Meta, Struct
 
 from api.access.principal import Principal
 from api.http.endpoint import Endpoint
-from api.native.common import APPLIED, VERSION_CONFLICT, After, Fields, ListRequest, router
+from api.native.common import APPLIED, VERSION_CONFLICT, After, Fields, ListRequest, PageLimit, router
 from api.services import NativeCall
 from ingest.commands.decide import Remember
 from ingest.commands.handler import Accepted
 from ingest.nouns.command import EventName, Name
-from ingest.roles import READ, WRITE
+from ingest.roles import ADMIN, READ, WRITE
+from projections.operations.feedback import Feedback, FeedbackRequest
 from projections.operations.memory import MemoryChanges
 from projections.operations.work import Confirmed
 from projections.queries.context import Context, ContextRequest
@@ -20,6 +21,7 @@ from projections.queries.memory import MemoryView, RememberAnswer
 from projections.queries.profile import Profile
 from projections.queries.recall import RecallAnswer, RecallRequest
 from projections.queries.views import Items, Page, views
+from projections.store.read_ledger import SeenRead
 
 ENDPOINTS: list[Endpoint] = []
 route = router(ENDPOINTS)
@@ -45,6 +47,15 @@ class ConfirmRequest(Fields, frozen=True, kw_only=True):
 
     ids: Annotated[list[Name], Meta(min_length=1, max_length=100)]
     event_id: EventName = ""
+
+
+class ReadsRequest(Fields, frozen=True, kw_only=True):
+    """The document's id, and its project."""
+
+    document: Name
+    project: Name = ""
+    cursor: str | None = None
+    limit: PageLimit = 50
 
 
 class MemoriesRequest(ListRequest, frozen=True, kw_only=True):
@@ -74,6 +85,25 @@ async def post_context(call: NativeCall, body: ContextRequest) -> Context:
 async def post_confirm(call: NativeCall, body: ConfirmRequest) -> Confirmed:
     """Confirm memories and lessons that proved correct."""
     return await call.operations.confirming.confirm(body.ids, call.reader(), call.caller(), body.event_id)
+
+
+@route("POST /v1/feedback", WRITE, 202)
+async def post_feedback(call: NativeCall, body: FeedbackRequest) -> Feedback:
+    """Judge memories and lessons that the agent was given.
+
+    `helped` ranks them higher, the other verdicts lower. Verdicts of different writers count, and fade with time.
+    """
+    return await call.operations.feedback(body, call.reader(body.agent_id), call.caller(body.agent_id))
+
+
+@route("GET /v1/reads", ADMIN)
+async def get_reads(call: NativeCall, query: ReadsRequest) -> Page[SeenRead]:
+    """Which answers gave a document to an agent, newest first.
+
+    Also a deleted document. Of each project, the newest 100,000 answers are known.
+    """
+    seen = await call.queries.reads.of_document(call.tenant, query.project, query.document, query.cursor, query.limit)
+    return Page(*seen)
 
 
 @route("GET /v1/profile", READ)

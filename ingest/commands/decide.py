@@ -11,6 +11,7 @@ from ingest.ids import EventId
 from ingest.names import nfc, with_nfc
 from ingest.nouns.action import ClaimActions, ExpireClaim, ReleaseClaim, RenewClaim, WriteAction
 from ingest.nouns.command import DECIDERS, KEEP_NAMES, MAX_NAME_CHARS, Caller, Command, Decision, Origin
+from ingest.nouns.feedback import GiveFeedback
 from ingest.nouns.forgetting import ForgetSubject, Quarantine
 from ingest.nouns.lesson import RecordLesson, ReinforceLesson, RetireLesson, ReviseLesson, TriggerLesson
 from ingest.nouns.memory import ChangeVisibility, CondenseMemories, ConfirmMemory, Remember, ReviseMemory
@@ -30,7 +31,7 @@ AnyCommand: TypeAlias = (
     | ReinforceLesson | ReviseLesson | TriggerLesson | RetireLesson
     | ClaimActions | RenewClaim | ReleaseClaim | ExpireClaim
     | SummariseSession | EndIdleSession | RetireSession
-    | ForgetSubject | Quarantine
+    | ForgetSubject | Quarantine | GiveFeedback
 )  # fmt: skip
 """Every command. Those that are not a WriteCommand come from `projections.operations`, which reads first."""
 

@@ -60,6 +60,13 @@ class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
     recorded_at: datetime | None = None
     trust: Trust | Literal[""] = ""
     """The trust class that the caller claims."""
+    key: str = ""
+    """The id of the key that wrote it; empty for the server's secret, and on a server without keys."""
+
+
+def writer_of(envelope: Envelope) -> str:
+    """Who counts as one writer: the key, whatever agents it names; without keys, the agent."""
+    return envelope.key or envelope.agent_id
 
 
 class _AnyRelease(Struct, frozen=True, kw_only=True):
@@ -105,8 +112,8 @@ UNREADABLE = (
 )  # fmt: skip
 """What decoding raises for foreign or damaged bytes."""
 _encoder = msgspec.msgpack.Encoder()
-_LARGEST_FIXMAP, _MAP_OF_16 = 0x8F, b"\xde\x00\x10"
-"""The first byte of a map is 0x80 and its size up to 15; an envelope has 15 fields."""
+_FIXMAP, _LARGEST_FIXMAP = 0x80, 15
+"""The first byte of a map with up to 15 fields is 0x80 and their number; of a larger one 0xde, and two bytes follow."""
 
 
 def encode(event: Event) -> bytes:
@@ -115,8 +122,10 @@ def encode(event: Event) -> bytes:
     if type(envelope) is not Envelope:  # one that was read, with the data that it had
         envelope = Envelope(**{name: getattr(envelope, name) for name in Envelope.__struct_fields__})
     fields = _encoder.encode(envelope)
-    begin = bytes((fields[0] + 1,)) if fields[0] < _LARGEST_FIXMAP else _MAP_OF_16
-    return b"".join((begin, fields[1:], b"\xa4data", _encoder.encode(event.data)))
+    is_small = fields[0] <= _FIXMAP + _LARGEST_FIXMAP
+    count = 1 + (fields[0] - _FIXMAP if is_small else fields[2])
+    begin = bytes((_FIXMAP + count,)) if count <= _LARGEST_FIXMAP else bytes((0xDE, 0, count))
+    return b"".join((begin, fields[1 if is_small else 3 :], b"\xa4data", _encoder.encode(event.data)))
 
 
 def as_json_object(payload: bytes, position: Position) -> dict[str, Any]:

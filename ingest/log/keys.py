@@ -42,6 +42,7 @@ live one and switches by setting one key. (arq keeps its own keys,
 | mnemolog:vec:SHA | string | TTL: embedding cache time |
 | mnemolog:llm:TENANT:DAY | counter | TTL: two days |
 | mnemolog:receipts | hash | for ever: one receipt for every subject that was to be forgotten |
+| mnemolog:reads:TENANT:PROJECT | stream | until the project is forgotten; trimmed to MNEMOLOG_READ_LEDGER entries |
 | mnemolog:workers | sorted set | members removed when a worker stops or misses its heartbeats |
 | mnemolog:replicas | sorted set | members removed when a replica stops or misses its heartbeats |
 | {index}:snapshot | string | TTL: the worker that writes a snapshot, renewed |
@@ -152,6 +153,11 @@ class NumberKeys(NamedTuple):
     @property
     def by_number(self) -> str:
         return f"{PREFIX}:{{numbers}}:{self.noun}:by-number:{self.tenant}"
+
+
+def reads_key(tenant: str, project: str) -> str:
+    """The read ledger of a project."""
+    return f"{PREFIX}:reads:{tenant}:{project}"
 
 
 def row_key(pk: str) -> str:

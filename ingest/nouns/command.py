@@ -186,6 +186,7 @@ def _event_of(command: Command, origin: Origin, data: EventData, causation: str 
         trace=command.trace,
         metadata=storable(command.metadata, "metadata") if command.metadata else {},
         trust=command.trust,
+        key=caller.key_scope.key,
     )
     return Event(envelope, data)
 

@@ -24,6 +24,7 @@ from ingest.nouns.action import (
     ActionRenewed,
     ActionUpdated,
 )  # fmt: skip
+from ingest.nouns.feedback import FeedbackGiven
 from ingest.nouns.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
 from ingest.nouns.memory import MemoryCondensed, MemoryConfirmed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
 from ingest.nouns.observation import ObservationCompressed, ObservationRecorded
@@ -38,7 +39,7 @@ EVENT_TYPES: Mapping[str, type[EventData]] = {cls.TYPE: cls for cls in (
     LessonRecorded, LessonReinforced, LessonRevised, LessonTriggered, LessonRetired,
     SlotSet, SlotAppended, SlotDeleted,
     ActionCreated, ActionUpdated, ActionClaimed, ActionRenewed, ActionReleased, ActionExpired,
-    RelationLinked, RelationUnlinked,
+    RelationLinked, RelationUnlinked, FeedbackGiven,
     SubjectForgotten, EventErased, MemoryQuarantined, ObservationQuarantined,
 )}  # fmt: skip
 

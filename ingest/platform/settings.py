@@ -246,6 +246,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     embedder: Annotated[str, "MNEMOLOG_EMBEDDER", _embedder] = "default"
     embedders: Annotated[tuple[str, ...], "MNEMOLOG_EMBEDDERS", _embedders] = ()
     embedding_queue: Annotated[int, "MNEMOLOG_EMBEDDING_QUEUE", _whole(1, 10_000_000)] = 20_000
+    read_ledger: Annotated[int, "MNEMOLOG_READ_LEDGER", _whole(0, 10_000_000)] = 100_000
     embedding_cache_days: Annotated[float, "MNEMOLOG_EMBEDDING_CACHE_DAYS", _days] = 30.0
     embedder_key: Annotated[str | None, "MNEMOLOG_EMBEDDER_KEY"] = None
     index: Annotated[str, "MNEMOLOG_INDEX", _index] = "embedded"

@@ -13,7 +13,8 @@ from typing import TypeAlias, cast
 from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId
 from projections.nouns import batch
-from projections.nouns import forgetting as forgetting  # registers its folds; `document` imports those of the nouns
+from projections.nouns import feedback as feedback
+from projections.nouns import forgetting as forgetting  # both register folds; `document` imports those of the nouns
 from projections.nouns.batch import RULES, FoldBatch
 from projections.nouns.document import Document
 

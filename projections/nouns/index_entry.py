@@ -33,8 +33,8 @@ class IndexEntry(Struct, frozen=True, kw_only=True, array_like=True):
     `retired_ms` and `expires_ms` are when it stopped, or stops, being found, 0 for never; `expires_ms` may be to come.
     `types` is how the document is classed: a memory's type and purpose, an observation's kind, a lesson's severity
     (`info` if it has none), `summary`.
-    `files` and `concepts` are what the graph links it to. `renewed_ms` is when a lesson was last said: `confidence` is
-    as of then. `visibility` is a memory's; `audience`, who may read it, follows from more than that.
+    `files` and `concepts` are what the graph links it to. `renewed_ms` is when a lesson was last said, or a memory last
+    judged: `confidence` is as of then. `visibility` is a memory's; `audience`, who may read it, follows from more than that.
     """
 
     id: str

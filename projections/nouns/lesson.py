@@ -3,9 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
-from ingest.events.envelope import Recorded, Trust, route_of
+from ingest.events.envelope import Recorded, Trust, route_of, writer_of
 from ingest.ids import DocumentId, content_id
 from ingest.kinds import LESSON
+from ingest.nouns.feedback import FeedbackGiven
 from ingest.nouns.lesson import (
     LessonRecorded,
     LessonReinforced,
@@ -22,6 +23,8 @@ from projections.nouns.index_entry import HIDDEN_MS, IndexEntry, index_terms, se
 from projections.nouns.trust import hidden_by_rule, trust_of
 
 WEEK = timedelta(weeks=1)
+DOUBT_GAIN = 0.3
+"""Share of the confidence that one verdict against a lesson removes."""
 REINFORCEMENT_GAIN = 0.1
 """Share of the remaining doubt that one repetition removes."""
 DECAY_RATE = 0.05
@@ -91,7 +94,7 @@ def severity_rank(severity: str) -> int:
     return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
 
 
-LessonEvent = LessonRecorded | LessonReinforced | LessonRevised | LessonTriggered | LessonRetired
+LessonEvent = LessonRecorded | LessonReinforced | LessonRevised | LessonTriggered | LessonRetired | FeedbackGiven
 
 
 class Lesson(rows.Row, index=True):
@@ -106,6 +109,7 @@ class Lesson(rows.Row, index=True):
     id: str = ""
     version: int = 1
     changed_by: str = ""
+    judged_by: str = ""
     tenant: str = ""
     project: str = ""
     agent_id: str = ""
@@ -209,7 +213,7 @@ def lesson_id(recorded: Recorded, data: LessonEvent) -> DocumentId:
     """The id of the lesson that an event is about; a new one's is its fingerprint within tenant and project."""
     if isinstance(data, LessonRecorded):
         return content_id(LESSON, route_of(recorded.envelope, data), fingerprint(data.content))
-    return DocumentId(data.lesson)
+    return DocumentId(data.document if isinstance(data, FeedbackGiven) else data.lesson)
 
 
 def evolve(lesson: Lesson | None, recorded: Recorded, data: LessonEvent) -> Lesson | None:
@@ -229,6 +233,8 @@ def evolve(lesson: Lesson | None, recorded: Recorded, data: LessonEvent) -> Less
             return None
         case LessonReinforced():
             return _reinforced(lesson, recorded)
+        case FeedbackGiven():
+            return _judged(lesson, recorded, data)
         case LessonTriggered():
             return lesson.model_copy(
                 update={"trigger_count": lesson.trigger_count + 1, "triggered_ms": recorded.recorded_ms}
@@ -242,6 +248,17 @@ def evolve(lesson: Lesson | None, recorded: Recorded, data: LessonEvent) -> Less
             if not faded or lesson.retired_ms:
                 return lesson
             return lesson.model_copy(update={"retired_ms": recorded.recorded_ms})
+
+
+def _judged(lesson: Lesson, recorded: Recorded, data: FeedbackGiven) -> Lesson:
+    """A writer's verdict counts once until another's follows: none talks a lesson up or down alone."""
+    writer = writer_of(recorded.envelope)
+    if writer == lesson.judged_by:
+        return lesson
+    if data.verdict == "helped":
+        return _reinforced(lesson, recorded).model_copy(update={"judged_by": writer})
+    lowered = max(DECAY_FLOOR, lesson.confidence_at(recorded.recorded_at) * (1 - DOUBT_GAIN))
+    return lesson.model_copy(update={"confidence": lowered, "reinforced_ms": recorded.recorded_ms, "judged_by": writer})
 
 
 def _next_version(lesson: Lesson, recorded: Recorded) -> dict[str, Any]:

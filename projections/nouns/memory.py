@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.events.envelope import Recorded, Trust
+from ingest.events.envelope import Recorded, Trust, writer_of
 from ingest.events.subject import EventErased
 from ingest.ids import DocumentId
 from ingest.kinds import MEMORY
 from ingest.log.position import Position
+from ingest.nouns.feedback import FeedbackGiven, Verdict
 from ingest.nouns.memory import (
     MemoryCondensed,
     MemoryConfirmed,
@@ -57,12 +58,26 @@ MADE_TAGS = frozenset((CONSOLIDATED, CRYSTAL))
 _SUMMARY_PREFIX = re.compile(r"\A\[Summary of [0-9]+ memories\] ")
 
 
+class Judgment(Struct, frozen=True, array_like=True):
+    """The newest verdict of one writer on a memory."""
+
+    writer: str
+    verdict: Verdict
+    at_ms: int
+
+
+MOST_VERDICTS = 50
+DISPUTED_BY = 3
+"""Writers that call a memory wrong: it then comes after all other results, until somebody decides on it."""
+
+
 class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One version of a memory. Superseded versions stay readable; recall sees the latest unless asked `as_of`.
 
     `condensed` names the memories that this one was made of and replaces. `updated_at` moves with its visibility.
     `confirmations` is how often it proved right. `revised_by` is who wrote this version, where that is not `agent_id`.
     `separate_parent`: its parent states the same or was written by another agent, and is no version of this memory.
+    `verdicts` are those of independent writers; `writer` is the key that wrote it, or the agent if no key was used.
     `valid_until` is when the statement stopped, or stops, being true: the time of the newer version, or
     `stated_until`, which was given with it, if that is earlier.
     """
@@ -104,6 +119,8 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompt_version: str = ""
     confirmations: int = 0
     confirmed_at: datetime | None = None
+    verdicts: list[Judgment] = []
+    writer: str = ""
     updated_at: datetime
     occurred_at: datetime
     recorded_at: datetime
@@ -126,6 +143,17 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.revised_by or self.agent_id
 
     changed_by = author
+
+    @property
+    def disputed_by(self) -> int:
+        """How many writers called it wrong since it was last confirmed."""
+        since = to_ms(self.confirmed_at) if self.confirmed_at else 0
+        return sum(it.verdict == "wrong" and it.at_ms > since for it in self.verdicts)
+
+    @property
+    def is_disputed(self) -> bool:
+        """Whether enough writers called it wrong."""
+        return self.disputed_by >= DISPUTED_BY
 
     @property
     def audience(self) -> list[str]:
@@ -174,6 +202,7 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.forget_after, self.stated_until
 
     def index_entry(self) -> IndexEntry:
+        factor = judged_factor(self.verdicts)
         return entry_for(
             self,
             "memory",
@@ -181,7 +210,9 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
             tags=self.tags,
             retired_ms=HIDDEN_MS if self.quarantined else to_ms(self.superseded_at) if self.superseded_at else 0,
             expires_ms=min((max(1, to_ms(end)) for end in self._ends if end), default=0),
-            importance=confirmed_importance(float(self.importance), self.confirmations),
+            importance=min(MOST_IMPORTANT, factor * confirmed_importance(float(self.importance), self.confirmations)),
+            confidence=2 * factor - 1,  # a rank is multiplied by half of one plus this
+            renewed_ms=max((it.at_ms for it in self.verdicts), default=0),
             audience=self.audience,
             types=[self.memory_type, self.purpose],
             concepts=[concept for concept in self.concepts if not is_only_marks(concept)],
@@ -198,6 +229,13 @@ def confirmed_importance(importance: float, confirmations: int) -> float:
     What was stated to be more than that stays.
     """
     return max(importance, min(MOST_IMPORTANT, importance + math.log2(1 + confirmations)))
+
+
+def judged_factor(verdicts: Iterable[Judgment]) -> float:
+    """What verdicts multiply a memory's rank by: 0.5 to 1.25. Each further writer moves it half as far as the last."""
+    helped = sum(it.verdict == "helped" for it in verdicts)
+    against = sum(it.verdict != "helped" for it in verdicts)
+    return 1 + 0.25 * (1 - 0.5**helped) - 0.5 * (1 - 0.5**against)
 
 
 def without_prefix(content: str) -> str:
@@ -273,15 +311,28 @@ def _fields(recorded: Recorded, data: MemoryRecorded | MemoryRevised | MemoryCon
         "event_id": recorded.envelope.event_id,
         "source": recorded.envelope.source,
         "updated_at": recorded.recorded_at,
+        "writer": writer_of(recorded.envelope),
         "quarantined": hidden_by_rule(origin["trust"], [data.content]),
     }
 
 
-def evolve(memory: Memory | None, recorded: Recorded, data: MemoryVisibilityChanged | MemoryConfirmed) -> Memory | None:
-    """The memory after a change of who can read it, or one more confirmation; None if there is no memory to change."""
+def evolve(
+    memory: Memory | None, recorded: Recorded, data: MemoryVisibilityChanged | MemoryConfirmed | FeedbackGiven
+) -> Memory | None:
+    """The memory after a change of who can read it, a confirmation or a verdict; None if there is no memory to change.
+
+    A writer has no verdict on its own memory.
+    """
     if memory is None:
         return None
     at = recorded.recorded_at
+    if isinstance(data, FeedbackGiven):
+        writer = writer_of(recorded.envelope)
+        if writer == memory.writer:
+            return memory
+        others = [it for it in memory.verdicts if it.writer != writer]
+        verdicts = [*others, Judgment(writer, data.verdict, recorded.recorded_ms)][-MOST_VERDICTS:]
+        return replace(memory, verdicts=verdicts)
     if isinstance(data, MemoryConfirmed):
         return replace(memory, confirmations=memory.confirmations + 1, confirmed_at=at)
     shared_with = memory.shared_with if data.shared_with is None else data.shared_with
@@ -495,10 +546,4 @@ def _newest(batch: FoldBatch, name: str) -> Memory | Tombstone | None:
     return newest if isinstance(newest, Memory | Tombstone) else None
 
 
-fold_one(
-    MemoryVisibilityChanged,
-    MemoryConfirmed,
-    of=Memory,
-    subject=lambda event, data: data.memory,
-    evolve=evolve,
-)
+fold_one(MemoryVisibilityChanged, MemoryConfirmed, of=Memory, subject=lambda event, data: data.memory, evolve=evolve)

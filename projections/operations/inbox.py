@@ -35,13 +35,17 @@ class Evidence(Struct, frozen=True):
 
 
 class Suggestion(Struct, frozen=True, kw_only=True):
-    """A rule, lesson or memory that the server made, and up to three documents that it was made of."""
+    """A rule, lesson or memory that the server made, and up to three documents that it was made of.
+
+    `disputed_by` is how many writers called it wrong, if these are the reason why it is here.
+    """
 
     id: str
     kind: Kind
     text: str
     occurred_at: datetime
     evidence: list[Evidence]
+    disputed_by: int = 0
 
 
 class Decision(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -101,6 +105,7 @@ class Inbox:
             kind=_kind(document),
             text=document.content,
             occurred_at=from_ms(document.occurred_ms) if isinstance(document, Lesson) else document.occurred_at,
+            disputed_by=document.disputed_by if isinstance(document, Memory) else 0,
             evidence=[
                 Evidence(source.id, shortened(_line_of(source), EVIDENCE_CHARS))
                 for source in readable
@@ -120,10 +125,14 @@ def _kind(document: Memory | Lesson) -> Kind:
 
 
 def is_suggestion(document: object) -> TypeGuard[Memory | Lesson]:
-    """Return whether the server made a document, and it was not confirmed, edited or retired since."""
+    """Return whether a document is disputed, or the server made it and it was not confirmed, edited or retired since."""
     if isinstance(document, Lesson):
         made = document.origin in (SUGGESTION, REFLECTION)
         return made and document.active and not (document.reinforcements or document.retired_ms)
-    if not isinstance(document, Memory) or not document.is_latest or document.confirmations:
+    if not isinstance(document, Memory) or not document.is_latest:
+        return False
+    if document.is_disputed:
+        return True
+    if document.confirmations:
         return False
     return document.is_suggested or not MADE_TAGS.isdisjoint(document.tags)

@@ -43,6 +43,7 @@ from projections.queries.recall import (
 from projections.queries.rules import rules_for
 from projections.queries.session import find_session, summaries_of, turns_of
 from projections.queries.work import Slots
+from projections.store.read_ledger import NoteRead, unnoted
 from projections.text.accounts import headline, story_turn
 from projections.text.compression import spoken
 from projections.text.sentences import best, closed, is_courtesy, shortened
@@ -121,6 +122,7 @@ class Context(Struct, frozen=True):
     token_budget: int
     left_out: list[str]
     notes: list[str] = []
+    recall_id: str = ""
 
 
 class Line(str):
@@ -477,8 +479,9 @@ class Compile:
         recall: Recall,
         profiles: ProjectProfiles,
         clock: Clock = system_clock,
+        note_read: NoteRead = unnoted,
     ) -> None:
-        self._index, self._documents, self._recall = index, documents, recall
+        self._index, self._documents, self._recall, self._note_read = index, documents, recall, note_read
         self._lookup = Lookup(index, documents, clock)
         self._slots, self._profiles, self._clock = Slots(documents, self._lookup), profiles, clock
         self._compiled = OrderedDict[tuple[str, str], float]()
@@ -530,7 +533,9 @@ class Compile:
             self._compiled.move_to_end((reader.tenant, request.project))
             if len(self._compiled) > COMPILED:
                 self._compiled.popitem(last=False)
-            return replace(context, notes=notes)
+            names = dict.fromkeys(name for block in context.blocks for name in block.sources)
+            recall_id = self._note_read(reader, "context", ((request.project, name) for name in names))
+            return replace(context, notes=notes, recall_id=recall_id)
 
     def count_recall(self, tenant: str, project: str | None) -> None:
         """Call `on_followup` for a recall soon after a context of its project: the sample was not enough."""

@@ -22,6 +22,7 @@ from ingest.nouns.action import (
     ActionRenewed,
     ActionUpdated,
 )
+from ingest.nouns.feedback import FeedbackGiven
 from ingest.nouns.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
 from ingest.nouns.memory import MemoryCondensed, MemoryConfirmed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
 from ingest.nouns.observation import ObservationCompressed, ObservationRecorded
@@ -414,6 +415,7 @@ _TARGETS: dict[type, Callable[[Recorded, Any], Sequence[str]]] = {
     ActionCreated: lambda recorded, _: [actions.action_id(recorded)],
     **dict.fromkeys((ActionUpdated, ActionRenewed, ActionReleased, ActionExpired), lambda _, data: [data.action]),
     ActionClaimed: lambda _, data: data.actions,
+    FeedbackGiven: lambda _, data: [data.document],
     **dict.fromkeys((RelationLinked, RelationUnlinked), lambda recorded, data: [relations.id_of(recorded, data)]),
     SessionCommitted: lambda recorded, data: [sessions.commit_id(recorded, data)],
     SessionSummarised: lambda recorded, _: [summary_id(_session(recorded))],

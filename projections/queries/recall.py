@@ -42,6 +42,7 @@ from projections.queries.documents import DocumentReader
 from projections.queries.lookup import FileChange, Lookup, key_scope
 from projections.queries.views import in_view
 from projections.search.question import MAX_QUERY_TERMS, Certainty, Filter, Hit, Question, Ranking, certainty
+from projections.store.read_ledger import NoteRead, unnoted
 from projections.text.accounts import headline, prose
 from projections.text.changes import announces, asks_past
 from projections.text.dates import NamedTime, named_time, without_middle
@@ -148,6 +149,7 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     derived_from: list[str] = []
     confirmed: int = 0
     repeats: list[str] = []
+    corroborated_by: int = 1
     trust: Trust = "agent_concluded"
     changed_since: list[FileChange] = []
     superseded_by: str = ""
@@ -166,7 +168,8 @@ class RecallAnswer(Struct, frozen=True, kw_only=True):
     """What was recalled. `confidence` (0..1) is how likely the subject of the query is recorded, also where nothing is
     returned, and `certainty` the words for it; None where that is not known. `lag`: log entries not searchable yet, by
     partition; `degraded`: what was left out; `notes`: names in the request of which nothing is found, and whether only
-    the rarest terms of a long query were searched; `omitted` is null without `max_tokens`.
+    the rarest terms of a long query were searched; `omitted` is null without `max_tokens`;
+    `recall_id` names the answer in feedback and in the read ledger.
     """
 
     results: list[RecallResult]
@@ -177,6 +180,7 @@ class RecallAnswer(Struct, frozen=True, kw_only=True):
     degraded: list[str]
     notes: list[str] = []
     omitted: Omitted | None = None
+    recall_id: str = ""
 
 
 class Recalled(NamedTuple):
@@ -187,6 +191,8 @@ class Recalled(NamedTuple):
     repeats: list[str]
     superseded_by: str = ""
     snippet: str | None = None
+    writers: set[str] | None = None
+    """The independent writers that state it."""
     """None until it is made."""
 
 
@@ -196,6 +202,7 @@ class RecalledDocuments(NamedTuple):
     hits: list[Recalled]
     degraded: list[str]
     confidence: float | None = None
+    recall_id: str = ""
 
 
 class Recall:
@@ -207,8 +214,10 @@ class Recall:
         documents: DocumentReader,
         clock: Clock = system_clock,
         on_hits: Callable[[Iterable[Hit]], None] | None = None,
+        note_read: NoteRead = unnoted,
     ) -> None:
-        """`on_hits` is called with the hits of every answer."""
+        """`on_hits` is called with the hits of every answer; `note_read` notes the documents of every answer."""
+        self._note_read = note_read
         self._index, self._documents, self._clock = index, documents, clock
         self._on_hits = on_hits
         self._lookup = Lookup(index, documents, clock)
@@ -228,7 +237,7 @@ class Recall:
         Raises CommandRejected for a blank query, ProjectionBehind when `after` is not searchable in time.
         """
         started = time.perf_counter()
-        hits, degraded, confidence = await self.found(request, reader)
+        hits, degraded, confidence, recall_id = await self.found(request, reader)
         if len(request.query) <= ASKED_INLINE:
             words = query_terms_of(request.query)
         else:
@@ -261,6 +270,7 @@ class Recall:
             lag=dict(self._index.lag),
             degraded=degraded,
             omitted=omitted,
+            recall_id=recall_id,
         )
 
     async def found(self, request: RecallRequest, reader: Reader) -> RecalledDocuments:
@@ -271,7 +281,8 @@ class Recall:
         with span("search_memory", attributes) as recalling:
             recalled = await self._search(request, reader)
             recalling.set({"gen_ai.memory.record.count": len(recalled.hits)})
-        return recalled
+        places = ((getattr(result.document, "project", ""), result.hit.id) for result in recalled.hits)
+        return recalled._replace(recall_id=self._note_read(reader, "prompt" if request.prompt_of else "recall", places))
 
     async def _search(self, request: RecallRequest, reader: Reader) -> RecalledDocuments:
         if not request.query.strip():
@@ -324,7 +335,8 @@ class Recall:
             if document is not None and may_read(document, reader)
         }
         recalled = [result for result in folded(searched, existing) if _is_sure(result.hit, least)]
-        recalled = (summaries_joined(recalled) if request.fold else recalled)[: request.limit]
+        recalled = summaries_joined(recalled) if request.fold else recalled
+        recalled = sorted(recalled, key=lambda result: getattr(result.document, "is_disputed", False))[: request.limit]
         if is_judged and _is_short(recalled[:NEWEST_AMONG]):
             recalled = newest_first(recalled, without_middle(request.query))
         elif is_judged:
@@ -395,13 +407,21 @@ def folded(searched: Sequence[Hit], existing: Mapping[str, Document]) -> list[Re
             text = _text(document) if hit.repeats else ""
             same = next((better for better in distinct if states_the_same(text, _text(better.document))), None)
             if same is None:
-                distinct.append(Recalled(match if match is hit else replace(match, terms=hit.terms), document, []))
+                as_matched = match if match is hit else replace(match, terms=hit.terms)
+                distinct.append(Recalled(as_matched, document, [], writers=_writers(document)))
             else:
                 same.repeats.append(match.id)
+                if same.writers is not None:
+                    same.writers.update(_writers(document))
         results += distinct
     if not any(hit.repeats for hit in searched):
         return results
     return sorted(results, key=lambda result: result.hit.score, reverse=True)
+
+
+def _writers(document: Document) -> set[str]:
+    """Who states a memory: one key, or without keys one agent."""
+    return {document.writer} if isinstance(document, Memory) else set()
 
 
 def summaries_joined(results: Sequence[Recalled]) -> list[Recalled]:
@@ -557,6 +577,7 @@ def _result(result: Recalled, words: Sequence[str], *, explain: bool) -> RecallR
         derived_from=derived_from or [],
         confirmed=confirmed,
         repeats=result.repeats,
+        corroborated_by=max(1, len(result.writers or ())),
         superseded_by=result.superseded_by,
         trust=document.lowest_trust if isinstance(document, Summary) else getattr(document, "trust", "agent_concluded"),
         explain=hit.explain if explain else None,

@@ -20,7 +20,7 @@ T = TypeVar("T")
 S = TypeVar("S", bound=type[Struct])
 Record: TypeAlias = dict[str, Any]
 """A document as a reader gets it."""
-INTERNAL = frozenset({"tenant", "session", "separate_parent", "revised_by", "stated_until", "call_headline"})
+INTERNAL = frozenset({"tenant", "session", "separate_parent", "revised_by", "stated_until", "call_headline", "writer"})
 """What of a document no reader gets."""
 VIEWS: dict[str, type[Struct]] = {}
 """The view of each kind of document; the modules of this package add theirs when they are imported."""

@@ -28,6 +28,15 @@ def decayed_confidence(
     return np.where(weeks < 1, confidence, rounded)
 
 
+def faded_judgment(confidence: NDArray[np.float64], renewed_ms: NDArray[np.int64], now_ms: int) -> NDArray[np.float64]:
+    """Verdicts on memories, 1 for none, half as strong VERDICT_HALF_LIFE_MS after the newest."""
+    age_ms = np.maximum(0, now_ms - renewed_ms).astype(np.float64)
+    return 1 + (confidence - 1) * 0.5 ** (age_ms / VERDICT_HALF_LIFE_MS)
+
+
+VERDICT_HALF_LIFE_MS = 90 * 86_400_000
+
+
 def lesson_weights(
     confidence: NDArray[np.float64], renewed_ms: NDArray[np.int64], own: NDArray[np.bool_], now_ms: int
 ) -> NDArray[np.float64]:

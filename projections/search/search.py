@@ -22,7 +22,7 @@ from projections.search.candidates import (
     corrected,
     cosines_of,
 )
-from projections.search.decay import decayed_confidence
+from projections.search.decay import decayed_confidence, faded_judgment
 from projections.search.languages import is_english, language_of
 from projections.search.question import MAX_QUERY_TERMS, MOST_COUNTED, Hit, Question
 from projections.search.ranking import (
@@ -455,9 +455,13 @@ def _weigh(
 
     `alpha * relevance + (1 - alpha) * exp(-ln 2 / half_life * age)`, memex's formula; age from `occurred_at`.
     """
-    confidence = decayed_confidence(rows.confidence.values[pool], rows.renewed_ms.values[pool], question.now_ms)
+    stated, renewed_ms = rows.confidence.values[pool], rows.renewed_ms.values[pool]
+    is_memory = rows.is_of("mem_", pool)
+    confidence = decayed_confidence(stated, np.where(is_memory, 0, renewed_ms), question.now_ms)
+    if renewed_ms.any():
+        confidence = np.where(is_memory, faded_judgment(stated, renewed_ms, question.now_ms), confidence)
     importance = rows.importance.values[pool].astype(np.float64)
-    lift = np.where(rows.is_of("mem_", pool), 1 + IMPORTANCE_LIFT * (importance - 5), 1.0)
+    lift = np.where(is_memory, 1 + IMPORTANCE_LIFT * (importance - 5), 1.0)
     lift = np.where(rows.is_of("sum_", pool), SUMMARY_WEIGHT, lift)
     weighed = relevance * (0.5 + 0.5 * confidence) * lift
     weights = {"confidence": confidence, "importance": importance}

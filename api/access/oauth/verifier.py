@@ -246,11 +246,12 @@ def principal_of_claims(claims: Mapping[str, Any], rules: TokenRules) -> Princip
         roles -= OF_THE_SERVER
     if agents:
         roles -= ADMIN
+    key = "oauth-" + sha256(claims["sub"].encode(errors="replace")).hexdigest()[:24]
     return Principal(
         tenant,
         roles,
-        "oauth-" + sha256(claims["sub"].encode(errors="replace")).hexdigest()[:24],
-        KeyScope(tuple(map(nfc, projects)), tuple(map(nfc, agents)), "operator" not in roles, allow(roles, ADMIN)),
+        key,
+        KeyScope(tuple(map(nfc, projects)), tuple(map(nfc, agents)), "operator" not in roles, allow(roles, ADMIN), key),
         rules.rates,
         expires_ms=(int(claims["exp"]) + LEEWAY_S) * 1000,
     )

@@ -1070,6 +1070,8 @@ export interface components {
             left_out: string[];
             /** @default [] */
             notes?: string[];
+            /** @default  */
+            recall_id?: string;
             token_budget: number;
             tokens: number;
         };
@@ -1361,6 +1363,15 @@ export interface components {
             items: components["schemas"]["SureLesson"][];
         };
         /**
+         * Judgment
+         * @description The newest verdict of one writer on a memory.
+         */
+        Judgment: [
+            string,
+            "helped" | "misled" | "outdated" | "wrong",
+            number
+        ];
+        /**
          * Lesson
          * @description Something learned. `confidence` is as of `reinforced_at`.
          */
@@ -1495,6 +1506,7 @@ export interface components {
             updated_at: string;
             user_id: string;
             valid_until: string | null;
+            verdicts: components["schemas"]["Judgment"][];
             version: number;
             /** @enum {unknown} */
             visibility: "private" | "public" | "shared";
@@ -1758,7 +1770,8 @@ export interface components {
          * @description What was recalled. `confidence` (0..1) is how likely the subject of the query is recorded, also where nothing is
          *         returned, and `certainty` the words for it; None where that is not known. `lag`: log entries not searchable yet, by
          *         partition; `degraded`: what was left out; `notes`: names in the request of which nothing is found, and whether only
-         *         the rarest terms of a long query were searched; `omitted` is null without `max_tokens`.
+         *         the rarest terms of a long query were searched; `omitted` is null without `max_tokens`;
+         *         `recall_id` names the answer in feedback and in the read ledger.
          */
         RecallAnswer: {
             /** @default null */
@@ -1773,6 +1786,8 @@ export interface components {
             notes?: string[];
             /** @default null */
             omitted?: components["schemas"]["Omitted"] | null;
+            /** @default  */
+            recall_id?: string;
             results: components["schemas"]["RecallResult"][];
             took_ms: number;
         };
@@ -1889,6 +1904,8 @@ export interface components {
             /** @default 0 */
             confirmed?: number;
             content: string;
+            /** @default 1 */
+            corroborated_by?: number;
             /** @default [] */
             derived_from?: string[];
             /** @default null */
@@ -4669,6 +4686,7 @@ export interface operations {
                      *           "prompt_version": "",
                      *           "confirmations": 0,
                      *           "confirmed_at": null,
+                     *           "verdicts": [],
                      *           "updated_at": "2026-01-31T12:00:00Z",
                      *           "occurred_at": "2026-01-31T12:00:00Z",
                      *           "recorded_at": "2026-01-31T12:00:00Z",
@@ -4862,6 +4880,7 @@ export interface operations {
                      *       "prompt_version": "",
                      *       "confirmations": 0,
                      *       "confirmed_at": null,
+                     *       "verdicts": [],
                      *       "updated_at": "2026-01-31T12:00:00Z",
                      *       "occurred_at": "2026-01-31T12:00:00Z",
                      *       "recorded_at": "2026-01-31T12:00:00Z",
@@ -5051,6 +5070,7 @@ export interface operations {
                      *           "prompt_version": "",
                      *           "confirmations": 0,
                      *           "confirmed_at": null,
+                     *           "verdicts": [],
                      *           "updated_at": "2026-01-31T12:00:00Z",
                      *           "occurred_at": "2026-01-31T12:00:00Z",
                      *           "recorded_at": "2026-01-31T12:00:00Z",

@@ -116,6 +116,7 @@ class Memory(Struct, frozen=True, kw_only=True):
     prompt_version: str
     confirmations: int
     confirmed_at: datetime | None
+    verdicts: list[Judgment]
     updated_at: datetime
     occurred_at: datetime
     recorded_at: datetime
@@ -417,6 +418,7 @@ class RecallResult(Struct, frozen=True, kw_only=True):
     derived_from: list[str] = []
     confirmed: int = 0
     repeats: list[str] = []
+    corroborated_by: int = 1
     trust: str = "agent_concluded"
     changed_since: list[FileChange] = []
     superseded_by: str = ""
@@ -435,7 +437,8 @@ class Recalled(Struct, frozen=True, kw_only=True):
     """What was recalled. `confidence` (0..1) is how likely the subject of the query is recorded, also where nothing is
     returned, and `certainty` the words for it; None where that is not known. `lag`: log entries not searchable yet, by
     partition; `degraded`: what was left out; `notes`: names in the request of which nothing is found, and whether only
-    the rarest terms of a long query were searched; `omitted` is null without `max_tokens`.
+    the rarest terms of a long query were searched; `omitted` is null without `max_tokens`;
+    `recall_id` names the answer in feedback and in the read ledger.
     """
 
     results: list[RecallResult]
@@ -446,6 +449,7 @@ class Recalled(Struct, frozen=True, kw_only=True):
     degraded: list[str]
     notes: list[str] = []
     omitted: Omitted | None = None
+    recall_id: str = ""
 
 
 class Block(Struct, frozen=True, kw_only=True):
@@ -469,6 +473,7 @@ class Context(Struct, frozen=True, kw_only=True):
     token_budget: int
     left_out: list[str]
     notes: list[str] = []
+    recall_id: str = ""
 
 
 class Removed(Struct, frozen=True, kw_only=True):
