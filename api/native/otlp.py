@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.http.endpoint import JSON, Endpoint
-from api.http.http import MAX_BODY_BYTES, body, status_of
+from api.http.http import body, status_of
 from api.http.openapi import ANYTHING
 from api.native.common import router
 from api.services import NativeCall
@@ -17,11 +17,12 @@ from ingest.roles import WRITE
 
 ENDPOINTS: list[Endpoint] = []
 PROTOBUF = "application/x-protobuf"
+TYPES = (JSON, PROTOBUF)
 route = partial(
     router(ENDPOINTS),
     needs=WRITE,
     body=ANYTHING,
-    taken=(JSON, PROTOBUF),
+    taken=TYPES,
     answer=ANYTHING,
     faults={415: "The content type is neither JSON nor protobuf."},
     answers=dict.fromkeys((400, 413, 415), ANYTHING),
@@ -50,22 +51,22 @@ async def post_logs(call: NativeCall, request: Request) -> Response:
 async def _recorded(call: NativeCall, request: Request, *, are_spans: bool) -> Response:
     from api.otlp import reading, wire  # load protobuf
 
-    media = request.headers.get("content-type", "").partition(";")[0].lower()
+    media = request.headers.get("content-type", "").partition(";")[0]
     is_json = media != PROTOBUF
-    is_known = bool(call.agent or call.key_scope.sole_agent)
 
     def read(raw: bytes) -> list[Observe]:
-        whole = wire.unzipped(raw, MAX_BODY_BYTES) if request.headers.get("content-encoding") == "gzip" else raw
-        return reading.observations(wire.records(whole, are_spans=are_spans, is_json=is_json), is_known=is_known)
+        is_zipped = request.headers.get("content-encoding") == "gzip"
+        records = wire.records(raw, are_spans=are_spans, is_json=is_json, is_zipped=is_zipped)
+        return reading.observations(records, is_known=bool(call.agent or call.key_scope.sole_agent))
 
     try:
-        if media not in (JSON, PROTOBUF):
-            raise MalformedRequest(f"send {JSON} or {PROTOBUF}")
+        if media not in TYPES:
+            raise MalformedRequest("send JSON or protobuf")
         observations = await in_thread(read, await body(request))
         rejected = (await call.commands.handle_batch(observations, call.caller()._replace(source="otlp"))).rejected
         content = wire.answer([error.message for _, error in rejected], are_spans=are_spans, is_json=is_json)
         status = 200
     except (MalformedRequest, RequestTooLarge) as error:
-        status = status_of(error) if media in (JSON, PROTOBUF) else 415
+        status = status_of(error) if media in TYPES else 415
         content = wire.status(str(error), is_json=is_json)
-    return Response(content, status, media_type=JSON if is_json else PROTOBUF)
+    return Response(content, status, media_type=TYPES[not is_json])

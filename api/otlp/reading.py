@@ -26,8 +26,6 @@ from ingest.nouns.observation import Observe
 _TABLE: dict[str, Any] = tomllib.loads(Path(__file__).with_name("table.toml").read_text("utf-8"))
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, *_TABLE["redacted"])
 _PROMPT, _ANSWER, _ERROR, _CALL, _FAILED_CALL = _TABLE["observations"]
-_NAMED = {"prompt", "tool_name"}
-"""One of which data has that can be read. A tool call can be in two spans, and only one of them names the tool."""
 _STATED = ("sender", "model", "input_tokens", "output_tokens")
 
 
@@ -71,15 +69,21 @@ def observations(records: Iterable[Record], *, is_known: bool = False) -> list[O
                 user_id=_name(fields.user),
                 trace=record.trace,
                 # the tokens are those of the call that gave an answer
-                metadata={name: _name(getattr(fields, name)) for name in (_STATED if item.content else _STATED[:1])},
+                metadata={
+                    name: text
+                    for name in (_STATED if item.content else _STATED[:1])
+                    if (text := _name(getattr(fields, name)))
+                },
             )
             first = items.setdefault((item.project, item.session_id, item.event_id), item)
-            # one span of a tool call can have its name, and another one its error
-            first.data.update(item.data | first.data)
+            if (
+                "tool_name" not in first.data
+            ):  # the first span of a tool call can have its error, and the next one its name
+                first.data.update(item.data)
     return [
         replace(item, session_id=sessions.get(item.session_id, item.session_id))
         for item in sorted(items.values(), key=lambda item: item.occurred_at or UNCLAIMED)
-        if item.content or item.data.keys() & _NAMED
+        if item.data.keys() != {"error"}  # of a tool that another span names, in another request
     ]
 
 
@@ -104,19 +108,19 @@ def _said(record: Record, kind: str, text: Any, *key: Any) -> Iterator[Observe]:
 def _tool(record: Record, fields: _Fields) -> Iterator[Observe]:
     if record.trace and fields.kind in _TABLE["left_to_spans"]:
         return
+    named = {name: value for field, name in _TABLE["inputs"].items() if (value := record.attributes.get(field))}
+    content = {"tool_input": named or fields.tool_input}
     output = _decoded(fields.tool_output)
     failed = record.error is not None or fields.success in (False, "false")
     if failed or _object(_object(output).get("data")).get("status") == "error":  # of LangChain
-        output = {"error": fields.error or _unwrapped(output) or record.error}
+        content["error"] = fields.error or _unwrapped(output) or record.error
     else:
-        output = {"tool_output": _unwrapped(output)}
-    named = {name: value for field, name in _TABLE["inputs"].items() if (value := record.attributes.get(field))}
-    given = named or fields.tool_input
-    yield from _called(fields.tool_call or (record.trace, record.span), record.end, fields.tool_name, given, output)
+        content["tool_output"] = _unwrapped(output)
+    yield from _called(fields.tool_call or (record.trace, record.span), record.end, fields.tool_name, content)
 
 
-def _called(call: Any, at: int, name: Any, given: Any, output: dict[str, Any]) -> Iterator[Observe]:
-    values = {"tool_name": _name(name), "tool_input": _decoded(given), **output}
+def _called(call: Any, at: int, name: Any, content: dict[str, Any]) -> Iterator[Observe]:
+    values = {"tool_name": _name(name)} | {field: _decoded(value) for field, value in content.items()}
     data = {field: value for field, value in values.items() if value not in _EMPTY}
     kind = _FAILED_CALL if "error" in data else _CALL
     if len(data) > bool(name) and not str(name).startswith(tuple(_TABLE["own_tools"])):
@@ -137,13 +141,12 @@ def _model(record: Record, fields: _Fields) -> Iterator[Observe]:
         for part in parts:
             if part.type == "result" and fields.sender not in _TABLE["tools_in_spans"]:
                 call = calls.get(part.call, part._replace(value=None))
-                output = {"tool_output": _unwrapped(part.value)}
-                yield from _called(part.call, record.start, call.name or part.name, call.value, output)
+                content = {"tool_input": call.value, "tool_output": _unwrapped(part.value)}
+                yield from _called(part.call, record.start, call.name or part.name, content)
         yield from _said(record, _PROMPT, _joined(parts), record.trace, len(history))
     answer = _joined(part for message in _messages(fields, "output_messages") for part in _parts(message))
     yield from _said(record, _ANSWER, answer or fields.conversation, record.trace, len(history))
-    if record.error is not None:
-        yield from _said(record, _ERROR, fields.error or record.error, record.trace)
+    yield from _said(record, _ERROR, fields.error or record.error, record.trace)
 
 
 _READERS = {"model": _model, "tool": _tool}
@@ -160,11 +163,7 @@ def _key(*parts: Any) -> str:
 
 
 def _when(nanoseconds: int) -> datetime | None:
-    """Return the time; None if it is unknown or impossible."""
-    try:
-        return datetime.fromtimestamp(nanoseconds / 1e9, UTC) if nanoseconds else None
-    except (OverflowError, ValueError, OSError):
-        return None
+    return datetime.fromtimestamp(nanoseconds / 1e9, UTC) if nanoseconds > 0 else None
 
 
 def _messages(fields: _Fields, name: str) -> list[_Fields]:
@@ -194,7 +193,7 @@ def _listed(value: Any) -> list[dict[str, Any]]:
     if isinstance(value, str):
         value = [{"type": "text", "text": value}]
     objects = map(_object, cast(list[Any], value) if isinstance(value, list) else ())
-    return [_object(next(iter(item.values()))) if len(item) == 1 else item for item in objects if item]
+    return [(len(item) == 1 and _object(next(iter(item.values())))) or item for item in objects if item]
 
 
 def _parts(message: _Fields) -> Iterator[_Part]:
@@ -236,8 +235,6 @@ def _unwrapped(value: Any) -> Any:
     value = _decoded(value)
     if isinstance(value, list):
         return _joined(_parts(_Fields({"parts": value}))) or cast(Any, value)
-    wrapper = _object(value)
-    if wrapper.get("type") not in _TABLE["wrappers"]:
-        return value
-    inner = next((wrapper[name] for name in _TABLE["wrapped"] if name in wrapper), value)
-    return _object(inner).get("content", inner)
+    wrapper = _Fields(_object(value))
+    inner = wrapper.wrapped
+    return _object(inner).get("content", inner) if wrapper.part_type in _TABLE["wrappers"] else value

@@ -22,16 +22,16 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from api.http.http import MAX_BODY_BYTES
 from ingest.commands.parse import MAX_BATCH_ITEMS, parse_json
 from ingest.errors import CommandRejected, MalformedRequest, RequestTooLarge
 
 MAX_RECORD_BYTES = 4 << 20
 """In protobuf. A span with the whole history of a long session has two megabytes."""
 _FAILED = (2, "STATUS_CODE_ERROR")
-_INVALID_ARGUMENT = 3
 _HEADER = re.compile(rb"([\x80-\xff]{0,4}[\0-\x7f])([\x80-\xff]{0,4}[\0-\x7f])", re.DOTALL)
 """The number and type of a field of protobuf, and its size."""
-_INVALID = (AttributeError, CommandRejected, DecodeError, KeyError, RecursionError, TypeError, ValueError)
+_INVALID = (AttributeError, CommandRejected, DecodeError, KeyError, RecursionError, TypeError, ValueError, zlib.error)
 """What readers raise for bytes that are not a request of OTLP."""
 
 
@@ -64,30 +64,21 @@ def _camel(name: str) -> str:
     return first + "".join(map(str.title, others))
 
 
-def unzipped(raw: bytes, limit: int) -> bytes:
-    """Return the body that gzip compressed. Raises MalformedRequest, or RequestTooLarge before it takes more memory."""
-    decompressor = zlib.decompressobj(31)
+def records(body: bytes, *, are_spans: bool, is_json: bool, is_zipped: bool = False) -> Iterator[Record]:
+    """Yield the spans or log records of a request. Raises MalformedRequest, or RequestTooLarge for a body of more than
+    MAX_BODY_BYTES when it is unzipped, for too many records and for one that is too large."""
+    read, kind = (_span, Span) if are_spans else (_log, LogRecord)
     try:
-        whole = decompressor.decompress(raw, limit + 1)
-    except zlib.error as error:
-        raise MalformedRequest(f"not gzip: {error}") from None
-    if len(whole) > limit:
-        raise RequestTooLarge("the unzipped body", None, limit)
-    return whole
-
-
-def records(body: bytes, *, are_spans: bool, is_json: bool) -> Iterator[Record]:
-    """Yield the spans or log records of a request. Raises MalformedRequest, or RequestTooLarge if there are too many,
-    or one is too large."""
-    read = _span if are_spans else _log
-    items = _in_json(body) if is_json else _in_protobuf(body, Span if are_spans else LogRecord)
-    try:
-        for number, (about, item) in enumerate(items):
+        if is_zipped:
+            body = zlib.decompressobj(31).decompress(body, MAX_BODY_BYTES + 1)  # 31: gzip
+            if len(body) > MAX_BODY_BYTES:
+                raise RequestTooLarge("the unzipped body", None, MAX_BODY_BYTES)
+        for number, (about, item) in enumerate(_in_json(body) if is_json else _in_protobuf(body, kind)):
             if number == MAX_BATCH_ITEMS:
                 raise RequestTooLarge("the request", None, MAX_BATCH_ITEMS, "spans or log records")
             yield read(item, about)
-    except _INVALID as error:
-        raise MalformedRequest(f"not a request of OTLP: {error}") from None
+    except _INVALID:
+        raise MalformedRequest("the body is not a request of OTLP") from None
 
 
 def _in_json(body: bytes) -> Iterator[tuple[dict[str, Any], Any]]:
@@ -123,7 +114,7 @@ def _fields(message: bytes, number: int) -> Iterator[bytes]:
         tag, size = map(_integer, header.groups())
         at = header.end() + size
         if tag & 7 != 2 or at > len(message):
-            raise ValueError("the message is cut or invalid")
+            raise ValueError
         if tag >> 3 == number:
             yield message[header.end() : at]
 
@@ -153,7 +144,7 @@ def _ids(item: Any) -> Iterator[str]:
 
 
 def _time(value: Any) -> int:
-    return int(value or 0)
+    return min(int(value or 0), 1 << 63)  # the year 2262
 
 
 def _attributes(item: Any) -> dict[str, Any]:
@@ -191,6 +182,6 @@ def answer(reasons: list[str], *, are_spans: bool, is_json: bool) -> bytes:
 def status(message: str, *, is_json: bool) -> bytes:
     """Return a `google.rpc.Status`, the body of an error, with the code for an invalid argument."""
     if is_json:
-        return json.encode({"code": _INVALID_ARGUMENT, "message": message})
+        return json.encode({"code": 3, "message": message})
     # its first two fields have the numbers and types of this message
-    return ExportTracePartialSuccess(rejected_spans=_INVALID_ARGUMENT, error_message=message).SerializeToString()
+    return ExportTracePartialSuccess(rejected_spans=3, error_message=message).SerializeToString()
