@@ -60,8 +60,8 @@ def roles_by_scope(entries: Iterable[str]) -> Mapping[str, frozenset[Role]]:
 class KeyScope(NamedTuple):
     """The projects and agents of a key; empty is all of them. `""` among the projects is the nameless one.
     `within_tenant`: the key is not an operator's, and is not shown what belongs to no tenant: unreadable entries of the
-    log, which may be any tenant's, and figures of the server. `is_admin`: it may state rules for every project. `key` is
-    its id."""
+    log, which may be any tenant's, and figures of the server. `is_admin`: it may state rules for every project. `key`
+    is its id."""
 
     projects: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()

@@ -34,7 +34,7 @@ class IndexEntry(Struct, frozen=True, kw_only=True, array_like=True):
     `types` is how the document is classed: a memory's type and purpose, an observation's kind, a lesson's severity
     (`info` if it has none), `summary`.
     `files` and `concepts` are what the graph links it to. `renewed_ms` is when a lesson was last said, or a memory last
-    judged: `confidence` is as of then. `visibility` is a memory's; `audience`, who may read it, follows from more than that.
+    judged: `confidence` is as of then. `visibility` is a memory's; `audience` is who may read it.
     """
 
     id: str

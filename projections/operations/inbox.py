@@ -125,7 +125,7 @@ def _kind(document: Memory | Lesson) -> Kind:
 
 
 def is_suggestion(document: object) -> TypeGuard[Memory | Lesson]:
-    """Return whether a document is disputed, or the server made it and it was not confirmed, edited or retired since."""
+    """Return whether a document is disputed, or made by the server and not confirmed, edited or retired since."""
     if isinstance(document, Lesson):
         made = document.origin in (SUGGESTION, REFLECTION)
         return made and document.active and not (document.reinforcements or document.retired_ms)

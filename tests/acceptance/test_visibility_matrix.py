@@ -160,7 +160,8 @@ CANNOT_SHOW: dict[str, str] = {
     # writes acknowledge with ids
     **dict.fromkeys(
         (
-            "POST /v1/events", "POST /v1/observations", "POST /v1/memories", "POST /v1/lessons", "POST /v1/sessions",
+            "POST /v1/events", "POST /v1/traces", "POST /v1/logs",
+            "POST /v1/observations", "POST /v1/memories", "POST /v1/lessons", "POST /v1/sessions",
             "PATCH /v1/memories/{id}", "PATCH /v1/lessons/{id}", "POST /v1/lessons/{id}/reinforce",
             "POST /v1/lessons/{id}/trigger", "POST /v1/slots", "DELETE /v1/slots/{label}", "POST /v1/actions",
             "PATCH /v1/actions/{id}", "POST /v1/relations", "POST /v1/commits", "DELETE /v1/observations/{id}",

@@ -107,6 +107,12 @@ def _as_msgpack(context: schemathesis.SerializationContext, value: Any) -> bytes
     return msgspec.msgpack.encode(plain(value))
 
 
+@schemathesis.serializer("application/x-protobuf")
+def _as_bytes(context: schemathesis.SerializationContext, value: Any) -> bytes:
+    """Bytes that are hardly ever a message."""
+    return msgspec.json.encode(plain(value))
+
+
 def plain(value: Any) -> Any:
     """A value that msgpack and msgspec take: numbers of more than 64 bits and lone surrogates as text."""
     if isinstance(value, str):

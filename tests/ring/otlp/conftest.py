@@ -1,0 +1,5 @@
+"""The server that these tests share."""
+
+from tests.acceptance.conftest import server
+
+__all__ = ["server"]
