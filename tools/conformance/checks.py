@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from tools.conformance.memory import Memory, eventually
@@ -78,7 +79,7 @@ def loses_nothing(memory: Memory) -> str:
     """Write with several clients at a time; then every write is listed once."""
     notes = [new() for _ in range(CLIENTS * WRITES_EACH)]
     with ThreadPoolExecutor(CLIENTS) as pool:
-        list(pool.map(lambda note: write_of(memory, note), notes))
+        list(pool.map(partial(write_of, memory), notes))
     return _each_once(memory, notes, f"written by {CLIENTS} clients at a time")
 
 
