@@ -145,7 +145,7 @@ IMPORTANT = 7
 PARTS_FROM, PARTS_WEIGHT, PARTS_DECAY = 2, 1.2, 0.7
 """For a question that lists what it asks for: how many times as many documents are ordered as are returned, what having
 all of its words weighs against the best score, 1, and what is left of a word's weight after each document that has it.
-Chosen on GateMem by its worst domain, such that no other set falls."""
+Chosen on GateMem, such that recall at 10 stays on eight other sets."""
 CONFIDENCE_DIGITS = 3
 DIGITS = 6
 """Scores that differ by less are equal, and equals are ordered by id."""
