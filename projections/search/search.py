@@ -48,6 +48,7 @@ from projections.text.cues import (
     TOOL_OUTPUT,
     TOOL_OUTPUT_WEIGHT,
     Cues,
+    asks_parts,
     cues_of,
     echo_weight,
     having,
@@ -141,6 +142,10 @@ LISTED = 150
 """The newest documents of a named time, and the newest IMPORTANT ones, that are weighed if only a time is named."""
 IMPORTANT = 7
 """Of 10: what an agent called important, above the default of 5."""
+PARTS_FROM, PARTS_WEIGHT, PARTS_DECAY = 2, 1.2, 0.7
+"""For a question that lists what it asks for: how many times as many documents are ordered as are returned, what having
+all of its words weighs against the best score, 1, and what is left of a word's weight after each document that has it.
+Chosen on GateMem, such that recall at 10 stays on eight other sets."""
 CONFIDENCE_DIGITS = 3
 DIGITS = 6
 """Scores that differ by less are equal, and equals are ordered by id."""
@@ -189,7 +194,12 @@ def _ranked(
     fold = question.fold and not cues.several  # a question that counts needs each of them
     order = best_first(rows, documents, np.round(weighed, DIGITS), len(documents))
     matches = _matches(question, pool, measured, cues, is_corrected=query_terms != query_words)
-    order = [number for number in order if matches[number]][: None if fold else question.limit]
+    order = [number for number in order if matches[number]]
+    if order and asks_parts(question.text):
+        first = order[: PARTS_FROM * question.limit]
+        order[: len(first)] = covering(first, weighed, scores.said > 0, measured.idf)
+        weighed[order[: len(first)]] = weighed[first]
+    order = order[: None if fold else question.limit]
     lifts = {"first_of_time": measured.first_of_time, "whole": measured.whole}
     parts = {
         "cosine": pool.cosine,
@@ -207,6 +217,19 @@ def _ranked(
     confidences = _confidences(candidates, question, query_terms, pool, order, measured, competing)
     best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
     return _to_hits(rows, documents, best, weighed, parts, confidences, query_terms)
+
+
+def covering(order: Sequence[int], scores: Floats, says: NDArray[np.bool_], idf: Floats) -> list[int]:
+    """Return the documents, each the best of those left: by its score, and by the question's words (columns of `says`)
+    that it has, which weigh less for each document before it that has them. The first stays."""
+    values, says = scores[order], says[order]
+    weights = PARTS_WEIGHT * idf[: says.shape[1]] / (idf.sum() or 1.0)
+    numbers = [0]
+    while len(numbers) < len(order):
+        values[numbers[-1]] = -np.inf
+        weights = np.where(says[numbers[-1]], PARTS_DECAY * weights, weights)
+        numbers.append(int((values + says @ weights).argmax()))
+    return [order[number] for number in numbers]
 
 
 def _to_hits(
@@ -247,7 +270,7 @@ def _time_lift(inside: NDArray[np.bool_], scores: Scores, counted: NDArray[np.bo
     if not inside.any():
         return np.zeros(len(final))
     best, best_inside = int(final.argmax()), int(np.where(inside, final, -np.inf).argmax())
-    said = np.count_nonzero(scores.said[:, counted[: scores.said.shape[1]]], axis=1)  # by vectors alone: of no terms
+    said = np.count_nonzero(scores.said[:, counted[: scores.near.shape[1]]], axis=1)  # by vectors alone: of no terms
     if said[best_inside] < said[best]:
         return np.zeros(len(final))
     return np.where(inside, float(final[best] - final[best_inside]) + FIRST_BY, 0.0)

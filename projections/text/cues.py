@@ -101,6 +101,9 @@ _ASKS_TIME = re.compile(
     re.IGNORECASE,
 )
 _ASKS_SEVERAL = re.compile(r"\b(?:how many|in total|altogether|across)\b", re.IGNORECASE)
+asks_parts = re.compile(r",[^,.?!;]{1,80}, (?:and|or) ").search
+"""Returns a match for a question that lists what it asks for, "the date, the budget, and the owner": the answer is
+probably spread over several documents. Only in English, which has a comma before the last of three."""
 _ASKS_NUMBER = re.compile(
     r"\bhow (?:many|much|long|often|old|big|large|far|fast)\b"
     r"|\bwhat (?:number|size|limit|port|version|percentage|amount|price|cost|value|budget|timeout|rate)\b",

@@ -14,7 +14,7 @@ from projections.search.question import MAX_QUERY_TERMS, MOST_COUNTED, Filter, H
 from projections.search.ranking import GROUPS, Mode
 from projections.store import feed
 from projections.store.feed import Remove
-from projections.text.cues import PROMPT
+from projections.text.cues import PROMPT, asks_parts
 from projections.text.dates import LONGEST_QUESTION, NamedTime
 from projections.text.terms import terms
 from projections.vectors import columns
@@ -152,6 +152,32 @@ def test_the_limit_bounds_and_does_not_reorder(index: IndexReplica, put: Put):
     assert len(everything) == 20
     for limit in (0, 1, 5, 20):
         assert ids(search(index, ask(limit=limit), ANYTHING)) == everything[:limit]
+
+
+def test_of_equally_good_documents_those_with_other_words_of_the_question_come_first():
+    says = np.array([[True, True, False], [True, True, False], [False, False, True]])
+    idf, order = np.array([2.0, 2.0, 2.0]), [0, 1, 2]
+    assert module.covering(order, np.array([1.0, 0.9, 0.9]), says, idf) == [0, 1, 2]
+    assert module.covering(order, np.array([1.0, 0.9, 0.9]), says, np.array([1.0, 1.0, 2.0])) == [0, 2, 1]
+    assert module.covering(order, np.array([1.0, 0.9, 0.1]), says, idf) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"), [("the date, the budget, and the owner", True), ("the date and owner", False)]
+)
+def test_only_a_list_of_three_asks_for_parts(text: str, asks: bool):
+    assert bool(asks_parts(f"What are {text} of Atlas?")) == asks
+
+
+def test_documents_for_the_parts_of_a_question_come_in_order_of_falling_scores(index: IndexReplica, put: Put):
+    for number in range(9):
+        put(f"mem_{number}", f"the Atlas release {'date ' * (number % 3)}moved {number} times")
+    put("mem_budget", "Atlas has a budget of ten")
+    put("mem_owner", "Mia is the owner of Atlas")
+    hits = search(index, ask("release date of Atlas, budget of Atlas, and owner of Atlas", limit=5), ANYTHING)
+    scores = [hit.score for hit in hits]
+    assert len(hits) == 5
+    assert scores == sorted(scores, reverse=True)
 
 
 def test_scores_fall_and_say_how_they_came_about(index: IndexReplica, put: Put, embed: Embed):

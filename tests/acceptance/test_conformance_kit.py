@@ -1,0 +1,60 @@
+"""The conformance kit on mnemolog, and on a small memory with a fault for each check: a check that cannot fail is
+worth nothing."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import simple_memory
+from simple_memory import ADAPTER, FAULTS
+
+from tools.conformance.checks import CHECKS, Failed
+from tools.conformance.memory import Memory, eventually
+
+KIT = (sys.executable, "-m", "tools.conformance", "--json")
+ROOT = Path(__file__).parents[2]
+
+
+def verdicts(*options: str) -> tuple[int, dict[str, str]]:
+    done = subprocess.run([*KIT, *options], cwd=ROOT, capture_output=True, text=True, timeout=880)
+    assert done.stdout, done.stderr
+    return done.returncode, {name: verdict for name, (verdict, _) in json.loads(done.stdout).items()}
+
+
+def adapter(fault: str, **changes: str) -> Mapping[str, Any]:
+    command = f"{sys.executable} {simple_memory.__file__} {{port}} {{folder}} '{fault}'"
+    return {**ADAPTER, "command": command, **changes}
+
+
+def fails(fault: str, check: str, folder: Path) -> bool:
+    folder.mkdir()
+    memory = Memory(adapter(fault), folder)
+    try:
+        memory.start()
+        assert CHECKS[check](memory)
+    except (Failed, OSError, RuntimeError):
+        return True
+    finally:
+        memory.kill()
+    return False
+
+
+@pytest.mark.timeout(900)  # it starts the server a dozen times
+def test_mnemolog_passes_every_check(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MNEMOLOG_EMBEDDER", "none")  # no model to load
+    code, results = verdicts("--adapter", "mnemolog", "--command", f"{sys.executable} -m api.cli.main up")
+    assert (code, results) == (0, dict.fromkeys(CHECKS, "pass"))
+
+
+@pytest.mark.parametrize("fault", ["", *FAULTS])
+def test_a_memory_with_a_fault_fails_the_check_of_that_promise(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(eventually, "__defaults__", (2.0,))
+    failed = {name for number, name in enumerate(CHECKS) if fails(fault, name, tmp_path / str(number))}
+    assert FAULTS.get(fault) in {*failed, None}
+    assert failed <= ({FAULTS[fault]} if fault not in ("", "loses", "races") else {*CHECKS} if fault else set())
