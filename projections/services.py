@@ -24,6 +24,7 @@ from projections.queries.recall import Recall
 from projections.queries.session import Commits, Sessions, Summaries
 from projections.queries.views import VIEWS as VIEWS  # of all kinds: their modules are imported here
 from projections.queries.work import Actions, Relations, Slots
+from projections.webhooks.subscriptions import Webhooks
 
 
 class Queries(NamedTuple):
@@ -63,3 +64,4 @@ class Operations(NamedTuple):
     letters: DeadLetters
     confirming: Confirming
     inbox: Inbox
+    webhooks: Webhooks
