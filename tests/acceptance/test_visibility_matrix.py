@@ -133,6 +133,7 @@ CANNOT_SHOW: dict[str, str] = {
     "GET /v1/projects": "names and counts; see test_names",
     "GET /v1/agents": "the same",
     "GET /v1/webhooks": "addresses and filters; see test_events",
+    "DELETE /v1/webhooks/{id}": "nothing",
     "POST /v1/webhooks": "the same; test_events looks at what is delivered",
     "GET /v1/webhooks/{id}/dead-letters": "positions and types",
     "POST /v1/webhooks/{id}/dead-letters/retry": "positions and types",
