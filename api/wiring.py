@@ -32,6 +32,7 @@ from projections.health.watch import Limits, Watch
 from projections.index.protocol import IndexService
 from projections.index.service import ReplicaService
 from projections.index.waiting import work_folder
+from projections.operations.claims import Claims
 from projections.operations.current import Current
 from projections.operations.inbox import Inbox
 from projections.operations.memory import MemoryOperations
@@ -110,6 +111,7 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
         memories=MemoryOperations(current),
         slots=SlotOperations(current),
         work=WorkOperations(current),
+        claims=Claims(current),
         forgetting=Forgetting(current),
         condensing=Condensing(patient, assistant),
         current=current,

@@ -1,6 +1,7 @@
 """Every error that a caller can act on, one class per decision. They carry values; each API formats the message."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import ClassVar, TypeVar
 
 E = TypeVar("E", bound=BaseException)
@@ -122,6 +123,12 @@ class NotFound(MnemologError):
     code = "not_found"
 
 
+class NothingToClaim(NotFound):
+    """No action of the project is free for this agent."""
+
+    code = "nothing_to_claim"
+
+
 class Forbidden(MnemologError):
     """The document belongs to another agent: only its creator or owner may do that."""
 
@@ -206,6 +213,60 @@ class SessionFull(CommandRejected):
             "session_id",
         )
         self.limit = limit
+
+
+class ChangeRefused(MnemologError):
+    """A change that depended on the document's state was refused when it was its turn; nothing was changed.
+
+    `version` is the document's version, `changed_by` the agent that made it. For an action, `holder` is the agent that
+    works on it and `expires_at` the end of its claim, if it has one.
+    """
+
+    reason: ClassVar[str] = ""
+
+    def __init__(self, version: int, changed_by: str, expires_at: datetime | None) -> None:
+        until = f" until {expires_at:%Y-%m-%dT%H:%M:%SZ}" if expires_at else ""
+        super().__init__(self.reason.format(version=version, changed_by=changed_by or "an unnamed agent", until=until))
+        self.version, self.changed_by, self.expires_at = version, changed_by, expires_at
+
+
+class VersionConflict(ChangeRefused):
+    """The document has another version than the change expects."""
+
+    code = "version_conflict"
+    reason = "the document is at version {version}, changed by {changed_by}; read it again and repeat the change"
+
+
+class AlreadyClaimed(ChangeRefused):
+    """Another claim of the action is valid, or an agent works on it without one."""
+
+    code = "claimed"
+    reason = "{changed_by} works on this action{until}"
+
+
+class StaleToken(ChangeRefused):
+    """The token's claim expired, was released, or ended with the action."""
+
+    code = "stale_token"
+    reason = "the claim of this token has ended; claim the action again before you change it"
+
+
+class NotReady(ChangeRefused):
+    """The action waits for another one, or conflicts with one in progress."""
+
+    code = "not_ready"
+    reason = "the action waits for an unfinished one, or conflicts with one in progress"
+
+
+class AlreadyFinished(ChangeRefused):
+    """The action is done or was dropped."""
+
+    code = "finished"
+    reason = "the action is already finished or canceled"
+
+
+CHANGE_REFUSED = {kind.code: kind for kind in (VersionConflict, AlreadyClaimed, StaleToken, NotReady, AlreadyFinished)}
+"""By the code that an event's outcome has."""
 
 
 class ProjectionBehind(MnemologError):

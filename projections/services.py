@@ -7,6 +7,7 @@ from projections.condensing.operations import Condensing
 from projections.dead_letters.room import DeadLetters
 from projections.forgetting.forget import Forgetting
 from projections.health.queries import Diagnose, ProjectionProgress
+from projections.operations.claims import Claims
 from projections.operations.current import Current
 from projections.operations.inbox import Inbox
 from projections.operations.memory import MemoryOperations
@@ -58,6 +59,7 @@ class Operations(NamedTuple):
     memories: MemoryOperations
     slots: SlotOperations
     work: WorkOperations
+    claims: Claims
     forgetting: Forgetting
     condensing: Condensing
     current: Current

@@ -62,6 +62,7 @@ REBUILD_LOOK_S = 1.0
 REBUILD_AGAIN_S = 0.2
 """Between two slices of a rebuild: a worker's job can go to another worker, which has its own."""
 UPKEEP_EVERY_S = 60.0
+EXPIRE_EVERY_S = 2.0
 ARCHIVE_EVERY_S = 600.0
 """At most: to see whether a segment's worth is there costs reading what waits, up to 8 MiB a partition."""
 PROJECT_RESULT_S = 3600
@@ -76,8 +77,8 @@ EMBEDDING_WAITS = 20
 """Tenths of a second, before each batch of texts, while events wait to be projected."""
 SNAPSHOT_AT_SECONDS = frozenset({15, 45})
 JOBS = (
-    "archive", "backup", "condense", "embed", "enrich", "forget", "project", "purge", "rebuild", "reconcile", "retire",
-    "snapshot", "summarise", "upkeep",
+    "archive", "backup", "condense", "embed", "enrich", "expire", "forget", "project", "purge", "rebuild", "reconcile",
+    "retire", "snapshot", "summarise", "upkeep",
 )  # fmt: skip
 JOBS_AT_SECONDS = {"scheduled-snapshot": SNAPSHOT_AT_SECONDS}
 
@@ -297,6 +298,7 @@ class _Services(NamedTuple):
 
         jobs = [
             Job("upkeep", upkeep.run, UPKEEP_EVERY_S),
+            Job("expire", upkeep.expire_claims, EXPIRE_EVERY_S),
             Job("summarise", upkeep.summarise),
             Job("condense", upkeep.condense, settings.condense_every),
             Job("project", condensing.carry_out, keep_result_s=PROJECT_RESULT_S),

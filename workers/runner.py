@@ -138,6 +138,8 @@ class PartitionRunner:
         """Sizes of all events up to the checkpoint, and of all that were in the log before the last read."""
         self._stopping = False
         self._batch_size = BATCH
+        self._is_awaited = False
+        """Whether the last batch had an event whose writer waits for what the fold decides."""
         self.pressed = False
         """Whether the last read had many waiting entries, so that other work of this process should wait."""
 
@@ -171,7 +173,9 @@ class PartitionRunner:
                         self._attempts.end(str(position))
                         self._applied(self._partition, changes)
                     self._batch_size = size_of_next(count, entries)
-                    if 0 < len(entries) < count:  # caught up: save with the other partitions, to share an fsync
+                    # caught up: save with the other partitions, to share an fsync; an agent that claims work waits for
+                    # each event, so its next event is not delayed
+                    if 0 < len(entries) < count and not self._is_awaited:
                         now = asyncio.get_running_loop().time()
                         await asyncio.sleep(TICK_S - now % TICK_S)
             except (ConnectionError, TimeoutError, OSError) as error:
@@ -341,7 +345,9 @@ class PartitionRunner:
         about = {"mnemolog.partition": self._partition, "mnemolog.events": len(fresh)}
         traces = [trace for entry in fresh if (trace := self._contexts.get(entry.position))] if self._contexts else []
         with batch("project", traces, about) as contexts:
-            changes = await project(self._store, [decode(entry.payload, entry.position) for entry in fresh])
+            events = [decode(entry.payload, entry.position) for entry in fresh]
+            self._is_awaited = any(event.data.is_awaited for event in events)
+            changes = await project(self._store, events)
             await self._store.save_and(changes, max(self._checkpoint, positions[-1]), also, contexts)
         self._checkpoint, self._applied_bytes = max(self._checkpoint, positions[-1]), applied_bytes
         self._applied(self._partition, changes)

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from redis.exceptions import RedisError
 
-from ingest.commands.decide import Caller, EndIdleSession, RetireLesson
+from ingest.commands.decide import Caller, EndIdleSession, ExpireClaim, RetireLesson
 from ingest.errors import MnemologError
 from ingest.ids import DocumentId
 from ingest.platform.clock import Clock, system_clock, to_ms
@@ -20,6 +20,7 @@ from projections.condensing.consolidation import BATCH, THRESHOLD
 from projections.condensing.operations import Condensing
 from projections.forgetting.forget import Forgetting
 from projections.nouns.access import Reader
+from projections.nouns.action import CLAIMED, Action
 from projections.nouns.lesson import FADING, Lesson, is_retired
 from projections.nouns.memory import EPISODIC, EXPIRING, Memory
 from projections.nouns.session import OPEN_SESSIONS, UNSUMMARISED, Session
@@ -106,7 +107,22 @@ class Upkeep:
             forgotten += await _guarded(f"memory {memory.id}", "forgotten", self._forget(memory))
         return forgotten
 
-    async def _give(self, command: EndIdleSession | RetireLesson, caller: Caller) -> int:
+    async def expire_claims(self) -> int:
+        """Record the claims of actions whose lease has ended, so that the actions are free again."""
+        expired = 0
+        async for action in self._due(Action, CLAIMED, f"{to_ms(self._clock()) + 1:014d}|"):
+            command = ExpireClaim(
+                event_id=f"expire:{action.id}:{action.token}:{action.expires_ms}",
+                project=action.project,
+                action=action.id,
+                token=action.token,
+                holder=action.holder,
+            )
+            caller = Caller(action.tenant, SOURCE)
+            expired += await _guarded(f"claim of {action.id}", "expired", self._give(command, caller))
+        return expired
+
+    async def _give(self, command: EndIdleSession | RetireLesson | ExpireClaim, caller: Caller) -> int:
         await self._current.give(command, caller)
         return 1
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -70,10 +71,15 @@ async def read_body(scope: Scope, receive: Receive, limit: int = MAX_BODY_BYTES)
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-async def send_json(send: Send, status: int, content: Any) -> None:
-    """Send a JSON response without creating a Response object, for routes where that cost matters."""
+async def send_json(send: Send, status: int, content: Any, version: int | None = None) -> None:
+    """Send a JSON response without creating a Response object, for routes where that cost matters.
+
+    `version` is the document's, for the ETag.
+    """
     encoded = msgspec.json.encode(content)
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(encoded)).encode())]
+    if version is not None:
+        headers.append((b"etag", b'"%d"' % version))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": encoded})
 
@@ -93,7 +99,7 @@ _STATUS: tuple[tuple[int, Any], ...] = (
     (403, errors.AccessDenied | errors.Forbidden),
     (404, errors.NotFound),
     # before 422 and 503, because some of these are subclasses of CommandRejected or LogUnavailable
-    (409, errors.AlreadyThere | errors.SessionFull),
+    (409, errors.AlreadyThere | errors.SessionFull | errors.ChangeRefused),
     (409, errors.BeingRebuilt | errors.RebuildUnderWay | errors.WrongRebuildState),
     (413, errors.RequestTooLarge | errors.SlotFull),
     (429, errors.Overloaded | errors.LogFull),
@@ -123,6 +129,10 @@ class Problem(Struct, frozen=True, kw_only=True):
     retry: str | UnsetType = UNSET
     reason: str | UnsetType = UNSET
     rebuild: str | UnsetType = UNSET
+    version: int | UnsetType = UNSET
+    changed_by: str | UnsetType = UNSET
+    holder: str | UnsetType = UNSET
+    expires_at: datetime | UnsetType | None = UNSET
     lag: dict[int, int] | UnsetType = UNSET
     vitals: HealthSample | UnsetType = UNSET
 
@@ -152,6 +162,10 @@ def answer(error: errors.MnemologError) -> ProblemAnswer:
             members = {"reason": cause}
         case errors.LogFull(cause=cause):
             members = {"reason": cause, "retry": "sending the same event_id again is safe"}
+        case errors.AlreadyClaimed() | errors.StaleToken():
+            members = {"version": error.version, "holder": error.changed_by, "expires_at": error.expires_at}
+        case errors.ChangeRefused():
+            members = {"version": error.version, "changed_by": error.changed_by}
         case errors.RebuildUnderWay(rebuild=rebuild):
             members = {"rebuild": rebuild}
         case errors.LogUnavailable():

@@ -47,6 +47,8 @@ class Details(NamedTuple):
     sent: Any = None
     """An example of a body."""
     answered: Any = None
+    other_answers: Mapping[int, Any] = {}
+    """Examples of answers with other statuses."""
 
 
 class About(NamedTuple):
@@ -173,7 +175,8 @@ def _operation(about: About, endpoint: Endpoint, schemas: "_Schemas") -> dict[st
         responses[str(status)] = {"description": faults[status], **headers, **schemas.content(shape, [media])}
     for status, shape in endpoint.answers.items():
         if status not in faults:
-            responses[str(status)] = done | schemas.content(shape, [endpoint.media])
+            example = details.other_answers.get(status)
+            responses[str(status)] = done | schemas.content(shape, [endpoint.media], example=example)
     plain = _PARAMETER.sub(r"\1", endpoint.path)
     operation: dict[str, Any] = {
         "summary": endpoint.summary,

@@ -143,6 +143,7 @@ def details(endpoint: Endpoint) -> Details:
         {**PARAMETERS, "id": Parameter("The document's id.", _EXAMPLES["ids"].get(group)), **own},
         _EXAMPLES["sent_at"].get(endpoint.path) or SENT.get(_name(endpoint.body)),
         _EXAMPLES["answered_at"].get(endpoint.path) or _example_of(endpoint.answer),
+        {status: _example_of(shape) for status, shape in endpoint.answers.items()},
     )
 
 

@@ -22,13 +22,20 @@ from api.http.endpoint import Endpoint
 from api.http.http import query_of, read_body, send_json
 from api.services import native_call
 from ingest.commands.parse import parse_json
+from ingest.errors import CommandRejected
 from ingest.log.position import Token
 from ingest.nouns.command import EventName, Name
 from ingest.platform.tasks import INLINE_BYTES, in_thread
 from ingest.roles import Needs
+from projections.operations.current import Applied
 from projections.queries.times import Interval, Times
 from projections.queries.views import Page
 
+MAX_DIGITS = 15
+"""Of a version in an ETag."""
+APPLIED = {200: Applied}
+"""The answer to a change with an expected version: it is applied."""
+VERSION_CONFLICT = {409: "The document has another version than expected, or the token is stale."}
 PageLimit = Annotated[int, Meta(ge=1, le=1000)]
 Time = Annotated[datetime, Meta(tz=True)]
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
@@ -123,6 +130,8 @@ class TypedHandler:
         self._handler, self._status, self._check = handler, status, check
         self._wants_request, self._wants_principal = "request" in parameters, "principal" in parameters
         self._in_path = [name for name in parameters if f"{{{name}}}" in path or f"{{{name}:path}}" in path]
+        changes = {name: kind for name, kind in (("body", self.body), ("query", self.query)) if kind is not None}
+        self._versioned = next((name for name in changes if hasattr(changes[name], "expected_version")), "")
         self._waits = self.query is not None and issubclass(self.query, After | BoundedRead)
         self._parse = partial(parse_json, cls=cast("type[Any]", self.body))
 
@@ -130,8 +139,11 @@ class TypedHandler:
         answer = await self._answer(scope, receive)
         if isinstance(answer, Response):
             await answer(scope, receive, send)
+        elif isinstance(answer, Applied):
+            await send_json(send, 200, answer, answer.version)
         else:
-            await send_json(send, self._status, answer)
+            version = cast("dict[str, Any]", answer).get("version") if isinstance(answer, dict) else None
+            await send_json(send, self._status, answer, version)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Any:
         if self._check is not None:
@@ -149,6 +161,7 @@ class TypedHandler:
                 arguments["body"] = self._empty
             else:  # inline: awaiting `parsed` for a small body would cost as much as parsing it
                 arguments["body"] = self._parse(raw) if len(raw) <= INLINE_BYTES else await in_thread(self._parse, raw)
+        self._expect(scope, arguments)
         if self._wants_principal:
             arguments["principal"] = principal_of(scope)
         if self._wants_request:
@@ -161,6 +174,26 @@ class TypedHandler:
             return page
         notes = await call.queries.lookup.unknown(call.reader(), [query.project])
         return replace(page, notes=notes) if notes else page
+
+    def _expect(self, scope: Scope, arguments: dict[str, Any]) -> None:
+        """Put the version of `If-Match` into the request; raises CommandRejected if it has no place for one."""
+        is_change = self._versioned or scope["method"] in ("PATCH", "DELETE")
+        if not is_change or (version := _matched_version(scope)) is None:
+            return
+        if not self._versioned:
+            raise CommandRejected("this route does not support If-Match", "If-Match")
+        arguments[self._versioned] = replace(arguments[self._versioned], expected_version=version)
+
+
+def _matched_version(scope: Scope) -> int | None:
+    """The version in the header `If-Match`; None without one and for `*`. Raises CommandRejected for any other ETag."""
+    value = next((value for name, value in scope["headers"] if name == b"if-match"), b"*")
+    if value == b"*":
+        return None
+    version = value.decode("latin-1").strip().removeprefix("W/").strip('"')
+    if not version.isascii() or not version.isdigit() or len(version) > MAX_DIGITS:
+        raise CommandRejected('If-Match needs the ETag of a read, such as "3"', "If-Match")
+    return int(version)
 
 
 def router(endpoints: list[Endpoint]) -> Callable[..., Declare[Any]]:

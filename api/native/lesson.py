@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from api.http.endpoint import Endpoint
-from api.native.common import After, Fields, ListRequest, Repeatable, as_struct, router
+from api.native.common import APPLIED, VERSION_CONFLICT, After, Fields, ListRequest, Repeatable, as_struct, router
 from api.services import NativeCall
 from ingest.commands.decide import (
     RecordLesson,
@@ -119,7 +119,7 @@ async def get_surest(call: NativeCall, query: SurestRequest) -> Items[SureLesson
     return Items([view(lesson) | {"confidence_now": lesson.confidence_at(now)} for lesson in lessons])
 
 
-@route("PATCH /v1/lessons/{id}", WRITE, 202)
+@route("PATCH /v1/lessons/{id}", WRITE, 202, faults=VERSION_CONFLICT, answers=APPLIED)
 async def patch_lesson(call: NativeCall, id: str, body: LessonPatch) -> Accepted:
     """Edit a lesson."""
     command = as_struct(ReviseLesson, body, lesson=id)

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from api.access.principal import Principal
 from api.http.endpoint import Endpoint
-from api.native.common import After, Fields, ListRequest, router
+from api.native.common import APPLIED, VERSION_CONFLICT, After, Fields, ListRequest, router
 from api.services import NativeCall
 from ingest.commands.decide import Remember
 from ingest.commands.handler import Accepted
@@ -99,8 +99,8 @@ async def get_history(call: NativeCall, id: str, query: After) -> Items[Any]:
     return views(await call.queries.memories.history(id, call.reader()))
 
 
-@route("PATCH /v1/memories/{id}", WRITE, 202,
-    faults={403: "Only the document's creator or owner can do this."})  # fmt: skip
+@route("PATCH /v1/memories/{id}", WRITE, 202, answers=APPLIED,
+    faults={403: "Only the document's creator or owner can do this.", **VERSION_CONFLICT})  # fmt: skip
 async def patch_memory(call: NativeCall, id: str, body: MemoryChanges) -> Accepted:
     """Change a memory: record a new version, or change its readers."""
     return await call.operations.memories.change(id, body, call.reader(body.agent_id), call.caller())

@@ -1,11 +1,11 @@
 """Routes of slots."""
 
 from api.http.endpoint import Endpoint
-from api.native.common import After, BoundedRead, Fields, as_struct, router
+from api.native.common import APPLIED, VERSION_CONFLICT, After, BoundedRead, Fields, as_struct, router
 from api.services import NativeCall
 from ingest.commands.decide import DeleteSlot, SetSlot
 from ingest.commands.handler import Accepted
-from ingest.nouns.command import Name
+from ingest.nouns.command import Name, Version
 from ingest.nouns.slot import SlotScope
 from ingest.roles import READ, WRITE
 from projections.queries.views import Items, view, views
@@ -32,6 +32,7 @@ class SlotDelete(Fields, frozen=True, kw_only=True):
 
     project: Name = ""
     scope: SlotScope = "project"
+    expected_version: Version | None = None
 
 
 class SlotWrite(SetSlot, frozen=True, kw_only=True, tag="slot"):
@@ -55,14 +56,14 @@ async def get_slot(call: NativeCall, label: str, query: SlotsRequest) -> SlotVie
 
 @route("POST /v1/slots", WRITE, 202, faults={
     404: "No slot has that label, so no line can be added.",
-    409: "A slot with that label exists, and `overwrite` is false.",
-    413: "The text would exceed the slot's limit, or the body is too large."})  # fmt: skip
+    409: "A slot with that label exists and `overwrite` is false, or it has another version than expected.",
+    413: "The text would exceed the slot's limit, or the body is too large."}, answers=APPLIED)  # fmt: skip
 async def post_slot(call: NativeCall, body: SlotWrite) -> Accepted:
     """Create a slot, replace its text, or add a line."""
     return await call.operations.slots.set(as_struct(SetSlot, body), call.caller(), overwrite=body.overwrite)
 
 
-@route("DELETE /v1/slots/{label}", WRITE, 202)
+@route("DELETE /v1/slots/{label}", WRITE, 202, faults=VERSION_CONFLICT, answers=APPLIED)
 async def delete_slot(call: NativeCall, label: str, query: SlotDelete) -> Accepted:
     """Remove a slot.
 

@@ -9,7 +9,7 @@ from typing import TypeAlias, get_args
 from ingest.errors import CommandRejected, OutsideKeyScope
 from ingest.ids import EventId
 from ingest.names import nfc, with_nfc
-from ingest.nouns.action import WriteAction
+from ingest.nouns.action import ClaimActions, ExpireClaim, ReleaseClaim, RenewClaim, WriteAction
 from ingest.nouns.command import DECIDERS, KEEP_NAMES, MAX_NAME_CHARS, Caller, Command, Decision, Origin
 from ingest.nouns.forgetting import ForgetSubject, Quarantine
 from ingest.nouns.lesson import RecordLesson, ReinforceLesson, RetireLesson, ReviseLesson, TriggerLesson
@@ -28,6 +28,7 @@ AnyCommand: TypeAlias = (
     WriteCommand
     | ReviseMemory | ChangeVisibility | ConfirmMemory | CondenseMemories
     | ReinforceLesson | ReviseLesson | TriggerLesson | RetireLesson
+    | ClaimActions | RenewClaim | ReleaseClaim | ExpireClaim
     | SummariseSession | EndIdleSession | RetireSession
     | ForgetSubject | Quarantine
 )  # fmt: skip

@@ -98,6 +98,16 @@ charge: ContextVar[Callable[[int], Awaitable[None]] | None] = ContextVar("charge
 it is admitted. None if nothing is charged: without a rate limit, and in workers."""
 
 
+def check_unconditional(command: AnyCommand) -> None:
+    """Raise CommandRejected for an item of a batch that applies only in some state of its document.
+
+    A batch is acknowledged before it is folded, so its writer would not learn that such an item was refused.
+    """
+    for name in ("expected_version", "token"):
+        if getattr(command, name, None) not in (None, ""):
+            raise CommandRejected("a conditional change needs a request of its own, not a batch", name)
+
+
 class CommandHandler:
     """Decides commands and appends their events. One per process; safe for concurrent use on one event loop."""
 
@@ -185,6 +195,7 @@ class CommandHandler:
                         rejected.append((index, command))
                         continue
                     try:
+                        check_unconditional(command)
                         item = await self._decide(command, caller, small=small, is_clean=all_clean)
                         if self.admission is not None and isinstance(command, Observe):
                             await self.admission.enter(command, caller.tenant, item.subject)

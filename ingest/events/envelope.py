@@ -29,6 +29,11 @@ class EventData(Struct, frozen=True, kw_only=True):
     TYPE: ClassVar[str]
     VERSION: ClassVar[int]
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the writer waits for what the fold decides: to apply the event or to refuse it."""
+        return False
+
     def is_in_session(self, session_id: str) -> bool:
         """Whether the event is in a session's stream; `session_id` is its envelope's, empty if that names none."""
         return self.TYPE in SESSION_TYPES

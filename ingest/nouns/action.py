@@ -12,6 +12,8 @@ from ingest.events.envelope import EventData
 from ingest.kinds import ACTION
 from ingest.nouns.command import (
     Command,
+    ConditionalCommand,
+    ConditionalData,
     Decision,
     Name,
     Names,
@@ -23,9 +25,14 @@ from ingest.nouns.command import (
     creating,
     data_of,
     decides,
+    decides_about,
     need_text,
 )
 
+Token = Annotated[str, Meta(max_length=64)]
+"""The fencing token of a claim: the position of its event, so a later claim of the action has a greater one."""
+LeaseSeconds = Annotated[int, Meta(ge=1, le=86_400)]
+LEASE_SECONDS = 300
 EdgeType = Literal["requires", "unlocks", "spawned_by", "gated_by", "conflicts_with"]
 
 
@@ -51,10 +58,14 @@ class ActionCreated(EventData, frozen=True, kw_only=True, omit_defaults=True):
     assigned_to: str = ""
     status: str = "pending"
     edges: list[ActionEdge] = []
+    paths: list[str] = []
 
 
-class ActionUpdated(EventData, frozen=True, kw_only=True, omit_defaults=True):
-    """A work item changed; absent fields stay as they were. `edges` are added to those there are."""
+class ActionUpdated(ConditionalData, frozen=True, kw_only=True, omit_defaults=True):
+    """A work item changed; absent fields stay as they were. `edges` are added to the existing ones.
+
+    An event with a `token` is refused unless this is the token of the current claim.
+    """
 
     TYPE: ClassVar[str] = "action.updated"
     VERSION: ClassVar[int] = 1
@@ -70,10 +81,71 @@ class ActionUpdated(EventData, frozen=True, kw_only=True, omit_defaults=True):
     session: str | None = None
     crystallized_into: str | None = None
     edges: list[ActionEdge] = []
+    paths: list[str] | None = None
+    token: str = ""
+
+    @property
+    def is_awaited(self) -> bool:
+        return self.token != "" or self.expected_version is not None
 
 
-class WriteAction(Command, frozen=True, kw_only=True, tag="action"):
-    """Write down a work item, or change the one that `action` names; what is null stays as it is."""
+class _Awaited(EventData, frozen=True, kw_only=True, omit_defaults=True):
+    @property
+    def is_awaited(self) -> bool:
+        return True
+
+
+class ActionClaimed(_Awaited, frozen=True, kw_only=True, omit_defaults=True):
+    """An agent asked for one of these work items, best first, for `lease_seconds` from the time of recording.
+
+    The fold gives it the first that is free, and the event's position becomes the claim's token; if none is free, it
+    refuses the event.
+    """
+
+    TYPE: ClassVar[str] = "action.claimed"
+    VERSION: ClassVar[int] = 1
+
+    actions: list[str]
+    lease_seconds: int
+
+
+class ActionRenewed(_Awaited, frozen=True, kw_only=True, omit_defaults=True):
+    """The holder of a claim needs longer: the lease ends `lease_seconds` after the time of recording."""
+
+    TYPE: ClassVar[str] = "action.renewed"
+    VERSION: ClassVar[int] = 1
+
+    action: str
+    token: str
+    lease_seconds: int
+
+
+class ActionReleased(_Awaited, frozen=True, kw_only=True, omit_defaults=True):
+    """The holder of a claim gave the work item back, unfinished."""
+
+    TYPE: ClassVar[str] = "action.released"
+    VERSION: ClassVar[int] = 1
+
+    action: str
+    token: str
+
+
+class ActionExpired(EventData, frozen=True, kw_only=True, omit_defaults=True):
+    """The lease of a claim ended before the work item was finished or released."""
+
+    TYPE: ClassVar[str] = "action.expired"
+    VERSION: ClassVar[int] = 1
+
+    action: str
+    token: str
+    holder: str
+
+
+class WriteAction(ConditionalCommand, frozen=True, kw_only=True, tag="action"):
+    """Write down a work item, or change the one that `action` names; what is null stays as it is.
+
+    With the `token` of a claim, the change applies only while that claim is valid.
+    """
 
     action: Name = ""
     title: Title | None = None
@@ -87,6 +159,38 @@ class WriteAction(Command, frozen=True, kw_only=True, tag="action"):
     assigned_to: Name | None = None
     result: str | None = None
     crystallized_into: Name | None = None
+    paths: Names | None = None
+    token: Token = ""
+
+
+class ClaimActions(Command, frozen=True, kw_only=True, tag="claim"):
+    """Claim the first of these actions that is free."""
+
+    actions: Names
+    lease_seconds: LeaseSeconds
+
+
+class RenewClaim(Command, frozen=True, kw_only=True, tag="renew"):
+    """Extend a claim."""
+
+    action: Name
+    token: Token
+    lease_seconds: LeaseSeconds
+
+
+class ReleaseClaim(Command, frozen=True, kw_only=True, tag="release"):
+    """Give up a claim."""
+
+    action: Name
+    token: Token
+
+
+class ExpireClaim(Command, frozen=True, kw_only=True, tag="expire"):
+    """Record that the lease of a claim has ended."""
+
+    action: Name
+    token: Token
+    holder: Name
 
 
 @decides(WriteAction)
@@ -98,6 +202,21 @@ def _write_action(command: WriteAction, origin: Origin) -> Decision:
             raise CommandRejected("an action keeps the parent it was created with", "parent")
         data = data_of(ActionUpdated, command, session=command.session_id or None, edges=edges)
         return about(command.action, command, origin, data)
+    if command.token or command.expected_version:
+        raise CommandRejected("a new action has no version and no claim yet", "action")
     need_text(command.title or "", "title")
     changes = {"priority": command.priority or 0, "status": command.status or "pending", "requires": [], "edges": edges}
     return creating(ACTION, command, origin, data_of(ActionCreated, command, **changes))
+
+
+@decides(ClaimActions, keep_names=True)
+def _claim_actions(command: ClaimActions, origin: Origin) -> Decision:
+    decision = about(command.actions[0], command, origin, data_of(ActionClaimed, command))
+    if not decision.event.envelope.agent_id:
+        raise CommandRejected("a claim needs the name of its agent (X-Agent-Id)", "agent_id")
+    return decision
+
+
+decides_about(RenewClaim, ActionRenewed, "action", keep_names=True)
+decides_about(ReleaseClaim, ActionReleased, "action", keep_names=True)
+decides_about(ExpireClaim, ActionExpired, "action", keep_names=True)

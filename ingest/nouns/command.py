@@ -28,6 +28,7 @@ SlotSize = Annotated[int, Meta(ge=1, le=20_000)]
 _EXACT = Meta(ge=-(2**53), le=2**53)
 Priority: TypeAlias = Annotated[int, _EXACT] | Annotated[float, _EXACT]
 """The largest integer that every JSON parser reads exactly."""
+Version = Annotated[int, Meta(ge=0, le=2**53)]
 Status = Annotated[str, Meta(max_length=64)]
 
 
@@ -44,6 +45,26 @@ class Command(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     trace: Annotated[str, Meta(max_length=256)] = ""
     metadata: dict[str, str] = {}
     trust: Trust | Literal[""] = ""
+
+
+class ConditionalCommand(Command, frozen=True, kw_only=True):
+    """A change of a document. With `expected_version`, it applies only to that version; 0 means no document yet."""
+
+    expected_version: Version | None = None
+
+
+class ConditionalData(EventData, frozen=True, kw_only=True, omit_defaults=True):
+    """The data of an event that applies only if its document has the expected version when it is folded.
+
+    The fold decides, in log order: of two events that expect the same version, it applies the first. A replay decides
+    the same.
+    """
+
+    expected_version: int | None = None
+
+    @property
+    def is_awaited(self) -> bool:
+        return self.expected_version is not None
 
 
 EVERY_PROJECT = "*"

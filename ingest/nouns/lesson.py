@@ -12,6 +12,8 @@ from ingest.events.envelope import EventData
 from ingest.kinds import LESSON
 from ingest.nouns.command import (
     Command,
+    ConditionalCommand,
+    ConditionalData,
     Confidence,
     Decision,
     Name,
@@ -57,7 +59,7 @@ class LessonReinforced(EventData, frozen=True, kw_only=True, omit_defaults=True)
     lesson: str
 
 
-class LessonRevised(EventData, frozen=True, kw_only=True, omit_defaults=True):
+class LessonRevised(ConditionalData, frozen=True, kw_only=True, omit_defaults=True):
     """A lesson was edited; absent fields stay as they were. Its id, and what counts as saying it again, stay too."""
 
     TYPE: ClassVar[str] = "lesson.revised"
@@ -125,7 +127,7 @@ class ReinforceLesson(Command, frozen=True, kw_only=True, tag="reinforce"):
     lesson: Name
 
 
-class ReviseLesson(Command, frozen=True, kw_only=True, tag="revise_lesson"):
+class ReviseLesson(ConditionalCommand, frozen=True, kw_only=True, tag="revise_lesson"):
     """Edit a lesson which exists; what is null stays as it is."""
 
     lesson: Name

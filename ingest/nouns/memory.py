@@ -20,6 +20,7 @@ from ingest.nouns.command import (
     Names,
     Origin,
     Title,
+    Version,
     creating,
     data_of,
     decides,
@@ -79,6 +80,11 @@ class MemoryRevised(_MemoryData, frozen=True, kw_only=True, omit_defaults=True):
 
     memory: str
     creator: str = ""
+    expected_version: int | None = None
+
+    @property
+    def is_awaited(self) -> bool:
+        return self.expected_version is not None
 
 
 class MemoryCondensed(EventData, frozen=True, kw_only=True, omit_defaults=True):
@@ -158,6 +164,7 @@ class ReviseMemory(_MemoryCommand, frozen=True, kw_only=True, tag="revise"):
     purpose: Purpose
     forget_after: datetime | None = None
     creator: Name = ""
+    expected_version: Version | None = None
 
 
 class ChangeVisibility(Command, frozen=True, kw_only=True, tag="visibility"):

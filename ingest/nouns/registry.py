@@ -16,7 +16,14 @@ from ingest.errors import AlteredEntry, NewerEventVersion, UnknownEventType, Unr
 from ingest.events.envelope import UNREADABLE, Envelope, EventData, Recorded
 from ingest.events.subject import EventErased, MemoryQuarantined, ObservationQuarantined, SubjectForgotten
 from ingest.log.position import ALTERED, Position
-from ingest.nouns.action import ActionCreated, ActionUpdated
+from ingest.nouns.action import (
+    ActionClaimed,
+    ActionCreated,
+    ActionExpired,
+    ActionReleased,
+    ActionRenewed,
+    ActionUpdated,
+)  # fmt: skip
 from ingest.nouns.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
 from ingest.nouns.memory import MemoryCondensed, MemoryConfirmed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
 from ingest.nouns.observation import ObservationCompressed, ObservationRecorded
@@ -30,7 +37,7 @@ EVENT_TYPES: Mapping[str, type[EventData]] = {cls.TYPE: cls for cls in (
     MemoryRecorded, MemoryRevised, MemoryCondensed, MemoryVisibilityChanged, MemoryConfirmed,
     LessonRecorded, LessonReinforced, LessonRevised, LessonTriggered, LessonRetired,
     SlotSet, SlotAppended, SlotDeleted,
-    ActionCreated, ActionUpdated,
+    ActionCreated, ActionUpdated, ActionClaimed, ActionRenewed, ActionReleased, ActionExpired,
     RelationLinked, RelationUnlinked,
     SubjectForgotten, EventErased, MemoryQuarantined, ObservationQuarantined,
 )}  # fmt: skip

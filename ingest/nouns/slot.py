@@ -9,14 +9,23 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from ingest.errors import CommandRejected
-from ingest.events.envelope import EventData
 from ingest.kinds import SLOT
-from ingest.nouns.command import Command, Decision, Label, Origin, SlotSize, creating, data_of, decides
+from ingest.nouns.command import (
+    ConditionalCommand,
+    ConditionalData,
+    Decision,
+    Label,
+    Origin,
+    SlotSize,
+    creating,
+    data_of,
+    decides,
+)
 
 SlotScope = Literal["project", "global"]
 
 
-class SlotSet(EventData, frozen=True, kw_only=True, omit_defaults=True):
+class SlotSet(ConditionalData, frozen=True, kw_only=True, omit_defaults=True):
     """A slot was created or replaced. What is None stays as it was, or is the default of a new slot.
 
     Version 1 said all of a slot every time.
@@ -34,7 +43,7 @@ class SlotSet(EventData, frozen=True, kw_only=True, omit_defaults=True):
     read_only: bool | None = None
 
 
-class SlotAppended(EventData, frozen=True, kw_only=True, omit_defaults=True):
+class SlotAppended(ConditionalData, frozen=True, kw_only=True, omit_defaults=True):
     """A line was added to a slot."""
 
     TYPE: ClassVar[str] = "slot.appended"
@@ -45,7 +54,7 @@ class SlotAppended(EventData, frozen=True, kw_only=True, omit_defaults=True):
     scope: SlotScope = "project"
 
 
-class SlotDeleted(EventData, frozen=True, kw_only=True, omit_defaults=True):
+class SlotDeleted(ConditionalData, frozen=True, kw_only=True, omit_defaults=True):
     """A slot was removed. (What it said stays in the log until the project is forgotten.)"""
 
     TYPE: ClassVar[str] = "slot.deleted"
@@ -55,7 +64,7 @@ class SlotDeleted(EventData, frozen=True, kw_only=True, omit_defaults=True):
     scope: SlotScope = "project"
 
 
-class SetSlot(Command, frozen=True, kw_only=True, tag="slot"):
+class SetSlot(ConditionalCommand, frozen=True, kw_only=True, tag="slot"):
     """Create a slot or replace its text; with `append`, add a line to it. What is null stays as it is."""
 
     label: Label
@@ -68,7 +77,7 @@ class SetSlot(Command, frozen=True, kw_only=True, tag="slot"):
     read_only: bool | None = None
 
 
-class DeleteSlot(Command, frozen=True, kw_only=True, tag="slot_delete"):
+class DeleteSlot(ConditionalCommand, frozen=True, kw_only=True, tag="slot_delete"):
     """Remove a slot."""
 
     label: Label

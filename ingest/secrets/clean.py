@@ -23,9 +23,9 @@ S = TypeVar("S", bound=Struct)
 
 NAMES = frozenset(
     ("event_id", "project", "agent_id", "session_id", "user_id", "tenant", "owner", "creator", "shared_with", "memory",
-     "lesson", "action", "observation", "session", "parent", "assigned_to", "source", "target", "relation", "commit",
-     "label", "originals", "derived_from", "subject", "documents", "requires", "edges", "crystallized_into",
-     "causation")
+     "lesson", "action", "actions", "token", "holder", "observation", "session", "parent", "assigned_to", "source",
+     "target", "relation", "commit", "label", "originals", "derived_from", "subject", "documents", "requires", "edges",
+     "crystallized_into", "causation")
 )  # fmt: skip
 """Fields of commands and events that contain names. All others are text."""
 _REFUSED_EVERYWHERE = "label"

@@ -83,8 +83,8 @@ class Diagnose:
             "latest-but-superseded": [item.id for item in memories if item.is_latest and item.superseded_by],
             "confidence": [item.id for item in documents if isinstance(item, Lesson) and not 0 <= item.confidence <= 1],
             "title": [item.id for item in documents if isinstance(item, Summary) and not item.title.strip()],
-            "missing-requirement": [item.id for item in work if gone.intersection(work_item(item).requires)],
-            "cycle": [" → ".join(cycle) for cycle in cycles({item.id: work_item(item) for item in work})],
+            "missing-requirement": [item.id for item in work if gone.intersection(work_item(item, 0).requires)],
+            "cycle": [" → ".join(cycle) for cycle in cycles({item.id: work_item(item, 0) for item in work})],
             "dangling": [item.id for item in relations_listed if {item.source, item.target} & gone],
             "over-limit": [item.label for item in slots_listed if len(item.content) > item.size_limit],
         }
@@ -145,7 +145,9 @@ class Diagnose:
 
         Empty while some partition cannot be read. An end that is no id (`concept:…`) need not exist.
         """
-        names = {memory.parent_id for memory in memories} | {name for item in work for name in work_item(item).requires}
+        names = {memory.parent_id for memory in memories} | {
+            name for item in work for name in work_item(item, 0).requires
+        }
         names |= {end for relation in stated for end in (relation.source, relation.target) if ":" not in end}
         names.discard("")
         rows = await self._documents.find_all([*map(DocumentId, names)])

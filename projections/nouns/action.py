@@ -4,7 +4,7 @@ The rules of the frontier are agentmemory's. Statuses are stored as callers send
 case, spaces and dashes do not count.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
@@ -13,11 +13,21 @@ from typing import ClassVar
 from msgspec import Struct
 
 from ingest.events.envelope import Recorded, Trust
+from ingest.ids import DocumentId
 from ingest.kinds import ACTION
-from ingest.nouns.action import ActionCreated, ActionEdge, ActionUpdated
+from ingest.nouns.action import (
+    ActionClaimed,
+    ActionCreated,
+    ActionEdge,
+    ActionExpired,
+    ActionReleased,
+    ActionRenewed,
+    ActionUpdated,
+)
 from ingest.platform.clock import from_ms
 from projections.nouns import rows
-from projections.nouns.batch import fold_one
+from projections.nouns.batch import LOOKED_FOR, FoldBatch, Loaded, fold_one, folds, mark_of
+from projections.nouns.tombstone import Outcome
 from projections.nouns.trust import lowest, trust_of
 
 FINISHED = frozenset({"done", "completed", "complete", "finished"})
@@ -198,7 +208,8 @@ class Action(rows.Row, index=True):
     """One work item, as its events tell it; whether it is blocked depends on others (see `frontier`).
 
     Times are milliseconds since the epoch: `occurred_ms` is when it was created as its agent says, `created_ms` when
-    that was recorded. `tags` and `edges` are joined texts (see `tag_list`, `edge_list`).
+    that was recorded. `tags`, `edges` and `paths` are joined texts (see `tag_list`, `edge_list`, `path_list`).
+    `version` counts its changes. A claim has a `holder`, a `token`, and an end in `expires_ms`.
     """
 
     PREFIX: ClassVar[str] = ACTION
@@ -206,12 +217,18 @@ class Action(rows.Row, index=True):
     id: str = ""
     tenant: str = ""
     project: str = ""
+    version: int = 1
+    changed_by: str = ""
     title: str = ""
     description: str = ""
     status: str = "pending"
     priority: float = 0
     tags: str = ""
     edges: str = ""
+    paths: str = ""
+    holder: str = ""
+    token: str = ""
+    expires_ms: int = 0
     parent: str = ""
     session_id: str = ""
     agent_id: str = ""
@@ -237,9 +254,18 @@ class Action(rows.Row, index=True):
         return [ActionEdge(type=kind, target=target) for kind, target in pairs]  # type: ignore[arg-type]
 
     @property
+    def path_list(self) -> list[str]:
+        """The files that it is about, as glob patterns."""
+        return rows.split(self.paths)
+
+    @property
     def is_open(self) -> bool:
         """Whether it still has to be done."""
         return is_open(self.status)
+
+    def is_claimed(self, at_ms: int) -> bool:
+        """Whether an agent holds it at a time, in milliseconds since the epoch."""
+        return self.holder != "" and at_ms < self.expires_ms
 
     def listing_members(self) -> set[tuple[str, str]]:
         member = rows.by_position(self.position, self.id)
@@ -249,7 +275,31 @@ class Action(rows.Row, index=True):
         }
         if self.is_open:
             members |= {(open_actions(self.tenant), member), (open_actions(self.tenant, self.project), member)}
+            members |= {(conflicts(edge.target), self.id) for edge in self.edge_list if edge.type == "conflicts_with"}
+        if self.holder:
+            members.add((CLAIMED, rows.by_time(self.expires_ms, self.id)))
+            if self.paths:
+                members.add((claimed_paths(self.tenant, self.project), self.id))
+        elif self.is_open and not (self.assigned_to and is_active(self.status)):
+            best_first = f"{MOST_URGENT * 1000 - round(self.priority * 1000):020d}{self.created_ms:014d}|{self.id}"
+            members |= {(queue(self.tenant, self.project, tag), best_first) for tag in {"", *self.tag_list}}
         return members
+
+
+LOOKED_FOR.add(Action)
+CLAIMED = "claimed"
+"""Listing of a partition's claimed actions, by the end of the claim."""
+MOST_URGENT = 2**53
+"""The greatest priority that a command can have."""
+claimed_paths = rows.project_listing("claimed-paths")
+"""Listing of a project's claimed actions that name paths."""
+conflicts = rows.document_listing("conflicts")
+"""Listing of the open actions that name an action as one they conflict with."""
+
+
+def queue(tenant: str, project: str, label: str) -> str:
+    """Listing of a project's open actions without an agent, best first: all, or those with a tag."""
+    return f"queue:{tenant}\0{project}\0{label}"
 
 
 actions = rows.project_listing("actions")
@@ -258,18 +308,19 @@ open_actions = partial(rows.of_tenant, "open-actions")
 """Listing of a tenant's or a project's actions that are still to be done, in log order."""
 
 
-def work_item(action: Action) -> WorkItem:
-    """An action as the frontier weighs it."""
+def work_item(action: Action, at_ms: int) -> WorkItem:
+    """An action as the frontier weighs it at a time: one whose claim has expired is pending."""
+    has_expired = action.holder != "" and not action.is_claimed(at_ms)
     ends: dict[str, list[str]] = {}
     for edge in action.edge_list:
         ends.setdefault(edge.type, []).append(edge.target)
     return WorkItem(
         id=action.id,
         title=action.title,
-        status=action.status,
+        status="pending" if has_expired else action.status,
         priority=action.priority,
         created_at=from_ms(action.created_ms),
-        assigned_to=action.assigned_to,
+        assigned_to="" if has_expired else action.assigned_to,
         requires=ends.get("requires", []),
         gated_by=ends.get("gated_by", []),
         conflicts_with=ends.get("conflicts_with", []),
@@ -288,6 +339,7 @@ def created(_: Action | None, recorded: Recorded, data: ActionCreated) -> Action
         **rows.row_origin(recorded),
         **rows.row_fields(data, requires=None, edges=_joined([*requires, *data.edges])),
         id=action_id(recorded),
+        changed_by=recorded.envelope.agent_id,
         session_id=recorded.envelope.session_id,
         created_ms=recorded.recorded_ms,
         updated_ms=recorded.recorded_ms,
@@ -300,9 +352,99 @@ def updated(action: Action | None, recorded: Recorded, data: ActionUpdated) -> A
     if action is None or action.project != recorded.envelope.project:
         return None
     edges = _joined([*action.edge_list, *data.edges]) if data.edges else None
-    changes = rows.row_fields(data, action=None, session=None, session_id=data.session, edges=edges)
-    trust = lowest((action.trust, trust_of(recorded)))
-    return action.model_copy(update={**changes, "updated_ms": recorded.recorded_ms, "trust": trust})
+    changes = rows.row_fields(data, action=None, session=None, session_id=data.session, edges=edges, token=None)
+    if data.status is not None and not is_open(data.status):
+        changes |= _UNCLAIMED
+    return _changed(action, recorded, **changes, trust=lowest((action.trust, trust_of(recorded))))
+
+
+def _changed(action: Action, recorded: Recorded, **changes: object) -> Action:
+    by = recorded.envelope.agent_id
+    times = {"version": action.version + 1, "changed_by": by, "updated_ms": recorded.recorded_ms}
+    return action.model_copy(update={**changes, **times})
+
+
+_UNCLAIMED = {"holder": "", "token": "", "expires_ms": 0}
+
+
+def refused_claim(action: Action, neighbors: Iterable[Action], agent_id: str, at_ms: int) -> Outcome | None:
+    """Return why an agent cannot claim an action at a time; None if it can.
+
+    `neighbors` are the actions that it waits for and those in conflict with it.
+    """
+    item = work_item(action, at_ms)
+    items = {neighbor.id: work_item(neighbor, at_ms) for neighbor in neighbors} | {item.id: item}
+    refused = ""
+    if action.is_claimed(at_ms) or (is_leased(item) and item.assigned_to != agent_id):
+        refused = "claimed"
+    elif not is_open(item.status):
+        refused = "finished"
+    elif blockers(item, items) or item.id in _contested(items):
+        refused = "not_ready"
+    return _outcome(action, refused) if refused else None
+
+
+def stale(
+    action: Action | None, recorded: Recorded, data: ActionUpdated | ActionRenewed | ActionReleased
+) -> Outcome | None:
+    """Return the refusal of an event whose token is not that of a valid claim; None if it is, or if it has none."""
+    if not data.token or (action and action.token == data.token and action.is_claimed(recorded.recorded_ms)):
+        return None
+    return _outcome(action or Action(version=0), "stale_token")
+
+
+def _outcome(action: Action, refused: str) -> Outcome:
+    holder = action.holder or action.assigned_to
+    return Outcome(refused=refused, version=action.version, changed_by=holder, until_ms=action.expires_ms)
+
+
+def lease_ended(
+    action: Action | None, recorded: Recorded, data: ActionRenewed | ActionReleased | ActionExpired
+) -> Action | None:
+    """The action after its claim was extended or has ended; after an end, it is pending again."""
+    if action is None or action.token != data.token:
+        return action
+    if isinstance(data, ActionRenewed):
+        return _changed(action, recorded, expires_ms=recorded.recorded_ms + data.lease_seconds * 1000)
+    if isinstance(data, ActionExpired) and action.is_claimed(recorded.recorded_ms):
+        return action
+    return _changed(action, recorded, **_UNCLAIMED, status="pending", assigned_to="")
+
+
+def neighbor_ids(action: Action) -> set[str]:
+    """The actions that an action waits for, and those that it names as conflicting."""
+    return {edge.target for edge in action.edge_list if edge.type in ("requires", "gated_by", "conflicts_with")}
+
+
+def _targets_of_loaded(event: Recorded, data: ActionClaimed, loaded: Loaded) -> set[str]:
+    candidates = (loaded.get(DocumentId(name)) for name in data.actions)
+    return {name for action in candidates if isinstance(action, Action) for name in neighbor_ids(action)}
+
+
+@folds(
+    ActionClaimed,
+    reads=lambda event, data: {mark_of(event), *data.actions},
+    listings=lambda event, data: {conflicts(name) for name in data.actions},
+    follows=_targets_of_loaded,
+)
+def _claimed(batch: FoldBatch, event: Recorded, data: ActionClaimed) -> None:
+    if not batch.mark(event, data.actions[0]):
+        return
+    agent_id, now = event.envelope.agent_id, event.recorded_ms
+    refused = Outcome(refused="not_found")
+    for name in data.actions:
+        action = batch.get(name)
+        if not isinstance(action, Action) or action.project != event.envelope.project:
+            continue
+        neighbors = [*map(batch.get, sorted(neighbor_ids(action))), *batch.members(conflicts(name))]
+        refused = refused_claim(action, [other for other in neighbors if isinstance(other, Action)], agent_id, now)
+        if refused is None:
+            claim = {"holder": agent_id, "token": str(event.position), "expires_ms": now + data.lease_seconds * 1000}
+            action = _changed(action, event, **claim, status="active", assigned_to=agent_id)
+            batch.put(action)
+            batch.decide(event, Outcome(version=action.version, until_ms=action.expires_ms), action.id)
+            return
+    batch.decide(event, refused)
 
 
 def _joined(edges: list[ActionEdge]) -> str:
@@ -310,4 +452,8 @@ def _joined(edges: list[ActionEdge]) -> str:
 
 
 fold_one(ActionCreated, of=Action, subject=lambda event, data: action_id(event), evolve=created)
-fold_one(ActionUpdated, of=Action, subject=lambda event, data: data.action, evolve=updated)
+fold_one(ActionUpdated, of=Action, subject=lambda event, data: data.action, evolve=updated, refusal=stale)
+fold_one(
+    ActionRenewed, ActionReleased, of=Action, subject=lambda event, data: data.action, evolve=lease_ended, refusal=stale
+)
+fold_one(ActionExpired, of=Action, subject=lambda event, data: data.action, evolve=lease_ended)

@@ -20,6 +20,7 @@ from projections.nouns.rows import part_of, session_document_id
 from projections.nouns.tombstone import (
     Ledger,
     LedgerEntry,
+    Outcome,
     SupersededEvent,
     Tombstone,
     entries,
@@ -148,6 +149,12 @@ class FoldBatch:
         )
         return True
 
+    def decide(self, event: Recorded, outcome: Outcome, subject: str = "") -> None:
+        """Note on the mark of an event what its writer waits for; `subject` replaces the document that it is about."""
+        mark = self.get(mark_of(event))
+        if isinstance(mark, SupersededEvent):
+            self.put(replace(mark, outcome=outcome, subject=subject or mark.subject))
+
     def erase(self, position: str, stub: EventErased, envelope: Envelope) -> None:
         """Replace the entry at a position by its stub: who and where, which a replay needs, but no content."""
         bare = Envelope(
@@ -172,7 +179,7 @@ class FoldBatch:
             event_id=mark.id, type=mark.was, version=1, tenant=mark.tenant, project=mark.project, session_id=session_id
         )
         self.erase(mark.position, stub, envelope)
-        self.put(replace(mark, user_id="", erased=True))
+        self.put(replace(mark, user_id="", erased=True, outcome=None))
 
     def erase_entries(self, subject: str, forgetting: Recorded, was: str = "") -> None:
         """Erase every marked entry about a subject (of type `was`, if given) recorded before its forgetting."""
@@ -391,6 +398,14 @@ def folds(
     return register
 
 
+def conflict(document: object, expected_version: int | None) -> Outcome | None:
+    """Return the refusal of an event that expects another version of its document; None if it applies."""
+    version = getattr(document, "version", 0)
+    if expected_version in (None, version):
+        return None
+    return Outcome(refused="version_conflict", version=version, changed_by=getattr(document, "changed_by", ""))
+
+
 def fold_one(
     *events: type[EventData],
     of: type[D],
@@ -399,25 +414,33 @@ def fold_one(
     drops: bool = False,
     reads: Reads = _no_names,
     follows: Follows = _no_names,
+    refusal: Callable[[D | None, Recorded, Any], Outcome | None] = lambda document, event, data: None,
 ) -> None:
     """Register events that change one document of a type, the `subject`, and leave a mark.
 
     `evolve` makes the document after the event from the document before it. If it returns None, the document is dropped
-    if `drops` is set; else the event is void. `reads` and `follows` are what the rule also reads.
+    if `drops` is set; else the event is void. `reads` and `follows` are what the rule also reads. An event that expects
+    another version, or has a `refusal`, changes nothing; its outcome is noted.
     """
 
     def apply(batch: FoldBatch, event: Recorded, data: EventData) -> None:
         name = subject(event, data)
         if not batch.mark(event, name):
             return
-        before = batch.get(name)
-        after = evolve(before if isinstance(before, of) else None, event, data)
+        existing = batch.get(name)
+        before = existing if isinstance(existing, of) else None
+        if refused := conflict(before, getattr(data, "expected_version", None)) or refusal(before, event, data):
+            batch.decide(event, refused)
+            return
+        after = evolve(before, event, data)
         if after is not None:
             batch.put(after)
         elif drops:
             batch.drop(DocumentId(name))
         else:
             batch.void(event)
+        if data.is_awaited:
+            batch.decide(event, Outcome(version=getattr(after, "version", 0), until_ms=getattr(after, "expires_ms", 0)))
 
     register = folds(
         *events,
@@ -435,7 +458,12 @@ def session_of(event: Recorded) -> DocumentId:
 
 def mark_of(event: Recorded) -> DocumentId:
     """The id of an event's mark: its type and id within the stream it is routed to."""
-    return document_id("evt", f"{route_of(event.envelope, event.data)}\0{event.data.TYPE}", event.envelope.event_id)
+    return mark_id(route_of(event.envelope, event.data), event.data.TYPE, event.envelope.event_id)
+
+
+def mark_id(route: str, event_type: str, event_id: str) -> DocumentId:
+    """The id of the mark of an event that is known by its stream, type and id."""
+    return document_id("evt", f"{route}\0{event_type}", event_id)
 
 
 def session_and_ledger(event: Recorded, data: EventData | None = None) -> set[str]:

@@ -1,7 +1,7 @@
 """Lessons: confidence rises with each repetition and decays weekly without one; and their triggers."""
 
 from datetime import UTC, datetime, timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ingest.events.envelope import Recorded, Trust, route_of
 from ingest.ids import DocumentId, content_id
@@ -98,12 +98,14 @@ class Lesson(rows.Row, index=True):
     """One lesson of one project. Times are milliseconds since the epoch, 0 for never; lists are joined texts.
 
     `confidence` is as of `reinforced_ms`; `confidence_at` says what is left of it. A retired lesson is
-    only shown by id, and is new when it is stated again.
+    only shown by id, and is new when it is stated again. `version` counts statements and revisions.
     """
 
     PREFIX: ClassVar[str] = LESSON
 
     id: str = ""
+    version: int = 1
+    changed_by: str = ""
     tenant: str = ""
     project: str = ""
     agent_id: str = ""
@@ -215,9 +217,13 @@ def evolve(lesson: Lesson | None, recorded: Recorded, data: LessonEvent) -> Less
     match data:
         case LessonRecorded():
             if lesson is None or lesson.retired_ms:
-                return _new(recorded, data)
+                return _new(recorded, data, version=lesson.version + 1 if lesson else 1)
             sources = [*lesson.sources, *data.derived_from] if lesson.sources and data.derived_from else lesson.sources
-            changes = {"context": lesson.context or data.context, "derived_from": rows.joined(dict.fromkeys(sources))}
+            changes = {
+                **_next_version(lesson, recorded),
+                "context": lesson.context or data.context,
+                "derived_from": rows.joined(dict.fromkeys(sources)),
+            }
             return _reinforced(lesson, recorded).model_copy(update=changes)
         case _ if lesson is None:
             return None
@@ -228,7 +234,8 @@ def evolve(lesson: Lesson | None, recorded: Recorded, data: LessonEvent) -> Less
                 update={"trigger_count": lesson.trigger_count + 1, "triggered_ms": recorded.recorded_ms}
             )
         case LessonRevised():
-            return lesson.model_copy(update={**rows.row_fields(data, lesson=None), "updated_ms": recorded.recorded_ms})
+            changes = {**rows.row_fields(data, lesson=None), **_next_version(lesson, recorded)}
+            return lesson.model_copy(update={**changes, "updated_ms": recorded.recorded_ms})
         case LessonRetired():
             decided_at = max(recorded.recorded_at, recorded.envelope.occurred_at)  # by two clocks, which may differ
             faded = is_retired(lesson.confidence_at(decided_at), lesson.reinforcements)
@@ -237,12 +244,18 @@ def evolve(lesson: Lesson | None, recorded: Recorded, data: LessonEvent) -> Less
             return lesson.model_copy(update={"retired_ms": recorded.recorded_ms})
 
 
-def _new(recorded: Recorded, data: LessonRecorded) -> Lesson:
+def _next_version(lesson: Lesson, recorded: Recorded) -> dict[str, Any]:
+    return {"version": lesson.version + 1, "changed_by": recorded.envelope.agent_id}
+
+
+def _new(recorded: Recorded, data: LessonRecorded, version: int) -> Lesson:
     now, trust = recorded.recorded_ms, trust_of(recorded)
     return Lesson(
         **rows.row_origin(recorded),
         **rows.row_fields(data),
         id=lesson_id(recorded, data),
+        version=version,
+        changed_by=recorded.envelope.agent_id,
         recorded_ms=now,
         reinforced_ms=now,
         updated_ms=now,

@@ -27,9 +27,9 @@ from ingest.nouns.memory import (
 from ingest.platform.clock import to_ms
 from ingest.secrets.scrub import is_only_marks
 from projections.nouns import rows
-from projections.nouns.batch import LOOKED_FOR, FoldBatch, Loaded, fold_one, folds
+from projections.nouns.batch import LOOKED_FOR, FoldBatch, Loaded, conflict, fold_one, folds, mark_of
 from projections.nouns.index_entry import HIDDEN_MS, IndexEntry, entry_for, index_terms, searchable
-from projections.nouns.tombstone import Tombstone, inheritance
+from projections.nouns.tombstone import Outcome, Tombstone, inheritance
 from projections.nouns.trust import hidden_by_rule
 from projections.text.payloads import named
 from projections.text.similarity import (
@@ -124,6 +124,8 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def author(self) -> str:
         """Who wrote this version."""
         return self.revised_by or self.agent_id
+
+    changed_by = author
 
     @property
     def audience(self) -> list[str]:
@@ -414,13 +416,25 @@ def _later_versions(event: Recorded, data: MemoryRevised, loaded: Loaded) -> set
     return names
 
 
-@folds(MemoryRevised, reads=lambda event, data: {memory_id(event), data.memory}, follows=_later_versions)
+@folds(
+    MemoryRevised,
+    reads=lambda event, data: {memory_id(event), data.memory, *([mark_of(event)] if data.is_awaited else [])},
+    follows=_later_versions,
+)
 def _revised(batch: FoldBatch, event: Recorded, data: MemoryRevised) -> None:
     """The new version follows the newest there is, so that two revisions at once do not fork."""
     new = memory(event, data)
     if _is_repeat(batch, event, new):
         return
-    match newest := _newest(batch, data.memory):
+    newest = _newest(batch, data.memory)
+    if data.expected_version is not None:
+        if not batch.mark(event, data.memory):
+            return
+        refused = conflict(newest if isinstance(newest, Memory) else None, data.expected_version)
+        batch.decide(event, refused or Outcome(version=data.expected_version + 1))
+        if refused:
+            return
+    match newest:
         case Memory():
             new, retired = superseding(new, newest)
             batch.put(retired)

@@ -140,7 +140,7 @@ def session_document_id(tenant: str, project: str, session_id: str) -> DocumentI
 
 def row_fields(data: Struct, **instead: Any) -> dict[str, Any]:
     """The fields of an event's data, or those `instead`, as a row has them: lists as one text, None left out."""
-    fields = {**asdict(data), **instead}
+    fields = {**asdict(data), "expected_version": None, **instead}
     return {
         name: joined(cast(list[str], value)) if isinstance(value, list) else value
         for name, value in fields.items()

@@ -19,6 +19,8 @@ SIZE_LIMIT = 2000
 class Slot(rows.Row, index=True):
     """One slot. A global one belongs to the nameless project. Times are milliseconds since the epoch.
 
+    `version` counts its writes: 0 for a slot that was never written, or was deleted.
+
     `agent_id` is who wrote last, `occurred_ms` when that was as the agent says, `updated_ms` when it was recorded.
     `size_limit` is checked before a write; lines added at the same moment may exceed it by one of them, and none is
     dropped.
@@ -36,6 +38,7 @@ class Slot(rows.Row, index=True):
     description: str = ""
     pinned: bool = True
     read_only: bool = False
+    version: int = 0
     agent_id: str = ""
     user_id: str = ""
     created_ms: int = 0
@@ -43,6 +46,11 @@ class Slot(rows.Row, index=True):
     occurred_ms: int = 0
     position: str = ""
     trust: Trust = "agent_concluded"
+
+    @property
+    def changed_by(self) -> str:
+        """The agent that wrote last."""
+        return self.agent_id
 
     def listing_members(self) -> set[tuple[str, str]]:
         return {
@@ -77,6 +85,7 @@ def evolve(slot: Slot | None, recorded: Recorded, data: SlotSet | SlotAppended |
         **rows.row_fields(
             data, scope=None, content=appended(existing.content, data.content) if is_line else data.content
         ),
+        "version": existing.version + 1,
         "agent_id": envelope.agent_id or existing.agent_id,
         "user_id": existing.user_id or envelope.user_id,
         "updated_ms": recorded.recorded_ms,

@@ -46,6 +46,19 @@ class Tombstone(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return {(inheritance(self.successor), self.id)} if self.successor else set()
 
 
+class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the fold decided about an event that its writer waits for.
+
+    `refused` is empty if the event was applied, otherwise an error code. `version` is the document's version after it,
+    `changed_by` the agent that made this version, and `until_ms` the end of the claim that the document is under.
+    """
+
+    refused: str = ""
+    version: int = 0
+    changed_by: str = ""
+    until_ms: int = 0
+
+
 class SupersededEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The mark of an event without a document of its own, applied at `position`: a late repeat of it changes nothing.
 
@@ -63,6 +76,8 @@ class SupersededEvent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     project: str = ""
     user_id: str = ""
     erased: bool = False
+    outcome: Outcome | None = None
+    """For a writer that waits for it."""
 
     def listing_members(self) -> set[tuple[str, str]]:
         if not self.subject:

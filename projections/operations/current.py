@@ -5,19 +5,26 @@ write about it.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from typing import TypeAlias, TypeVar
+
+from msgspec.structs import asdict, replace
 
 from ingest.commands.decide import AnyCommand, Caller
 from ingest.commands.handler import Accepted, CommandHandler
-from ingest.errors import NotFound
+from ingest.errors import CHANGE_REFUSED, NotFound, ProjectionBehind
+from ingest.events.envelope import EventData
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog
 from ingest.log.position import START, Token, partition_of, project_route, session_route
+from ingest.nouns.memory import MemoryRevised
+from ingest.platform.clock import from_ms
 from projections.nouns.access import Reader, may_read
+from projections.nouns.batch import mark_id
 from projections.nouns.document import Document
 from projections.nouns.memory import Memory
 from projections.nouns.session import Session
-from projections.nouns.tombstone import Tombstone
+from projections.nouns.tombstone import SupersededEvent, Tombstone
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.memory import MAX_VERSIONS
 from projections.queries.session import locate_session
@@ -26,6 +33,17 @@ D = TypeVar("D")
 
 Wait: TypeAlias = "Callable[[Token], Awaitable[None]]"
 """Returns once a position is projected; raises ProjectionBehind when that takes too long."""
+
+
+DECIDED_WITHIN_WAITS = 5
+"""How often a write that the fold decides waits in a row: its caller does not notice the restart of a worker."""
+
+
+class Applied(Accepted, frozen=True, kw_only=True):
+    """An acknowledged change that depended on the document's state, and the version that it made."""
+
+    version: int = 0
+    expires_at: datetime | None = None
 
 
 class Current:
@@ -38,6 +56,39 @@ class Current:
     async def give(self, command: AnyCommand, caller: Caller) -> Accepted:
         """Append a command's event. Raises what the command handler raises."""
         return await self._commands.handle(command, caller)
+
+    async def change(self, command: AnyCommand, event: type[EventData], caller: Caller) -> Accepted:
+        """Append a change's event. With an expected version or a token, return what the fold decided: see `decided`."""
+        if getattr(command, "expected_version", None) is None and not getattr(command, "token", ""):
+            return await self.give(command, caller)
+        return await self.decided(command, event, caller)
+
+    async def decided(self, command: AnyCommand, event: type[EventData], caller: Caller) -> Applied:
+        """Append a command's event, and wait until it is folded.
+
+        Returns the document's id and version after the event. Raises a ChangeRefused, NotFound, or ProjectionBehind if
+        that takes too long: then the outcome is unknown, and repeating the command with its event id returns it.
+        """
+        accepted = await self.give(command, caller)
+        token = Token.parse(accepted.position)
+        for _ in range(DECIDED_WITHIN_WAITS - 1):
+            try:
+                await self._wait(token)
+                break
+            except ProjectionBehind:
+                continue
+        await self._wait(token)
+        name = mark_id(project_route(caller.tenant, command.project), event.TYPE, accepted.event_id)
+        (mark,) = await self.documents.get([(next(iter(token)), name)])
+        outcome = mark.outcome if isinstance(mark, SupersededEvent) else None
+        if not isinstance(mark, SupersededEvent) or outcome is None or outcome.refused == NotFound.code:
+            raise NotFound(f"there is no document {accepted.id!r}")
+        expires_at = from_ms(outcome.until_ms) if outcome.until_ms else None
+        if outcome.refused:
+            raise CHANGE_REFUSED[outcome.refused](outcome.version, outcome.changed_by, expires_at)
+        subject = accepted.id if event is MemoryRevised else mark.subject
+        applied = Applied(**asdict(accepted), version=outcome.version, expires_at=expires_at)
+        return replace(applied, id=subject)
 
     async def append_batch(self, commands: Sequence[AnyCommand], caller: Caller) -> Token:
         """Append the events of several commands at once; returns their position. Raises the first rejection."""

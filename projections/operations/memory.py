@@ -10,8 +10,8 @@ from ingest.commands.decide import Caller, ChangeVisibility, Quarantine, ReviseM
 from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected, Forbidden, NotFound
 from ingest.log.position import Position, Token
-from ingest.nouns.command import EventName, Importance, Name, Names, Title
-from ingest.nouns.memory import MemoryType, Purpose, Visibility
+from ingest.nouns.command import EventName, Importance, Name, Names, Title, Version
+from ingest.nouns.memory import MemoryRevised, MemoryType, Purpose, Visibility
 from projections.nouns.access import Reader, may_change, may_read
 from projections.nouns.document import carried
 from projections.nouns.lesson import Lesson
@@ -23,7 +23,7 @@ from projections.operations.current import Current
 class MemoryChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to change of a memory; null stays, but new `content` drops the old `valid_until`.
 
-    `visibility` and `shared_with` alone make no new version.
+    `visibility` and `shared_with` alone make no new version, unless there is an `expected_version`.
     """
 
     event_id: EventName = ""
@@ -41,11 +41,12 @@ class MemoryChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     agent_id: Name = ""
     valid_until: datetime | None = None
     mandatory: bool | None = None
+    expected_version: Version | None = None
 
     @property
     def only_readers(self) -> bool:
         """Whether nothing but who can read it changes."""
-        others = {*self.__struct_fields__} - {"event_id", "agent_id", "visibility", "shared_with"}
+        others = {*self.__struct_fields__} - {"event_id", "agent_id", "visibility", "shared_with", "expected_version"}
         return all(getattr(self, name) is None for name in others)
 
 
@@ -80,7 +81,7 @@ class MemoryOperations:
         if changes.only_readers and same_readers:
             raise CommandRejected("no changes requested", None)
         named = await self.find(name, reader)
-        if changes.only_readers:
+        if changes.only_readers and changes.expected_version is None:
             return await self.show_to(named, changes.visibility, changes.shared_with, reader, caller, changes.event_id)
         versions, newest = await self._current.versions(named)
         if not may_read(newest, reader):
@@ -89,7 +90,7 @@ class MemoryOperations:
         if newest.visibility != "public" or restricts:
             _check_owner(newest, reader)
         revision = revision_of(newest, changes, reader)
-        accepted = await self._current.give(revision, caller)
+        accepted = await self._current.change(revision, MemoryRevised, caller)
         if same_readers:
             return accepted
         readers = revision.visibility, revision.shared_with

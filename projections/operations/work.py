@@ -6,6 +6,7 @@ whole text (a replacement, reflection, the rewriting after a forgetting) that ra
 
 from collections.abc import Sequence
 from hashlib import blake2b
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import fields, replace
@@ -26,6 +27,9 @@ from ingest.commands.handler import Accepted
 from ingest.errors import AlreadyThere, CommandRejected, NotFound, SlotFull
 from ingest.ids import DocumentId, new_event_id
 from ingest.log.position import project_route
+from ingest.nouns.action import ActionUpdated
+from ingest.nouns.lesson import LessonRevised
+from ingest.nouns.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.platform.clock import from_ms, system_clock
 from projections.nouns.access import Reader
 from projections.nouns.action import Action
@@ -37,9 +41,11 @@ from projections.nouns.session import Session, session_name
 from projections.nouns.slot import SIZE_LIMIT, Slot, appended, default_slots, slot_id
 from projections.operations.current import Current
 
+SlotCommand = TypeVar("SlotCommand", SetSlot, DeleteSlot)
 MAX_NAMED = 100
 """Sessions of one id, each of a project of its own, that are looked at."""
-_EDITABLE = [field.name for field in fields(ReviseLesson) if field.default is None and field.name != "occurred_at"]
+_CONDITIONS = ("occurred_at", "expected_version")
+_EDITABLE = [field.name for field in fields(ReviseLesson) if field.default is None and field.name not in _CONDITIONS]
 """The fields of a lesson that can change: those that may be left out of a revision."""
 
 
@@ -54,7 +60,7 @@ class WorkOperations:
         if command.action:
             _, action = await self._current.find(command.action, Action, reader)
             command = replace(command, project=action.project)
-        return await self._current.give(command, caller)
+        return await self._current.change(command, ActionUpdated, caller)
 
     async def relate(self, command: Relate, reader: Reader, caller: Caller) -> Accepted:
         """Relate two documents; without a confidence given, what they share says how confident that is.
@@ -88,7 +94,7 @@ class WorkOperations:
         if all(getattr(command, name) is None for name in _EDITABLE):
             raise CommandRejected("no changes requested", None)
         existing = await self._lesson(command.lesson, reader)
-        return await self._current.give(replace(command, project=existing.project), caller)
+        return await self._current.change(replace(command, project=existing.project), LessonRevised, caller)
 
     async def trigger(self, name: str, reader: Reader, caller: Caller, event_id: str = "") -> Accepted:
         """Count that a lesson was shown; raises NotFound."""
@@ -142,7 +148,7 @@ class SlotOperations:
             limit = command.size_limit
         if len(content) > limit:
             raise SlotFull(command.label, len(existing.content) if existing else 0, limit)
-        return await self._current.give(command, caller)
+        return await self._current.change(_at_home(command), SlotAppended if command.append else SlotSet, caller)
 
     async def delete(self, command: DeleteSlot, caller: Caller) -> Accepted:
         """Remove a slot; raises NotFound when it is not there, CommandRejected when it is read-only."""
@@ -150,7 +156,7 @@ class SlotOperations:
         if existing is None or not existing.created_ms:
             raise NotFound(f"there is no slot {command.label!r}")
         _check_writable(existing)
-        return await self._current.give(command, caller)
+        return await self._current.change(_at_home(command), SlotDeleted, caller)
 
     async def get(self, reader: Reader, project: str, label: str) -> Slot:
         """The slot of a project, else the nameless project's of that label; raises NotFound.
@@ -174,6 +180,11 @@ class SlotOperations:
     async def _stored(self, tenant: str, project: str, label: str) -> Slot | None:
         slot = await self._current.get(project_route(tenant, project), slot_id(tenant, project, label))
         return slot if isinstance(slot, Slot) else None
+
+
+def _at_home(command: SlotCommand) -> SlotCommand:
+    """The command with the project whose stream it belongs to: a global slot is in the nameless one."""
+    return replace(command, project="") if command.scope == "global" else command
 
 
 def _check_writable(slot: Slot) -> None:

@@ -48,6 +48,8 @@ class LessonView(Struct, frozen=True, kw_only=True):
     """Something learned. `confidence` is as of `reinforced_at`."""
 
     id: str
+    version: int
+    changed_by: str
     project: str
     agent_id: str
     user_id: str

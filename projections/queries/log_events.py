@@ -18,7 +18,14 @@ from ingest.ids import DocumentId, document_id
 from ingest.kinds import KINDS, MEMORY
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.position import START, Position, Token, project_route
-from ingest.nouns.action import ActionCreated, ActionUpdated
+from ingest.nouns.action import (
+    ActionClaimed,
+    ActionCreated,
+    ActionExpired,
+    ActionReleased,
+    ActionRenewed,
+    ActionUpdated,
+)
 from ingest.nouns.command import Name
 from ingest.nouns.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
 from ingest.nouns.memory import MemoryCondensed, MemoryConfirmed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
@@ -522,7 +529,8 @@ _TARGETS: dict[type, Callable[[Recorded, Any], Sequence[str]]] = {
     **dict.fromkeys((LessonReinforced, LessonRevised, LessonTriggered, LessonRetired), lambda _, data: [data.lesson]),
     **dict.fromkeys((SlotSet, SlotAppended, SlotDeleted), lambda recorded, data: [slots.id_of(recorded, data)]),
     ActionCreated: lambda recorded, _: [actions.action_id(recorded)],
-    ActionUpdated: lambda _, data: [data.action],
+    **dict.fromkeys((ActionUpdated, ActionRenewed, ActionReleased, ActionExpired), lambda _, data: [data.action]),
+    ActionClaimed: lambda _, data: data.actions,
     **dict.fromkeys((RelationLinked, RelationUnlinked), lambda recorded, data: [relations.id_of(recorded, data)]),
     SessionCommitted: lambda recorded, data: [sessions.commit_id(recorded, data)],
     SessionSummarised: lambda recorded, _: [summary_id(_session(recorded))],

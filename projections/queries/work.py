@@ -10,7 +10,7 @@ from msgspec import Struct
 from ingest.ids import DocumentId
 from ingest.nouns.action import ActionEdge
 from ingest.nouns.slot import SlotScope
-from ingest.platform.clock import system_clock
+from ingest.platform.clock import from_ms, system_clock, to_ms
 from ingest.platform.partial import left_out
 from projections.nouns.access import Reader, may_read
 from projections.nouns.action import Action, Ready, WorkItem, actions, frontier, open_actions, work_item
@@ -30,12 +30,20 @@ MAX_OPEN_ACTIONS = 5_000
     priority=lambda action: int(action.priority) if float(action.priority).is_integer() else action.priority,
     tags="tag_list",
     edges="edge_list",
+    paths="path_list",
+    expires_at=lambda action: from_ms(action.expires_ms) if action.holder else None,
 )
 class ActionView(Struct, frozen=True, kw_only=True):
-    """A work item."""
+    """A work item. `holder` is the agent whose claim is valid until `expires_at`; empty and null without a claim."""
 
     id: str
     project: str
+    version: int
+    changed_by: str
+    holder: str
+    token: str
+    expires_at: datetime | None
+    paths: list[str]
     title: str
     description: str
     status: str
@@ -98,9 +106,10 @@ class Actions:
             for _, action in page.documents
             if isinstance(action, Action) and reader.key_scope.allows(action.project)
         ]
-        items = {action.id: work_item(action) for action in unfinished}
+        now = system_clock()
+        items = {action.id: work_item(action, to_ms(now)) for action in unfinished}
         readable = {action.id: action for action in unfinished if may_read(action, reader)}
-        ready = frontier(items, system_clock(), agent_id, len(items))
+        ready = frontier(items, now, agent_id, len(items))
         return OpenWork(readable, [task for task in ready if task.item.id in readable], items)
 
 
@@ -110,9 +119,13 @@ MAX_PROJECTS = 1_000
 
 @view_of(Slot, size=lambda slot: len(slot.content))
 class SlotView(Struct, frozen=True, kw_only=True):
-    """A small named text. `size` and `size_limit` are characters; times are null for a slot that was never written."""
+    """A small named text. `size` and `size_limit` are characters; times are null for a slot that was never written.
+
+    Its version is 0 then.
+    """
 
     id: str
+    version: int
     label: str
     scope: SlotScope
     project: str

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from factories import AGENT, NOW_MS, PROJECT, TENANT, minute
 from folding import apply
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ingest.commands.decide import (
     Caller,
@@ -41,9 +42,10 @@ from ingest.events.envelope import SESSION_TYPES, Envelope, Event, Recorded
 from ingest.ids import DocumentId, EventId
 from ingest.kinds import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, SLOT, SubjectKind
 from ingest.log.position import Position
-from ingest.nouns.action import ActionEdge
+from ingest.nouns.action import ActionEdge, ClaimActions, ExpireClaim, ReleaseClaim, RenewClaim
 from ingest.nouns.command import Command
 from ingest.nouns.observation import ObservationCompressed
+from projections.nouns.action import Action
 from projections.nouns.document import Document
 from projections.nouns.memory import BY_WORDS, Memory
 from projections.nouns.observation import Observation
@@ -353,7 +355,7 @@ def slot(history: History) -> None:
     command = SetSlot(
         label="notes", content=history.word(), pinned=history.choose(None, True, False),
         read_only=history.choose(None, True, False), description=history.choose(None, history.word()),
-        size_limit=history.choose(None, 50), **_claims(history),
+        size_limit=history.choose(None, 50), expected_version=history.choose(None, None, 0, 1, 2), **_claims(history),
     )  # fmt: skip
     history.say(command)
 
@@ -364,8 +366,31 @@ def act(history: History) -> None:
         action=history.choose("", history.any_of(ACTION)), title=word, description=history.choose(None, word),
         status=history.choose(None, "done"), priority=history.choose(None, 3, 1.5), tags=history.choose(None, [word]),
         requires=history.choose([], [history.any_of(ACTION)]),
-        edges=history.choose([], [ActionEdge(type="gated_by", target="act_x")]), **_claims(history),
+        edges=history.choose([], [ActionEdge(type="gated_by", target="act_x")], [_conflict(history)]),
+        **_claims(history),
     )  # fmt: skip
+    expected = history.choose(None, 1, 2) if command.action else None
+    history.say(replace(command, expected_version=expected))
+
+
+def _conflict(history: History) -> ActionEdge:
+    return ActionEdge(type="conflicts_with", target=history.any_of(ACTION))
+
+
+def claim(history: History) -> None:
+    """Claim, renew, release or expire; with the token of the newest claim, or one that never was."""
+    actions = history.of(Action)
+    name = history.any_of(ACTION)
+    token = history.choose("", *(action.token for action in actions)) or "1-0"
+    seconds = history.choose(1, 86_400)
+    command = history.choose(
+        ClaimActions(actions=[name, history.any_of(ACTION)], lease_seconds=seconds, project=PROJECT, agent_id="ada"),
+        ClaimActions(actions=[name], lease_seconds=seconds, project=PROJECT, agent_id="bob"),
+        RenewClaim(action=name, token=token, lease_seconds=seconds, project=PROJECT),
+        ReleaseClaim(action=name, token=token, project=PROJECT),
+        ExpireClaim(action=name, token=token, holder="ada", project=PROJECT),
+        WriteAction(action=name, token=token, status="done", project=PROJECT),
+    )
     history.say(command)
 
 
@@ -475,7 +500,7 @@ Step = Callable[[History], None]
 
 SESSIONS: list[Step] = [observe, observe, compress, track, end_idle, summarise, retire, forget_session]
 MEMORY_STEPS: list[Step] = [remember, remember, revise, show, confirm_memory, condense, condense]
-WORK: list[Step] = [learn, learn, confirm, slot, act, relate, commit]
+WORK: list[Step] = [learn, learn, confirm, slot, act, act, claim, claim, relate, commit]
 FORGETTING: list[Step] = [forget_one, forget_one, forget_some, History.repeat]
 RETIRING: list[Step] = [observe, observe, retire, compress, track, forget_retired, forget_session, *FORGETTING]
 EVERYTHING: list[Step] = [*SESSIONS, *MEMORY_STEPS, *WORK, *FORGETTING, forget_project]

@@ -36,7 +36,7 @@ export interface paths {
         put?: never;
         /**
          * Create a work item, or change the one that the body names.
-         * @description Write down a work item, or change the one that `action` names; what is null stays as it is.
+         * @description Write down a work item, or change the one that `action` names; what is null stays as it is. With the `token` of a claim, the change applies only while that claim is valid.
          */
         post: operations["post_v1_actions"];
         delete?: never;
@@ -70,9 +70,113 @@ export interface paths {
         head?: never;
         /**
          * Change a work item.
-         * @description Write down a work item, or change the one that `action` names; what is null stays as it is.
+         * @description Write down a work item, or change the one that `action` names; what is null stays as it is. With the `token` of a claim, the change applies only while that claim is valid.
          */
         patch: operations["patch_v1_actions_id"];
+        trace?: never;
+    };
+    "/v1/actions/{id}/claim": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Claim a work item for a time.
+         * @description One agent at a time holds it. Claims are decided in the order of the log, and leases end by the log's clock.
+         *
+         *     How long the claim lasts, unless it is renewed; the agent that claims, unless a header or the key names it.
+         */
+        post: operations["post_v1_actions_id_claim"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/actions/{id}/complete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Finish a work item that the agent holds.
+         * @description The token of the claim, and what came of the work.
+         */
+        post: operations["post_v1_actions_id_complete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/actions/{id}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End a claim, unfinished.
+         * @description The token of the claim to end.
+         */
+        post: operations["post_v1_actions_id_release"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/actions/{id}/renew": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Extend a claim.
+         * @description The claim's token, and how long it lasts from now on.
+         */
+        post: operations["post_v1_actions_id_renew"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/actions/claim_next": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Claim the best free work item of a project.
+         * @description 404 (`nothing_to_claim`) if no action is free for this agent.
+         *
+         *     Which project's actions; with `labels`, only those with any of these tags.
+         */
+        post: operations["post_v1_actions_claim_next"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/agents": {
@@ -462,7 +566,7 @@ export interface paths {
         head?: never;
         /**
          * Change a memory: record a new version, or change its readers.
-         * @description What to change of a memory; null stays, but new `content` drops the old `valid_until`. `visibility` and `shared_with` alone make no new version.
+         * @description What to change of a memory; null stays, but new `content` drops the old `valid_until`. `visibility` and `shared_with` alone make no new version, unless there is an `expected_version`.
          */
         patch: operations["patch_v1_memories_id"];
         trace?: never;
@@ -801,18 +905,22 @@ export interface components {
         };
         /**
          * Action
-         * @description A work item.
+         * @description A work item. `holder` is the agent whose claim is valid until `expires_at`; empty and null without a claim.
          */
         Action: {
             agent_id: string;
             assigned_to: string;
+            changed_by: string;
             created_at: string;
             crystallized_into: string;
             description: string;
             edges: components["schemas"]["ActionEdge"][];
+            expires_at: string | null;
+            holder: string;
             id: string;
             occurred_at: string;
             parent: string;
+            paths: string[];
             priority: number;
             project: string;
             result: string;
@@ -820,7 +928,9 @@ export interface components {
             status: string;
             tags: string[];
             title: string;
+            token: string;
             updated_at: string;
+            version: number;
         };
         /**
          * ActionEdge
@@ -838,6 +948,22 @@ export interface components {
         AgentCount: {
             agent_id: string;
             documents: number;
+        };
+        /**
+         * Applied
+         * @description An acknowledged change that depended on the document's state, and the version that it made.
+         */
+        Applied: {
+            duplicate: boolean;
+            /** @enum {unknown} */
+            durability: "fsync" | "memory" | "replicated";
+            event_id: string;
+            /** @default null */
+            expires_at?: string | null;
+            id: string;
+            position: string;
+            /** @default 0 */
+            version?: number;
         };
         /**
          * BatchAnswer
@@ -862,6 +988,55 @@ export interface components {
             text: string;
             title: string;
             tokens: number;
+        };
+        /**
+         * Claim
+         * @description A claim that is valid until `expires_at`: its fencing token, and the action.
+         *
+         *         Pass the token to renew, release or complete the claim, and to whatever the work changes elsewhere. A later claim of
+         *         the action has a greater position, so a store that remembers the greatest one can refuse an agent that lost its
+         *         claim.
+         */
+        Claim: {
+            action: components["schemas"]["Action"];
+            duplicate: boolean;
+            /** @enum {unknown} */
+            durability: "fsync" | "memory" | "replicated";
+            event_id: string;
+            /** @default null */
+            expires_at?: string | null;
+            id: string;
+            position: string;
+            token: string;
+            /** @default 0 */
+            version?: number;
+        };
+        /**
+         * ClaimRequest
+         * @description How long the claim lasts, unless it is renewed; the agent that claims, unless a header or the key names it.
+         */
+        ClaimRequest: {
+            /** @default  */
+            agent_id?: string;
+            /** @default  */
+            event_id?: string;
+            /** @default 300 */
+            lease_seconds?: number;
+        };
+        /**
+         * CompletionRequest
+         * @description The token of the claim, and what came of the work.
+         */
+        CompletionRequest: {
+            /** @default  */
+            agent_id?: string;
+            /** @default  */
+            event_id?: string;
+            /** @default null */
+            result?: string | null;
+            /** @default done */
+            status?: string;
+            token: string;
         };
         /**
          * Confirmed
@@ -930,6 +1105,8 @@ export interface components {
             agent_id?: string;
             /** @default  */
             event_id?: string;
+            /** @default null */
+            expected_version?: number | null;
             label: string;
             /** @default {} */
             metadata?: {
@@ -1034,6 +1211,7 @@ export interface components {
         FoundLesson: {
             active: boolean;
             agent_id: string;
+            changed_by: string;
             confidence: number;
             content: string;
             context: string;
@@ -1060,6 +1238,7 @@ export interface components {
             trust: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
             updated_at: string;
             user_id: string;
+            version: number;
         };
         /**
          * Frontier
@@ -1188,6 +1367,7 @@ export interface components {
         Lesson: {
             active: boolean;
             agent_id: string;
+            changed_by: string;
             confidence: number;
             content: string;
             context: string;
@@ -1213,6 +1393,7 @@ export interface components {
             trust: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
             updated_at: string;
             user_id: string;
+            version: number;
         };
         /**
          * LessonSearch
@@ -1322,7 +1503,7 @@ export interface components {
          * MemoryChanges
          * @description What to change of a memory; null stays, but new `content` drops the old `valid_until`.
          *
-         *         `visibility` and `shared_with` alone make no new version.
+         *         `visibility` and `shared_with` alone make no new version, unless there is an `expected_version`.
          */
         MemoryChanges: {
             /** @default  */
@@ -1333,6 +1514,8 @@ export interface components {
             content?: string | null;
             /** @default  */
             event_id?: string;
+            /** @default null */
+            expected_version?: number | null;
             /** @default null */
             files?: string[] | null;
             /** @default null */
@@ -1355,6 +1538,21 @@ export interface components {
             valid_until?: string | null;
             /** @default null */
             visibility?: ("private" | "public" | "shared") | null;
+        };
+        /**
+         * NextClaimRequest
+         * @description Which project's actions; with `labels`, only those with any of these tags.
+         */
+        NextClaimRequest: {
+            /** @default  */
+            agent_id?: string;
+            /** @default  */
+            event_id?: string;
+            labels?: string[];
+            /** @default 300 */
+            lease_seconds?: number;
+            /** @default  */
+            project?: string;
         };
         /** Observation */
         Observation: {
@@ -1531,14 +1729,18 @@ export interface components {
         ReadyAction: {
             agent_id: string;
             assigned_to: string;
+            changed_by: string;
             created_at: string;
             crystallized_into: string;
             description: string;
             edges: components["schemas"]["ActionEdge"][];
+            expires_at: string | null;
+            holder: string;
             id: string;
             leased: boolean;
             occurred_at: string;
             parent: string;
+            paths: string[];
             priority: number;
             project: string;
             result: string;
@@ -1547,7 +1749,9 @@ export interface components {
             status: string;
             tags: string[];
             title: string;
+            token: string;
             updated_at: string;
+            version: number;
         };
         /**
          * RecallAnswer
@@ -1863,6 +2067,17 @@ export interface components {
             user_id?: string;
         };
         /**
+         * ReleaseRequest
+         * @description The token of the claim to end.
+         */
+        ReleaseRequest: {
+            /** @default  */
+            agent_id?: string;
+            /** @default  */
+            event_id?: string;
+            token: string;
+        };
+        /**
          * Remember
          * @description Keep something for a long time. With `keep_duplicates` it supersedes nothing, nor is it superseded.
          */
@@ -1980,6 +2195,19 @@ export interface components {
             snapshot?: string;
         };
         /**
+         * RenewalRequest
+         * @description The claim's token, and how long it lasts from now on.
+         */
+        RenewalRequest: {
+            /** @default  */
+            agent_id?: string;
+            /** @default  */
+            event_id?: string;
+            /** @default 300 */
+            lease_seconds?: number;
+            token: string;
+        };
+        /**
          * Session
          * @description A session; `summarised` is how many of its observations its summary covers.
          *
@@ -2039,6 +2267,8 @@ export interface components {
             description?: string | null;
             /** @default  */
             event_id?: string;
+            /** @default null */
+            expected_version?: number | null;
             label: string;
             /** @default {} */
             metadata?: {
@@ -2081,6 +2311,8 @@ export interface components {
         /**
          * Slot
          * @description A small named text. `size` and `size_limit` are characters; times are null for a slot that was never written.
+         *
+         *         Its version is 0 then.
          */
         Slot: {
             agent_id: string;
@@ -2098,6 +2330,7 @@ export interface components {
             size: number;
             size_limit: number;
             updated_at: string | null;
+            version: number;
         };
         /**
          * SlotsMade
@@ -2170,6 +2403,7 @@ export interface components {
         SureLesson: {
             active: boolean;
             agent_id: string;
+            changed_by: string;
             confidence: number;
             confidence_now: number;
             content: string;
@@ -2196,6 +2430,7 @@ export interface components {
             trust: "agent_concluded" | "external" | "imported" | "tool_output" | "user_stated";
             updated_at: string;
             user_id: string;
+            version: number;
         };
         /**
          * TrackSession
@@ -2259,6 +2494,8 @@ export interface components {
         /**
          * WriteAction
          * @description Write down a work item, or change the one that `action` names; what is null stays as it is.
+         *
+         *         With the `token` of a claim, the change applies only while that claim is valid.
          */
         WriteAction: {
             /** @default  */
@@ -2275,6 +2512,8 @@ export interface components {
             edges?: components["schemas"]["ActionEdge"][];
             /** @default  */
             event_id?: string;
+            /** @default null */
+            expected_version?: number | null;
             /** @default {} */
             metadata?: {
                 [key: string]: string;
@@ -2283,6 +2522,8 @@ export interface components {
             occurred_at?: string | null;
             /** @default  */
             parent?: string;
+            /** @default null */
+            paths?: string[] | null;
             /** @default null */
             priority?: number | null;
             /** @default  */
@@ -2299,6 +2540,8 @@ export interface components {
             tags?: string[] | null;
             /** @default null */
             title?: string | null;
+            /** @default  */
+            token?: string;
             /** @default  */
             trace?: string;
             /** @default  */
@@ -2411,6 +2654,12 @@ export interface operations {
                      *         {
                      *           "id": "act_a78d002ba85080345705",
                      *           "project": "shop",
+                     *           "version": 1,
+                     *           "changed_by": "ada",
+                     *           "holder": "",
+                     *           "token": "",
+                     *           "expires_at": null,
+                     *           "paths": [],
                      *           "title": "Give refunds a key",
                      *           "description": "",
                      *           "status": "pending",
@@ -2470,6 +2719,8 @@ export interface operations {
                     edges?: components["schemas"]["ActionEdge"][];
                     /** @default  */
                     event_id?: string;
+                    /** @default null */
+                    expected_version?: number | null;
                     /** @default {} */
                     metadata?: {
                         [key: string]: string;
@@ -2478,6 +2729,8 @@ export interface operations {
                     occurred_at?: string | null;
                     /** @default  */
                     parent?: string;
+                    /** @default null */
+                    paths?: string[] | null;
                     /** @default null */
                     priority?: number | null;
                     /** @default  */
@@ -2495,6 +2748,8 @@ export interface operations {
                     /** @default null */
                     title?: string | null;
                     /** @default  */
+                    token?: string;
+                    /** @default  */
                     trace?: string;
                     /** @default  */
                     trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
@@ -2506,6 +2761,26 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "act_a78d002ba85080345705",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync",
+                     *       "version": 2,
+                     *       "expires_at": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Applied"];
+                };
+            };
             /** @description Done. */
             202: {
                 headers: {
@@ -2554,6 +2829,12 @@ export interface operations {
                      * @example {
                      *       "id": "act_a78d002ba85080345705",
                      *       "project": "shop",
+                     *       "version": 1,
+                     *       "changed_by": "ada",
+                     *       "holder": "",
+                     *       "token": "",
+                     *       "expires_at": null,
+                     *       "paths": [],
                      *       "title": "Give refunds a key",
                      *       "description": "",
                      *       "status": "pending",
@@ -2656,6 +2937,8 @@ export interface operations {
                     edges?: components["schemas"]["ActionEdge"][];
                     /** @default  */
                     event_id?: string;
+                    /** @default null */
+                    expected_version?: number | null;
                     /** @default {} */
                     metadata?: {
                         [key: string]: string;
@@ -2664,6 +2947,8 @@ export interface operations {
                     occurred_at?: string | null;
                     /** @default  */
                     parent?: string;
+                    /** @default null */
+                    paths?: string[] | null;
                     /** @default null */
                     priority?: number | null;
                     /** @default  */
@@ -2681,6 +2966,8 @@ export interface operations {
                     /** @default null */
                     title?: string | null;
                     /** @default  */
+                    token?: string;
+                    /** @default  */
                     trace?: string;
                     /** @default  */
                     trust?: ("agent_concluded" | "external" | "imported" | "tool_output" | "user_stated") | "";
@@ -2692,6 +2979,26 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "act_a78d002ba85080345705",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync",
+                     *       "version": 2,
+                     *       "expires_at": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Applied"];
+                };
+            };
             /** @description Done. */
             202: {
                 headers: {
@@ -2708,6 +3015,314 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    post_v1_actions_id_claim: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The document's id.
+                 * @example act_a78d002ba85080345705
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "lease_seconds": 300
+                 *     }
+                 */
+                "application/json": components["schemas"]["ClaimRequest"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "act_a78d002ba85080345705",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync",
+                     *       "version": 2,
+                     *       "expires_at": "2026-01-31T12:05:00Z",
+                     *       "token": "1769860800000-0",
+                     *       "action": {
+                     *         "id": "act_a78d002ba85080345705",
+                     *         "project": "shop",
+                     *         "version": 2,
+                     *         "changed_by": "bob",
+                     *         "holder": "bob",
+                     *         "token": "1769860800000-0",
+                     *         "expires_at": "2026-01-31T12:05:00Z",
+                     *         "paths": [],
+                     *         "title": "Give refunds a key",
+                     *         "description": "",
+                     *         "status": "active",
+                     *         "priority": 8,
+                     *         "tags": [],
+                     *         "edges": [],
+                     *         "parent": "",
+                     *         "session_id": "",
+                     *         "agent_id": "ada",
+                     *         "assigned_to": "bob",
+                     *         "result": "",
+                     *         "crystallized_into": "",
+                     *         "occurred_at": "2026-01-31T12:00:00Z",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "updated_at": "2026-01-31T12:00:00Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Claim"];
+                };
+            };
+        };
+    };
+    post_v1_actions_id_complete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The document's id.
+                 * @example act_a78d002ba85080345705
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "token": "1769860800000-0",
+                 *       "result": "Refunds have a key."
+                 *     }
+                 */
+                "application/json": components["schemas"]["CompletionRequest"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "act_a78d002ba85080345705",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync",
+                     *       "version": 2,
+                     *       "expires_at": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Applied"];
+                };
+            };
+        };
+    };
+    post_v1_actions_id_release: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The document's id.
+                 * @example act_a78d002ba85080345705
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "token": "1769860800000-0"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ReleaseRequest"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "act_a78d002ba85080345705",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync",
+                     *       "version": 2,
+                     *       "expires_at": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Applied"];
+                };
+            };
+        };
+    };
+    post_v1_actions_id_renew: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The document's id.
+                 * @example act_a78d002ba85080345705
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "token": "1769860800000-0",
+                 *       "lease_seconds": 300
+                 *     }
+                 */
+                "application/json": components["schemas"]["RenewalRequest"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "act_a78d002ba85080345705",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync",
+                     *       "version": 2,
+                     *       "expires_at": "2026-01-31T12:05:00Z",
+                     *       "token": "1769860800000-0",
+                     *       "action": {
+                     *         "id": "act_a78d002ba85080345705",
+                     *         "project": "shop",
+                     *         "version": 2,
+                     *         "changed_by": "bob",
+                     *         "holder": "bob",
+                     *         "token": "1769860800000-0",
+                     *         "expires_at": "2026-01-31T12:05:00Z",
+                     *         "paths": [],
+                     *         "title": "Give refunds a key",
+                     *         "description": "",
+                     *         "status": "active",
+                     *         "priority": 8,
+                     *         "tags": [],
+                     *         "edges": [],
+                     *         "parent": "",
+                     *         "session_id": "",
+                     *         "agent_id": "ada",
+                     *         "assigned_to": "bob",
+                     *         "result": "",
+                     *         "crystallized_into": "",
+                     *         "occurred_at": "2026-01-31T12:00:00Z",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "updated_at": "2026-01-31T12:00:00Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Claim"];
+                };
+            };
+        };
+    };
+    post_v1_actions_claim_next: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "project": "shop",
+                 *       "labels": [
+                 *         "python"
+                 *       ],
+                 *       "lease_seconds": 300
+                 *     }
+                 */
+                "application/json": components["schemas"]["NextClaimRequest"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "act_a78d002ba85080345705",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync",
+                     *       "version": 2,
+                     *       "expires_at": "2026-01-31T12:05:00Z",
+                     *       "token": "1769860800000-0",
+                     *       "action": {
+                     *         "id": "act_a78d002ba85080345705",
+                     *         "project": "shop",
+                     *         "version": 2,
+                     *         "changed_by": "bob",
+                     *         "holder": "bob",
+                     *         "token": "1769860800000-0",
+                     *         "expires_at": "2026-01-31T12:05:00Z",
+                     *         "paths": [],
+                     *         "title": "Give refunds a key",
+                     *         "description": "",
+                     *         "status": "active",
+                     *         "priority": 8,
+                     *         "tags": [],
+                     *         "edges": [],
+                     *         "parent": "",
+                     *         "session_id": "",
+                     *         "agent_id": "ada",
+                     *         "assigned_to": "bob",
+                     *         "result": "",
+                     *         "crystallized_into": "",
+                     *         "occurred_at": "2026-01-31T12:00:00Z",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "updated_at": "2026-01-31T12:00:00Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Claim"];
                 };
             };
         };
@@ -3240,6 +3855,12 @@ export interface operations {
                      *         {
                      *           "id": "act_a78d002ba85080345705",
                      *           "project": "shop",
+                     *           "version": 1,
+                     *           "changed_by": "ada",
+                     *           "holder": "",
+                     *           "token": "",
+                     *           "expires_at": null,
+                     *           "paths": [],
                      *           "title": "Give refunds a key",
                      *           "description": "",
                      *           "status": "pending",
@@ -3309,6 +3930,8 @@ export interface operations {
                      *       "items": [
                      *         {
                      *           "id": "lsn_48de97ae3dbd3d0e49e9",
+                     *           "version": 1,
+                     *           "changed_by": "ada",
                      *           "project": "shop",
                      *           "agent_id": "ada",
                      *           "user_id": "",
@@ -3458,6 +4081,8 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "lsn_48de97ae3dbd3d0e49e9",
+                     *       "version": 1,
+                     *       "changed_by": "ada",
                      *       "project": "shop",
                      *       "agent_id": "ada",
                      *       "user_id": "",
@@ -3562,6 +4187,8 @@ export interface operations {
                     context?: string | null;
                     /** @default  */
                     event_id?: string;
+                    /** @default null */
+                    expected_version?: number | null;
                     /** @default  */
                     lesson?: string;
                     /** @default {} */
@@ -3596,6 +4223,26 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "act_a78d002ba85080345705",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync",
+                     *       "version": 2,
+                     *       "expires_at": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Applied"];
+                };
+            };
             /** @description Done. */
             202: {
                 headers: {
@@ -3729,6 +4376,8 @@ export interface operations {
                      *       "items": [
                      *         {
                      *           "id": "lsn_48de97ae3dbd3d0e49e9",
+                     *           "version": 1,
+                     *           "changed_by": "ada",
                      *           "project": "shop",
                      *           "agent_id": "ada",
                      *           "user_id": "",
@@ -3794,6 +4443,8 @@ export interface operations {
                      *       "items": [
                      *         {
                      *           "id": "lsn_48de97ae3dbd3d0e49e9",
+                     *           "version": 1,
+                     *           "changed_by": "ada",
                      *           "project": "shop",
                      *           "agent_id": "ada",
                      *           "user_id": "",
@@ -3863,6 +4514,8 @@ export interface operations {
                      *       "items": [
                      *         {
                      *           "id": "lsn_48de97ae3dbd3d0e49e9",
+                     *           "version": 1,
+                     *           "changed_by": "ada",
                      *           "project": "shop",
                      *           "agent_id": "ada",
                      *           "user_id": "",
@@ -4294,6 +4947,26 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "act_a78d002ba85080345705",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync",
+                     *       "version": 2,
+                     *       "expires_at": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Applied"];
+                };
+            };
             /** @description Done. */
             202: {
                 headers: {
@@ -5253,6 +5926,7 @@ export interface operations {
                      *       "items": [
                      *         {
                      *           "id": "slot_cc335f23bbc32587a1dd",
+                     *           "version": 1,
                      *           "label": "project_context",
                      *           "scope": "project",
                      *           "project": "shop",
@@ -5302,6 +5976,8 @@ export interface operations {
                     description?: string | null;
                     /** @default  */
                     event_id?: string;
+                    /** @default null */
+                    expected_version?: number | null;
                     label: string;
                     /** @default {} */
                     metadata?: {
@@ -5338,6 +6014,26 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "act_a78d002ba85080345705",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync",
+                     *       "version": 2,
+                     *       "expires_at": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Applied"];
+                };
+            };
             /** @description Done. */
             202: {
                 headers: {
@@ -5390,6 +6086,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "slot_cc335f23bbc32587a1dd",
+                     *       "version": 1,
                      *       "label": "project_context",
                      *       "scope": "project",
                      *       "project": "shop",
@@ -5413,6 +6110,8 @@ export interface operations {
     delete_v1_slots_label: {
         parameters: {
             query?: {
+                /** @description Apply the change only to this version. */
+                expected_version?: number;
                 /**
                  * @description Only this project; an empty value selects the nameless project.
                  * @example shop
@@ -5433,6 +6132,26 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "act_a78d002ba85080345705",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync",
+                     *       "version": 2,
+                     *       "expires_at": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Applied"];
+                };
+            };
             /** @description Done. */
             202: {
                 headers: {

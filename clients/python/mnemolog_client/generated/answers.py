@@ -22,6 +22,13 @@ class Accepted(Struct, frozen=True, kw_only=True):
     durability: str
 
 
+class Applied(Accepted, frozen=True, kw_only=True):
+    """An acknowledged change that depended on the document's state, and the version that it made."""
+
+    version: int = 0
+    expires_at: datetime | None = None
+
+
 class RememberAnswer(Accepted, frozen=True, kw_only=True):
     """An acknowledged memory; the memories that it superseded, and current ones that are similar and were left alone.
 
@@ -124,6 +131,8 @@ class Lesson(Struct, frozen=True, kw_only=True):
     """Something learned. `confidence` is as of `reinforced_at`."""
 
     id: str
+    version: int = 1
+    changed_by: str = ""
     project: str
     agent_id: str
     user_id: str
@@ -290,9 +299,13 @@ class SessionStory(Struct, frozen=True, kw_only=True):
 
 
 class Slot(Struct, frozen=True, kw_only=True):
-    """A small named text. `size` and `size_limit` are characters; times are null for a slot that was never written."""
+    """A small named text. `size` and `size_limit` are characters; times are null for a slot that was never written.
+
+    Its version is 0 then.
+    """
 
     id: str
+    version: int = 0
     label: str
     scope: str
     project: str
@@ -316,10 +329,16 @@ class ActionEdge(Struct, frozen=True, kw_only=True):
 
 
 class Action(Struct, frozen=True, kw_only=True):
-    """A work item."""
+    """A work item. `holder` is the agent whose claim is valid until `expires_at`; empty and null without a claim."""
 
     id: str
     project: str
+    version: int = 1
+    changed_by: str = ""
+    holder: str = ""
+    token: str = ""
+    expires_at: datetime | None = None
+    paths: list[str] = []
     title: str
     description: str
     status: str
@@ -335,6 +354,18 @@ class Action(Struct, frozen=True, kw_only=True):
     occurred_at: datetime | None = None
     created_at: datetime
     updated_at: datetime
+
+
+class Claim(Applied, frozen=True, kw_only=True):
+    """A claim that is valid until `expires_at`: its fencing token, and the action.
+
+    Pass the token to renew, release or complete the claim, and to whatever the work changes elsewhere. A later claim of
+    the action has a greater position, so a store that remembers the greatest one can refuse an agent that lost its
+    claim.
+    """
+
+    token: str
+    action: Action
 
 
 class ReadyAction(Action, frozen=True, kw_only=True):

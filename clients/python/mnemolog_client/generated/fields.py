@@ -95,7 +95,7 @@ class OfMemory(TypedDict, total=False):
 class MemoryChanges(TypedDict, total=False):
     """What to change of a memory; null stays, but new `content` drops the old `valid_until`.
 
-    `visibility` and `shared_with` alone make no new version.
+    `visibility` and `shared_with` alone make no new version, unless there is an `expected_version`.
     """
 
     event_id: str | None
@@ -113,6 +113,7 @@ class MemoryChanges(TypedDict, total=False):
     agent_id: str | None
     valid_until: datetime | None
     mandatory: bool | None
+    expected_version: int | None
 
 
 class OfLesson(TypedDict, total=False):
@@ -150,6 +151,7 @@ class LessonChanges(TypedDict, total=False):
     trace: str | None
     metadata: Mapping[str, str] | None
     trust: Literal["agent_concluded", "external", "imported", "tool_output", "user_stated"] | Literal[""] | None
+    expected_version: int | None
     content: str | None
     context: str | None
     title: str | None
@@ -203,6 +205,7 @@ class OfSlot(TypedDict, total=False):
     trace: str | None
     metadata: Mapping[str, str] | None
     trust: Literal["agent_concluded", "external", "imported", "tool_output", "user_stated"] | Literal[""] | None
+    expected_version: int | None
     scope: Literal["global", "project"] | None
     size_limit: int | None
     description: str | None
@@ -223,6 +226,7 @@ class OfAction(TypedDict, total=False):
     trace: str | None
     metadata: Mapping[str, str] | None
     trust: Literal["agent_concluded", "external", "imported", "tool_output", "user_stated"] | Literal[""] | None
+    expected_version: int | None
     description: str | None
     status: str | None
     priority: int | float | None
@@ -231,6 +235,8 @@ class OfAction(TypedDict, total=False):
     edges: Sequence[Mapping[str, Any]] | None
     parent: str | None
     assigned_to: str | None
+    paths: Sequence[str] | None
+    token: str | None
 
 
 class ActionChanges(TypedDict, total=False):
@@ -245,6 +251,7 @@ class ActionChanges(TypedDict, total=False):
     trace: str | None
     metadata: Mapping[str, str] | None
     trust: Literal["agent_concluded", "external", "imported", "tool_output", "user_stated"] | Literal[""] | None
+    expected_version: int | None
     title: str | None
     description: str | None
     status: str | None
@@ -255,6 +262,8 @@ class ActionChanges(TypedDict, total=False):
     assigned_to: str | None
     result: str | None
     crystallized_into: str | None
+    paths: Sequence[str] | None
+    token: str | None
 
 
 class RecallOptions(TypedDict, total=False):

@@ -144,7 +144,7 @@ class TestActions:
     def test_what_is_said_changes_and_the_rest_stays(self, changes: dict[str, Any]):
         found = given(ACTION)
         before = found.action(ACTION)
-        expected = before.model_copy(update={**changes, "updated_ms": place(2).ms})
+        expected = before.model_copy(update={**changes, "version": 2, "changed_by": "ada", "updated_ms": place(2).ms})
         assert found.when(updated(2, **changes)).action(ACTION) == expected
 
     def test_tags_are_replaced_and_edges_are_added_once(self):
@@ -296,7 +296,7 @@ class TestRevising:
         before = found.lesson(FIRST)
         after_it = found.when(revised(2, **changes)).lesson(FIRST)
         stated = {name: "\x1f".join(value) if name == "tags" else value for name, value in changes.items()}
-        assert after_it == before.model_copy(update={**stated, "updated_ms": place(2).ms})
+        assert after_it == before.model_copy(update={**stated, "version": 2, "updated_ms": place(2).ms})
 
     def test_an_edited_lesson_is_still_strengthened_by_its_first_words(self):
         lesson = given(FIRST, revised(2, content="something else")).when(learned(3)).lesson(FIRST)
