@@ -4,11 +4,13 @@ Tenant, reader and caller come only from here, so no route can omit the access c
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
 
 from api.access.admission import admit
+from api.access.keys import still_holds
 from api.access.principal import Principal, principal_of
 from ingest.commands.decide import Caller, stated_agent
 from ingest.durability import parse_durability
@@ -18,6 +20,7 @@ from ingest.platform.clock import system_clock
 from ingest.roles import ANYWHERE, READ
 from mcp_gateway.tools.tool import Call, Tool
 from projections.nouns.access import Reader, reader_of
+from projections.webhooks.subscriptions import Owner
 
 AGENT_HEADER = "X-Agent-Id"
 READER_HEADER = AGENT_HEADER.lower()
@@ -92,4 +95,16 @@ def tool_context(scope: Mapping[str, Any], source: str, agent: str = "") -> Call
     async def admitted(tool: Tool | None) -> None:
         await admit(scope, READ if tool is None else tool.needs)
 
-    return services_of(scope).call(source, agent)._replace(admit=admitted, may_read=principal_of(scope).may(READ))
+    principal = principal_of(scope)
+    return (
+        services_of(scope)
+        .call(source, agent)
+        ._replace(
+            admit=admitted, may_read=principal.may(READ), owner=owner_of(principal), holds=partial(still_holds, scope)
+        )
+    )
+
+
+def owner_of(principal: Principal) -> Owner:
+    """The owner of a principal's subscriptions."""
+    return Owner(principal.tenant, principal.key_id, principal.key_scope, principal.expires_ms)

@@ -55,6 +55,8 @@ from projections.queries.session import Commits, Sessions, Summaries
 from projections.queries.work import Actions, Relations, Slots
 from projections.services import Operations, Queries
 from projections.store.read_ledger import ReadLedger
+from projections.webhooks.sending import Sender
+from projections.webhooks.subscriptions import Webhooks
 from workers.queue import JobQueue
 
 logger = logging.getLogger(__name__)
@@ -119,6 +121,7 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
         letters=DeadLetters(redis, log, documents),
         confirming=Confirming(current),
         inbox=Inbox(current),
+        webhooks=Webhooks(redis, Sender(private=settings.webhook_private)),
     )
     positions = None if api_process is None else api_process.positions(settings.partitions)
     if positions is not None:

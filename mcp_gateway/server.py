@@ -33,8 +33,9 @@ from ingest.platform.partial import left_out_message, partial_reads
 from ingest.platform.tasks import INLINE_BYTES, in_thread
 from mcp_gateway import lenient
 from mcp_gateway.declaring import declared, register
+from mcp_gateway.events import STREAM, Events
 from mcp_gateway.lenient import repaired_json
-from mcp_gateway.profiles import Offer, Sessions, ToolProfiles, UnknownProfile, server_version
+from mcp_gateway.profiles import SERVER_NAME, Offer, Sessions, ToolProfiles, UnknownProfile, server_version
 from mcp_gateway.tools.tool import Call, CallOf, Tool, ToolAnswer, refusal
 
 logger = logging.getLogger(__name__)
@@ -61,6 +62,10 @@ class McpServers:
         self, profiles: ToolProfiles, default: tuple[str, ...], sessions: Iterable[Sessions], call_of: CallOf
     ) -> None:
         self._profiles, self._default, self._call_of = profiles, default, call_of
+        self._events = Events(self._context_for)
+        streams: Server[Any] = Server(SERVER_NAME, version=server_version())
+        self._events.register(streams)
+        self._streams = StreamableHTTPSessionManager(streams, stateless=True, max_request_body_size=MAX_BODY_BYTES)
         self._managers = {
             chosen: StreamableHTTPSessionManager(
                 self._server(profiles.offer(chosen)),
@@ -93,7 +98,7 @@ class McpServers:
     async def running(self) -> AsyncGenerator[None]:
         """Serve requests while the context is open."""
         async with AsyncExitStack() as stack:
-            for manager in (*self._managers.values(), *self._session_managers):
+            for manager in (self._streams, *self._managers.values(), *self._session_managers):
                 await stack.enter_async_context(manager.run())
             yield
 
@@ -124,6 +129,8 @@ class McpServers:
             get_tool_input_schema=lambda name: tools[name].input_schema if name in tools else None,
         )
         register(offered.attachments, server, self._context_for)
+        if offered.server_name == SERVER_NAME:
+            self._events.register(server)
         return server
 
     def _context_for(self, context: ServerRequestContext[Any]) -> Call:
@@ -143,7 +150,8 @@ class McpServers:
         # a client that names no type accepts any (RFC 9110)
         if not any(name == b"accept" for name, _ in scope["headers"]):
             scope = {**scope, "headers": [*scope["headers"], (b"accept", b"*/*")]}
-        await _serve_repaired(self._managers[chosen], scope, receive, send)
+        streams = (b"mcp-method", STREAM.encode()) in scope["headers"]  # the other managers answer JSON
+        await _serve_repaired(self._streams if streams else self._managers[chosen], scope, receive, send)
 
 
 async def _serve_repaired(manager: StreamableHTTPSessionManager, scope: Scope, receive: Receive, send: Send) -> None:

@@ -27,6 +27,7 @@ from projections.queries.session import Commits, Sessions, Summaries
 from projections.queries.views import VIEWS as VIEWS  # of all kinds: their modules are imported here
 from projections.queries.work import Actions, Relations, Slots
 from projections.store.read_ledger import ReadLedger
+from projections.webhooks.subscriptions import Webhooks
 
 
 class Queries(NamedTuple):
@@ -69,3 +70,4 @@ class Operations(NamedTuple):
     confirming: Confirming
     feedback: GivingFeedback
     inbox: Inbox
+    webhooks: Webhooks

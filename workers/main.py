@@ -14,6 +14,7 @@ from functools import partial
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from api.access.keys import Registry
 from ingest.commands.handler import CommandHandler
 from ingest.errors import InvalidSetting, MnemologError
 from ingest.events.envelope import Event, encode, route_of
@@ -44,6 +45,7 @@ from projections.operations.current import Current
 from projections.queries.documents import DocumentReader
 from projections.rebuilding.room import DocumentRebuild, EmbeddingRebuild, EngineEmbeddingRebuild, RebuildJob, Rebuilds
 from projections.vectors.embedder import Embedder
+from projections.webhooks.deliveries import Deliveries
 from workers.host import RunnerHost
 from workers.queue import Job, JobQueue, arq_settings, build_worker, run_worker
 from workers.snapshotting import SubprocessSnapshotJob
@@ -162,6 +164,7 @@ class WorkerProcess:
                 asyncio.create_task(run_worker(worker) if on_jobs is None else stop.wait()),
                 asyncio.create_task(queue_when(self._documents_changed, embedding, LOOK_AGAIN_S)),
                 asyncio.create_task(queue_when(self._session_ended, summarising, UPKEEP_EVERY_S)),
+                asyncio.create_task(Deliveries(settings, redis, log, self._id, Registry(redis).allows).run()),
                 asyncio.create_task(queue_rebuilding(queue, rebuilds, rebuilding, self._id, settings.partitions)),
                 *(
                     asyncio.create_task(queue_periodically(queue, job, job.period_s))

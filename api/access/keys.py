@@ -32,6 +32,7 @@ from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.roles import ADMIN, OF_THE_SERVER, ROLES, KeyScope, Role, allow
 from projections.nouns.rows import Row, read_row, save_row
+from projections.webhooks.subscriptions import Owner
 
 MAX_NAMES = 100
 """The most projects, and the most agents, of one key: every search compares them."""
@@ -308,6 +309,14 @@ class Registry:
                 rows = await pipe.execute()
             results += [key for row in rows if (key := read_row(Key, row)) is not None]
         return sorted(results, key=lambda key: (key.created_ms, key.id))
+
+    async def allows(self, owner: Owner) -> bool:
+        """Whether the owner of a subscription still has access; for a process without a Keyring."""
+        now_ms = to_ms(self._clock())
+        if owner.expires_ms or not owner.key_id:
+            return not 0 < owner.expires_ms <= now_ms
+        key = read_row(Key, await self._redis.hgetall(row_key(access_row_pk(owner.key_id))))
+        return key is not None and key.holds(now_ms)
 
     async def version(self) -> int:
         """A number that grows with every change to a key; 0 before the first key."""

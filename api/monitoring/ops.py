@@ -59,6 +59,7 @@ class Metrics:
         followups = "Recalls in the half hour after a context of the same project."
         self.followups = Counter("mnemolog_context_followups", followups, registry=self.registry)
         self.reconciled = gauge("mnemolog_reconcile_findings", "Results of the newest reconciliation.", ["fault"])
+        self.webhooks = gauge("mnemolog_webhook_attempts", "Attempts to deliver an event to a webhook.", ["outcome"])
         self.processes: ProcessFigures | None = None
         """Set if several processes share the port."""
         self.letters = LetterMetrics()
@@ -164,6 +165,8 @@ async def metrics(request: Request) -> Response:
         if (report := await load_report(call.redis)) is not None:
             for error, count in report.found.items():
                 measured.reconciled.labels(error).set(count)
+        for outcome, count in (await call.operations.webhooks.counts()).items():
+            measured.webhooks.labels(outcome).set(count)
     text = measured.text() if measured.processes is None else measured.processes.of_all()
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 

@@ -33,6 +33,7 @@ from api.native import (
     relation,
     session,
     slot,
+    webhooks,
     writes,
 )
 from api.viewer import room as viewer
@@ -42,8 +43,8 @@ from mcp_gateway.profiles import server_version
 from projections.queries.views import Items
 
 MODULES = (
-    writes, otlp, memory, lesson, slot, action, session, relation, documents, log, forgetting, inbox, admin, keys, ops,
-    viewer,
+    writes, otlp, memory, lesson, slot, action, session, relation, documents, log, webhooks, forgetting, inbox, admin,
+    keys, ops, viewer,
 )  # fmt: skip
 _EXAMPLES: dict[str, Any] = json.loads(Path(__file__).with_name("examples.json").read_text("utf-8"))
 SENT: dict[str, Any] = _EXAMPLES["sent"]

@@ -19,22 +19,20 @@ from api.access.keys import still_holds
 from api.http.endpoint import Endpoint, RequestHeader
 from api.http.openapi import ANYTHING, TEXT
 from api.http.serving import release_body
-from api.native.common import AnyProjectRequest, Bounds, Fields, PageLimit, router
+from api.native.common import AnyProjectRequest, Bounds, Fields, PageLimit, as_struct, router
 from api.services import NativeCall
-from ingest.errors import Overloaded
 from ingest.log.event_log import EventLog
-from ingest.log.position import Token
 from ingest.nouns.command import Name
 from ingest.roles import ADMIN, READ
 from projections.health.diagnosis import Diagnosis
 from projections.nouns.access import Reader
 from projections.operations.transfer import EventDocuments, Imported, Importer, KnownEvents, export_events
-from projections.queries.log_events import AuditPage, EventFilter, EventsPage
+from projections.queries.log_events import MAX_FOLLOWERS, AuditPage, Criteria, EventFilter, EventsPage
 
-MAX_READERS = 200
-"""The most open streams; further ones are refused."""
 EVENTS_AT_ONCE = 100
-NDJSON = "application/x-ndjson"
+NDJSON, EVENT_STREAM = "application/x-ndjson", "text/event-stream"
+RESUMED = {"Last-Event-ID": RequestHeader("Resumes after this position, as browsers do when they reconnect.")}
+STREAMED = {429: f"{MAX_FOLLOWERS} streams are open."}
 _NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 ENDPOINTS: list[Endpoint] = []
@@ -51,6 +49,8 @@ class EventsRequest(Bounds, frozen=True, kw_only=True):
     session_id: Name = ""
     project: Name | None = None
     agent_id: Name = ""
+    kind: Name = ""
+    subject: Name = ""
 
 
 class AuditRequest(AnyProjectRequest, frozen=True, kw_only=True):
@@ -67,25 +67,25 @@ class DiagnoseRequest(Fields, frozen=True, kw_only=True):
     categories: str = ""
 
 
-class LiveRequest(Fields, frozen=True, kw_only=True):
+class LiveRequest(Criteria, frozen=True, kw_only=True):
     """Which events; `after` starts after a position instead of now."""
 
     after: str = ""
     type: str = ""
-    session_id: Name = ""
-    project: Name | None = None
-    agent_id: Name = ""
     limit: Annotated[int, Meta(ge=0)] = 0
     """Ends the stream after this many events; 0 never."""
 
 
-@route("GET /v1/events", READ)
-async def get_events(call: NativeCall, query: EventsRequest) -> EventsPage:
+@route("GET /v1/events", READ, faults=STREAMED, headers=RESUMED)
+async def get_events(call: NativeCall, query: EventsRequest, request: Request) -> EventsPage:
     """Events of the log.
 
-    Starting after a position.
+    Starting after a position. With `Accept: text/event-stream`, the same events as a stream that does not end, once
+    they are projected, as of `GET /v1/live`; `limit` and `partition` are ignored.
     """
-    chosen = EventFilter(call.reader(), query.type, query.session_id, query.project, query.agent_id, query.times)
+    chosen = as_struct(Criteria, query).of(call.reader(), query.type, withheld=True, times=query.times)
+    if EVENT_STREAM in request.headers.get("accept", ""):
+        return _stream(call, chosen, query, request)  # pyright: ignore[reportReturnType]
     return await call.queries.log.page(chosen, query.after, query.limit, query.partition)
 
 
@@ -102,52 +102,39 @@ async def get_diagnose(call: NativeCall, query: DiagnoseRequest) -> Diagnosis:
     return await call.queries.diagnose(call.reader(), categories)
 
 
-class LiveStreams:
-    """The open streams."""
+@route("GET /v1/live", READ, answer=TEXT, media=EVENT_STREAM, headers=RESUMED, faults=STREAMED)
+async def get_live(call: NativeCall, query: LiveRequest, request: Request) -> Response:
+    """Live events, as server-sent events, once they are projected.
 
-    def __init__(self) -> None:
-        self._open = 0
+    Starting now or after a position; 429 while too many streams are open.
+    """
+    return _stream(call, as_struct(Criteria, query).of(call.reader(), query.type, withheld=True), query, request)
 
-    async def serve(self, call: NativeCall, query: LiveRequest, request: Request) -> Response:
-        """Live events, as server-sent events, once they are projected.
 
-        Starting now or after a position; 429 while too many streams are open.
-        """
-        if self._open >= MAX_READERS:
-            raise Overloaded(f"{self._open} live streams are open", retry_after_s=5)
-        chosen = EventFilter(call.reader(), query.type, query.session_id, query.project, query.agent_id)
-        start = request.headers.get("last-event-id") or query.after
-        at = call.queries.log.read_on(start) if start else call.queries.log.applied()
-        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        stream = self._stream(call, request, chosen, at, query.limit)
-        return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+def _stream(call: NativeCall, chosen: EventFilter, query: LiveRequest | EventsRequest, request: Request) -> Response:
+    start = request.headers.get("last-event-id") or query.after
+    at = call.queries.log.read_on(start) if start else call.queries.log.applied()
+    pages = call.queries.log.follow(chosen, at, EVENTS_AT_ONCE)
+    limit = query.limit if isinstance(query, LiveRequest) else 0
 
-    async def _stream(
-        self, call: NativeCall, request: Request, chosen: EventFilter, at: Token, limit: int
-    ) -> AsyncIterator[bytes]:
-        self._open += 1
+    async def frames() -> AsyncIterator[bytes]:
         sent = 0
-        try:
-            yield f": connected\nid: {at}\n\n".encode()
-            async for page in call.queries.log.follow(chosen, at, EVENTS_AT_ONCE):
-                if not await still_holds(request.scope):
+        yield f": connected\nid: {at}\n\n".encode()
+        async for page in pages:
+            if not await still_holds(request.scope):
+                return
+            if not page:
+                yield f": still here\nid: {at}\n\n".encode()
+            for event in page:
+                after = event.pop("after")
+                data = msgspec.json.encode(event).decode()
+                yield f"id: {after}\nevent: {event.get('type', '')}\ndata: {data}\n\n".encode()
+                sent += 1
+                if limit and sent >= limit:
                     return
-                if not page:
-                    yield b": still here\n\n"
-                for event in page:
-                    after = event.pop("after")
-                    data = msgspec.json.encode(event).decode()
-                    yield f"id: {after}\nevent: {event.get('type', '')}\ndata: {data}\n\n".encode()
-                    sent += 1
-                    if limit and sent >= limit:
-                        return
-        finally:
-            self._open -= 1
 
-
-route("GET /v1/live", READ, answer=TEXT, media="text/event-stream",
-    headers={"Last-Event-ID": RequestHeader("Resumes after this position, as browsers do when they reconnect.")},
-    faults={429: f"{MAX_READERS} streams are open."})(LiveStreams().serve)  # fmt: skip
+    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+    return StreamingResponse(frames(), media_type=EVENT_STREAM, headers=headers)
 
 
 class Transfer(NamedTuple):

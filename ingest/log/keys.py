@@ -65,6 +65,10 @@ live one and switches by setting one key. (arq keeps its own keys,
 | {access}:version | counter | for ever: how often a key was made or changed |
 | row:{access}:... | hash (redis-om) | for ever: what a key is for, and the hash of its secret |
 | {access}:rate:... | hash | TTL: two minutes since the key was used |
+| {webhooks}:subscriptions, {webhooks}:progress | hash | fields: as long as the webhook |
+| {webhooks}:letters | hash | fields: as long as the webhook; of each, at most 1,000 dead letters |
+| {webhooks}:lease:ID | string | TTL: the worker that delivers, renewed |
+| {webhooks}:counts | hash | for ever: how many deliveries had each outcome |
 | {numbers}:... | hash | for ever: the numbers that a dialect's clients know documents by; ids and names, no content |
 """
 
@@ -134,6 +138,11 @@ def access_row_pk(key_id: str) -> str:
 def access_bucket(key_id: str, kind: str) -> str:
     """What an API key may still ask for, of one kind."""
     return f"{PREFIX}:{{access}}:rate:{kind}:{key_id}"
+
+
+def webhooks_key(name: str) -> str:
+    """A key of the webhooks, which share a hash tag."""
+    return f"{PREFIX}:{{webhooks}}:{name}"
 
 
 NUMBERS = f"{PREFIX}:{{numbers}}:*"

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from redis.exceptions import ResponseError
@@ -39,10 +39,17 @@ async def wait_projected(redis: Client, token: Token, timeout_s: float) -> None:
     """Return once the documents cover a position; raises ProjectionBehind after `timeout_s`. For processes without an
     index replica (which follows every step): this polls ten times a second."""
     deadline = time.monotonic() + timeout_s
-    while not token.covered_by({partition: await checkpoint(redis, PartitionKeys(partition)) for partition in token}):
+    while not token.covered_by(await checkpoints(redis, token)):
         if time.monotonic() > deadline:
             raise ProjectionBehind(timeout_s, await entries_behind(redis, max(token) + 1))
         await asyncio.sleep(LAG_LOOK_S)
+
+
+async def checkpoints(redis: Client, partitions: Iterable[int]) -> Token:
+    """Up to where each partition is projected."""
+    numbers = list(partitions)
+    rows = await asyncio.gather(*(checkpoint(redis, PartitionKeys(number)) for number in numbers))
+    return Token(zip(numbers, rows, strict=True))
 
 
 async def checkpoint(redis: Client, keys: PartitionKeys) -> Position:

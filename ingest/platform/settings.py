@@ -270,6 +270,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     llm_key: Annotated[str | None, "MNEMOLOG_LLM_KEY"] = None
     llm_daily_tokens: Annotated[str, "MNEMOLOG_LLM_DAILY_TOKENS"] = ""
     mcp_profile: Annotated[str, "MNEMOLOG_MCP_PROFILE"] = "native"
+    webhook_private: Annotated[bool, "MNEMOLOG_WEBHOOK_PRIVATE", _on_off] = False
     observations_per_session: Annotated[int, "MAX_OBS_PER_SESSION", _whole(0, 100_000_000)] = 0
     read_wait: Annotated[int, "MNEMOLOG_READ_WAIT", _whole(0, 60)] = 1
     memory_ceiling: Annotated[str, "MNEMOLOG_MEMORY_CEILING", _size(parse_bytes_or_share)] = "85%"

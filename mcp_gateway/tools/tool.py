@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from projections.index.protocol import IndexService
     from projections.nouns.access import Reader
     from projections.services import Operations, Queries
+    from projections.webhooks.subscriptions import Owner
 
 T = TypeVar("T")
 
@@ -168,6 +169,10 @@ class Call(NamedTuple):
     """Whether the caller can read what others wrote."""
     admit: Callable[["Tool | None"], Awaitable[None]] | None = None
     """Called before every tool call (None: a resource or a prompt); raises AccessDenied or TooManyRequests."""
+    owner: "Owner | None" = None
+    """The owner of webhooks that the caller creates; None for a caller without a key."""
+    holds: Callable[[], Awaitable[bool]] | None = None
+    """Whether the caller's access is still valid, for streams."""
 
     async def admits(self, tool: "Tool | None" = None) -> None:
         """Return if the caller can call this; raises AccessDenied or TooManyRequests."""

@@ -1,17 +1,21 @@
 """Events of the log as readers see them: what an event is about decides who can see what it says."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, cast
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
-from ingest.errors import CommandRejected, LogUnavailable, MnemologError, UnreadableEvent
+from ingest.errors import CommandRejected, LogUnavailable, MnemologError, Overloaded, UnreadableEvent
 from ingest.events.envelope import Recorded, as_json_object
 from ingest.events.subject import EventErased, MemoryQuarantined, ObservationQuarantined, SubjectForgotten
 from ingest.ids import DocumentId, document_id
-from ingest.kinds import MEMORY
+from ingest.kinds import KINDS, MEMORY
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.position import START, Position, Token, project_route
 from ingest.nouns.action import (
@@ -22,6 +26,7 @@ from ingest.nouns.action import (
     ActionRenewed,
     ActionUpdated,
 )
+from ingest.nouns.command import Name
 from ingest.nouns.feedback import FeedbackGiven
 from ingest.nouns.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
 from ingest.nouns.memory import MemoryCondensed, MemoryConfirmed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
@@ -52,6 +57,9 @@ _CONTENT = frozenset({"data", "metadata", "trace"})
 """What the caller wrote: everything but who it was, where and when."""
 
 
+FEWEST = 20
+"""Entries read at once where few events are wanted, because a filter may exclude most of them."""
+MAX_FOLLOWERS = 200
 KEEP_ALIVE_S = 15.0  # proxies close a stream that is silent for a minute
 
 
@@ -63,7 +71,13 @@ class EventsPage(Struct, frozen=True):
 
 
 class EventFilter(NamedTuple):
-    """Which events of the log a reader asks for; empty does not restrict."""
+    """Which events of the log a reader asks for; empty does not restrict.
+
+    `type` is one or more event types or patterns such as `action.*`, separated by commas. `kind` is the kind of a
+    document that the event is about, or the type of a memory (`rule`); `subject` is the id of such a document.
+    `withheld`: whether the reader gets events whose content it can't see, without the content. Never with a kind or a
+    subject, because these would reveal it.
+    """
 
     reader: Reader
     type: str = ""
@@ -71,6 +85,9 @@ class EventFilter(NamedTuple):
     project: str | None = None
     agent_id: str = ""
     times: Times = ANY_TIME
+    kind: str = ""
+    subject: str = ""
+    withheld: bool = True
 
     def matches(self, event: Mapping[str, Any], position: Position) -> bool:
         """Whether an event passes the filter and is of the reader's tenant and projects.
@@ -84,13 +101,61 @@ class EventFilter(NamedTuple):
             in_scope = tenant == self.reader.tenant and key_scope.allows(event.get("project", ""))
         return (
             in_scope
-            and self.type in ("", event.get("type"))
+            and (
+                not self.type or any(fnmatchcase(event.get("type", ""), each.strip()) for each in self.type.split(","))
+            )
             and self.session_id in ("", event.get("session_id", ""))
             and self.project in (None, event.get("project", ""))
             and self.agent_id in ("", event.get("agent_id", ""))
             and self.reader.only_agent in ("", event.get("agent_id", ""))
             and self.times.of_event(event, position)
         )
+
+    def view(self, partition: int, row: Stored) -> "EventView | None":
+        """A log entry with the ids of its `documents`; None if the filter excludes it, whatever the documents are."""
+        view = EventView.of(partition, row)
+        if not self.matches(view.event, row.position):
+            return None
+        view.event["documents"] = documents = _documents(row)
+        return view if self.subject in ("", *documents) else None
+
+    def for_reader(self, view: "EventView", existing: Mapping[DocumentId, Document]) -> dict[str, Any] | None:
+        """A view for the reader; None if the filter excludes it. `existing` are the documents that the filter needs."""
+        event = view.shown(self.reader, existing)
+        if not self.strict:
+            return event
+        about = view.event["documents"]
+        documents = [existing[name] for name in about if name in existing]
+        if event is not view.event or not all(may_read(document, self.reader) for document in documents):
+            return None
+        kinds = {_KIND_OF.get(name.partition("_")[0]) for name in about}
+        kinds |= {document.memory_type for document in documents if isinstance(document, Memory)}
+        return event if self.kind in ("", *kinds) else None
+
+    @property
+    def strict(self) -> bool:
+        """Whether the reader only gets events about documents that it can see."""
+        return bool(self.kind or self.subject or not self.withheld)
+
+
+class Criteria(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Filters for events; an omitted one does not restrict.
+
+    `kind` is memory, lesson, action and so on, or the type of a memory such as `rule`. `subject` is a document id.
+    """
+
+    project: Name | None = None
+    kind: Name = ""
+    subject: Name = ""
+    agent_id: Name = ""
+    session_id: Name = ""
+
+    def of(self, reader: Reader, type: str, *, withheld: bool = False, times: Times = ANY_TIME) -> EventFilter:
+        """The filter for a reader."""
+        return EventFilter(reader, type, withheld=withheld, times=times, **asdict(self))
+
+
+_KIND_OF = {kind.prefix: kind.name for kind in KINDS}
 
 
 class EventView(NamedTuple):
@@ -143,11 +208,75 @@ class EventView(NamedTuple):
         return self.event
 
 
-class LogEvents:
-    """Reads the log for readers. Of what a reader can't see the content is withheld."""
+class AppliedEvents:
+    """Reads events for readers, in log order per partition, once they are projected: then it is known who can read."""
+
+    def __init__(self, log: EventLog, documents: DocumentReader) -> None:
+        self._log, self._documents = log, documents
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions the log has."""
+        return self._log.partitions
+
+    def read_on(self, after: str) -> Token:
+        """The cursor after a token; raises CommandRejected for a token of another log."""
+        return self._log.history.check(Token.parse(after))
+
+    async def read(
+        self, event_filter: EventFilter, at: Token, limit: int, applied: Mapping[int, Position]
+    ) -> list[tuple[EventView, str]]:
+        """Up to `limit` of the filter's events after `at` and up to `applied`, each with the cursor after it.
+
+        Moves `at` past those looked at. `visible` decides what the reader gets of them.
+        """
+        results: list[tuple[EventView, str]] = []
+        for partition, until in sorted(applied.items()):
+            if at.get(partition, START) >= until or len(results) >= limit:
+                continue
+            for row in await self._log.read(partition, at.get(partition, START), max(FEWEST, limit)):
+                if row.position > until or len(results) >= limit:
+                    break
+                at.include(partition, row.position)
+                if view := event_filter.view(partition, row):
+                    results.append((view, str(at)))
+        return results
+
+    async def newly_applied(
+        self, event_filter: EventFilter, at: Token, limit: int, applied: Mapping[int, Position]
+    ) -> list[dict[str, Any]]:
+        """The same for the reader, each with its cursor as `after`."""
+        results = await self.read(event_filter, at, limit, applied)
+        views = await self.visible([view for view, _ in results], event_filter)
+        return [{**event, "after": after} for event, (_, after) in zip(views, results, strict=True) if event]
+
+    async def skip_before(self, at: Token, start: Position) -> bool:
+        """Move a cursor to a recording time; returns whether that skips events."""
+        skips = False
+        for partition in range(self.partitions):
+            if at.get(partition, START) < start:
+                skips = skips or any(
+                    row.position < start for row in await self._log.read(partition, at.get(partition, START), 1)
+                )
+                at.include(partition, start)
+        return skips
+
+    async def visible(self, views: Sequence[EventView], event_filter: EventFilter) -> list[dict[str, Any] | None]:
+        """The events as the reader can see them now; None for those that the filter excludes."""
+        names = {name for view in views for name in view.about()}
+        if event_filter.strict:
+            names.update(DocumentId(name) for view in views for name in view.event["documents"])
+        documents = await self._documents.find_all(sorted(names))
+        existing = {DocumentId(located.document.id): located.document for located in documents}
+        return [event_filter.for_reader(view, existing) for view in views]
+
+
+class LogEvents(AppliedEvents):
+    """Reads the log in a process with an index, and follows it. Of what a reader can't see the content is withheld."""
 
     def __init__(self, log: EventLog, index: IndexService, documents: DocumentReader) -> None:
-        self._log, self._index, self._documents = log, index, documents
+        super().__init__(log, documents)
+        self._index, self._followers = index, 0
 
     async def wait_for_own_writes(self, after: str) -> None:
         """Wait until a position is searchable, before reading what follows it; raises ProjectionBehind."""
@@ -173,59 +302,39 @@ class LogEvents:
                 more = await self._read_partition(number, at, limit - len(events), event_filter, events)
             if more:
                 break
-        return EventsPage(await self._shown(events, event_filter.reader), str(at) or None)
-
-    @property
-    def partitions(self) -> int:
-        """How many partitions the log has."""
-        return self._log.partitions
-
-    def read_on(self, after: str) -> Token:
-        """The cursor after a token; raises CommandRejected for a token of another log."""
-        return self._log.history.check(Token.parse(after))
+        return EventsPage(list(filter(None, await self.visible(events, event_filter))), str(at) or None)
 
     def applied(self) -> Token:
         """The position up to which events are projected and searchable here."""
         return Token(self._index.applied)
 
-    async def newly_applied(self, event_filter: EventFilter, at: Token, limit: int) -> list[dict[str, Any]]:
-        """Up to `limit` of the wanted events behind `at` that are projected, each with its cursor as `after`; moves
-        `at` on past those looked at."""
-        results: list[tuple[EventView, str]] = []
-        for partition, until in sorted(self._index.applied.items()):
-            if at.get(partition, START) >= until or len(results) >= limit:
-                continue
-            for row in await self._log.read(partition, at.get(partition, START), limit):
-                if row.position > until or len(results) >= limit:
-                    break
-                at.include(partition, row.position)
-                event = EventView.of(partition, row)
-                if event_filter.matches(event.event, row.position):
-                    results.append((event, str(at)))
-        views = await self._shown([event for event, _ in results], event_filter.reader)
-        return [{**event, "after": after} for event, (_, after) in zip(views, results, strict=True)]
+    def follow(self, event_filter: EventFilter, at: Token, at_once: int) -> AsyncIterator[list[dict[str, Any]]]:
+        """The filter's events after `at`, up to `at_once` at a time, for as long as somebody reads on; moves `at`.
 
-    async def follow(self, event_filter: EventFilter, at: Token, at_once: int) -> AsyncIterator[list[dict[str, Any]]]:
-        """The wanted events behind `at`, up to `at_once` at a time, for as long as somebody reads on; moves `at` along.
-
-        An empty list after every KEEP_ALIVE_S of silence. A caller that moves `at` on skips what is before it.
+        An empty list after every KEEP_ALIVE_S of silence. A caller that moves `at` on skips what is before it. Raises
+        Overloaded if there are MAX_FOLLOWERS.
         """
-        while True:
-            if page := await self.newly_applied(event_filter, at, at_once):
-                yield page
-                continue
-            try:
-                await asyncio.wait_for(self._index.changed(at), KEEP_ALIVE_S)
-            except TimeoutError:
-                yield []
-            except MnemologError:
-                await asyncio.sleep(1)
+        if self._followers >= MAX_FOLLOWERS:
+            raise Overloaded(f"{self._followers} live streams are open", retry_after_s=5)
+        return self._follow(event_filter, at, at_once)
 
-    async def _shown(self, events: Sequence[EventView], reader: Reader) -> list[dict[str, Any]]:
-        about = {name for event in events for name in event.about()}
-        documents = await self._documents.find_all(sorted(about))
-        existing = {DocumentId(located.document.id): located.document for located in documents}
-        return [event.shown(reader, existing) for event in events]
+    async def _follow(self, event_filter: EventFilter, at: Token, at_once: int) -> AsyncIterator[list[dict[str, Any]]]:
+        self._followers += 1
+        silent_until = time.monotonic() + KEEP_ALIVE_S
+        try:
+            while True:
+                page = await self.newly_applied(event_filter, at, at_once, self._index.applied)
+                if page or time.monotonic() > silent_until:
+                    yield page
+                    silent_until = time.monotonic() + KEEP_ALIVE_S
+                    continue
+                with suppress(TimeoutError):
+                    try:
+                        await asyncio.wait_for(self._index.changed(at), silent_until - time.monotonic())
+                    except MnemologError:
+                        await asyncio.sleep(1)
+        finally:
+            self._followers -= 1
 
     async def _read_partition(
         self, number: int, at: Token, room: int, event_filter: EventFilter, events: list[EventView]
@@ -238,9 +347,8 @@ class LogEvents:
             for row in rows:
                 position, scanned = row.position, scanned + 1
                 at.include(number, position)
-                event = EventView.of(number, row)
-                if event_filter.matches(event.event, row.position):
-                    events.append(event)
+                if view := event_filter.view(number, row):
+                    events.append(view)
                     room -= 1
                     if room == 0:
                         return True
@@ -393,6 +501,15 @@ def _entry(partition: int, stored: Stored, event: Mapping[str, Any], operation: 
         source=event.get("source", "native"),
         erased=isinstance(data, EventErased),
     )
+
+
+def _documents(row: Stored) -> list[str]:
+    """The ids of the documents that an event is about, the one that it creates first; none for an unreadable event."""
+    try:
+        recorded = decode(row.payload, row.position)
+    except UnreadableEvent:
+        return []
+    return list(_TARGETS[type(recorded.data)](recorded, recorded.data))
 
 
 def _session(recorded: Recorded) -> DocumentId:

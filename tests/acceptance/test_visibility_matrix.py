@@ -132,6 +132,11 @@ CANNOT_SHOW: dict[str, str] = {
     "POST /v1/sessions/{id:path}/reflect": "counts; slots from observations",
     "GET /v1/projects": "names and counts; see test_names",
     "GET /v1/agents": "the same",
+    "GET /v1/webhooks": "addresses and filters; see test_events",
+    "DELETE /v1/webhooks/{id}": "nothing",
+    "POST /v1/webhooks": "the same; test_events looks at what is delivered",
+    "GET /v1/webhooks/{id}/dead-letters": "positions and types",
+    "POST /v1/webhooks/{id}/dead-letters/retry": "positions and types",
     "GET /v1/diagnose": "counts, and ids of what the reader may see",
     # operators: whoever has the secret; not limited to what an agent may see
     "GET /v1/admin/projections": "operator: counts",

@@ -252,7 +252,7 @@ export interface paths {
         };
         /**
          * Events of the log.
-         * @description Starting after a position.
+         * @description Starting after a position. With `Accept: text/event-stream`, the same events as a stream that does not end, once they are projected, as of `GET /v1/live`; `limit` and `partition` are ignored.
          *
          *     A page of the log after the position `after`, without waiting for it.
          */
@@ -3485,6 +3485,8 @@ export interface operations {
                 after?: string;
                 /** @description Only documents by this agent. */
                 agent_id?: string;
+                /** @description Only events about this kind of document (memory, lesson, action, ...) or type of memory (rule, ...). */
+                kind?: string;
                 /** @description The maximum number of results. */
                 limit?: number;
                 /** @description Only this partition of the log. */
@@ -3502,7 +3504,9 @@ export interface operations {
                 session_id?: string;
                 /** @description Only documents whose event time is at or after this time. */
                 since?: string;
-                /** @description Only events of this type. */
+                /** @description Only events about the document with this id. */
+                subject?: string;
+                /** @description Only events of these types: names and patterns such as `action.*`, separated by commas. */
                 type?: string;
                 /** @description Only documents whose event time is before this time. */
                 until?: string;
@@ -4575,6 +4579,8 @@ export interface operations {
                 after?: string;
                 /** @description Only documents by this agent. */
                 agent_id?: string;
+                /** @description Only events about this kind of document (memory, lesson, action, ...) or type of memory (rule, ...). */
+                kind?: string;
                 /** @description End the stream after this many events; 0 for no limit. */
                 limit?: number;
                 /**
@@ -4584,7 +4590,9 @@ export interface operations {
                 project?: string;
                 /** @description Only this session. */
                 session_id?: string;
-                /** @description Only events of this type. */
+                /** @description Only events about the document with this id. */
+                subject?: string;
+                /** @description Only events of these types: names and patterns such as `action.*`, separated by commas. */
                 type?: string;
             };
             header?: never;

@@ -116,7 +116,6 @@ class Memory(Struct, frozen=True, kw_only=True):
     prompt_version: str
     confirmations: int
     confirmed_at: datetime | None
-    verdicts: list[Judgment]
     updated_at: datetime
     occurred_at: datetime
     recorded_at: datetime

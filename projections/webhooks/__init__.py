@@ -1,0 +1,1 @@
+"""Webhooks: subscriptions to the log, and their delivery."""
