@@ -102,6 +102,8 @@ async def get_reads(call: NativeCall, query: ReadsRequest) -> Page[SeenRead]:
 
     Also a deleted document. Of each project, the newest 100,000 answers are known.
     """
+    if not call.key_scope.allows(query.project):
+        return Page([], None)
     seen = await call.queries.reads.of_document(call.tenant, query.project, query.document, query.cursor, query.limit)
     return Page(*seen)
 

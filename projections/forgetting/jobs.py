@@ -13,7 +13,7 @@ from ingest.commands.decide import Caller, RetireSession
 from ingest.errors import MnemologError
 from ingest.ids import DocumentId, new_event_id
 from ingest.log.archived import count_erased
-from ingest.log.keys import FORGET_LEASE, JOB_LEASE_TTL, embedding
+from ingest.log.keys import FORGET_LEASE, JOB_LEASE_TTL, embedding, reads_key
 from ingest.log.lease import lease
 from ingest.log.position import Token
 from ingest.nouns.session import MAX_RETIRED
@@ -134,6 +134,10 @@ class ForgetJob:
         if probe.found:
             raise NotPurged(f"a search still returns {probe.found} documents")
         removed = replace(removed, documents=receipt.removed.documents, log_entries=receipt.removed.log_entries)
+        if receipt.kind == "project":
+            ledger = reads_key(receipt.tenant, receipt.name)
+            removed = replace(removed, read_ledger=await self._redis.xlen(ledger))
+            await self._redis.delete(ledger)
         await self._save(
             replace(receipt, status="done", name="", finished_at=self._clock(), removed=removed, probe=probe)
         )

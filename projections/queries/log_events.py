@@ -45,9 +45,11 @@ from projections.nouns import relation as relations
 from projections.nouns import session as sessions
 from projections.nouns import slot as slots
 from projections.nouns.access import Reader, may_read
+from projections.nouns.batch import mark_of
 from projections.nouns.document import Document
 from projections.nouns.memory import Memory
 from projections.nouns.session import session_document_id, summary_id
+from projections.nouns.tombstone import SupersededEvent
 from projections.queries.documents import DocumentReader
 from projections.queries.times import ANY_TIME, MAX_SEQ, Times
 
@@ -116,14 +118,18 @@ class EventFilter(NamedTuple):
         view = EventView.of(partition, row)
         if not self.matches(view.event, row.position):
             return None
-        view.event["documents"] = documents = _documents(row)
-        return view if self.subject in ("", *documents) else None
+        documents, mark = _documents(row)
+        view.event["documents"] = documents
+        return view._replace(mark=mark) if self.subject in ("", *documents) else None
 
     def for_reader(self, view: "EventView", existing: Mapping[DocumentId, Document]) -> dict[str, Any] | None:
         """A view for the reader; None if the filter excludes it. `existing` are the documents that the filter needs."""
         event = view.shown(self.reader, existing)
+        refused = view.refused(existing)
         if not self.strict:
-            return event
+            return {**event, "refused": refused} if refused else event
+        if refused:
+            return None
         about = view.event["documents"]
         documents = [existing[name] for name in about if name in existing]
         if event is not view.event or not all(may_read(document, self.reader) for document in documents):
@@ -162,6 +168,8 @@ class EventView(NamedTuple):
     """One event as JSON, `position` with its partition."""
 
     event: dict[str, Any]
+    mark: DocumentId | None = None
+    """Of an event that can be refused: its mark, which has the outcome."""
 
     @classmethod
     def of(cls, partition: int, row: Stored) -> "EventView":
@@ -179,6 +187,11 @@ class EventView(NamedTuple):
         if self.event.get("type") == MemoryVisibilityChanged.TYPE:
             return [DocumentId(str(data.get("memory", "")))]
         return []
+
+    def refused(self, existing: Mapping[DocumentId, Document]) -> str:
+        """Why the event changed nothing, as an error code; empty if it was applied."""
+        mark = existing.get(self.mark) if self.mark else None
+        return mark.outcome.refused if isinstance(mark, SupersededEvent) and mark.outcome else ""
 
     def shown(self, reader: Reader, existing: Mapping[DocumentId, Document]) -> dict[str, Any]:
         """The event for a reader. Of a memory that is not projected yet, the event itself says who can read it.
@@ -263,7 +276,7 @@ class AppliedEvents:
 
     async def visible(self, views: Sequence[EventView], event_filter: EventFilter) -> list[dict[str, Any] | None]:
         """The events as the reader can see them now; None for those that the filter excludes."""
-        names = {name for view in views for name in view.about()}
+        names = {name for view in views for name in (*view.about(), *filter(None, [view.mark]))}
         if event_filter.strict:
             names.update(DocumentId(name) for view in views for name in view.event["documents"])
         documents = await self._documents.find_all(sorted(names))
@@ -503,13 +516,17 @@ def _entry(partition: int, stored: Stored, event: Mapping[str, Any], operation: 
     )
 
 
-def _documents(row: Stored) -> list[str]:
-    """The ids of the documents that an event is about, the one that it creates first; none for an unreadable event."""
+def _documents(row: Stored) -> tuple[list[str], DocumentId | None]:
+    """The ids of the documents that an event is about, the one that it creates first; none for an unreadable event.
+
+    And the id of its mark, if the event can be refused.
+    """
     try:
         recorded = decode(row.payload, row.position)
     except UnreadableEvent:
-        return []
-    return list(_TARGETS[type(recorded.data)](recorded, recorded.data))
+        return [], None
+    targets = list(_TARGETS[type(recorded.data)](recorded, recorded.data))
+    return targets, mark_of(recorded) if recorded.data.is_awaited else None
 
 
 def _session(recorded: Recorded) -> DocumentId:

@@ -124,10 +124,6 @@ class ReadLedger:
             before = f"({list(page)[-1]}"
         return seen, None
 
-    async def forget(self, tenant: str, project: str) -> None:
-        """Delete a project's entries."""
-        await self._redis.delete(reads_key(tenant, project))
-
     async def _page(self, tenant: str, project: str, before: str) -> dict[str, Read]:
         """The entries before a position, newest first, by position."""
         rows = await self._redis.xrevrange(reads_key(tenant, project), max=before, count=PAGE)

@@ -30,6 +30,10 @@ async def test_of_many_agents_one_gets_the_action_and_the_others_learn_who(clien
         assert (refused["code"], refused["holder"], refused["expires_at"]) == ("claimed", holder, won["expires_at"])
     seen = await read(client, f"/v1/actions/{task['id']}")
     assert (seen["holder"], seen["token"], seen["status"]) == (holder, won["token"], "active")
+    events = (await read(client, "/v1/events", project=project, type="action.claimed"))["events"]
+    assert Counter(event.get("refused") for event in events) == {"claimed": 31, None: 1}
+    of_the_action = {"project": project, "type": "action.claimed", "subject": task["id"]}
+    assert [event["agent_id"] for event in (await read(client, "/v1/events", **of_the_action))["events"]] == [holder]
 
 
 async def test_token_renews_completes_and_is_then_refused_everywhere(client: Client, project: str):

@@ -95,3 +95,18 @@ async def test_one_key_corroborates_once_whatever_agents_it_names(server: Server
             "results"
         ]
     assert [result["corroborated_by"] for result in results] == [5]
+
+
+async def test_forgotten_project_leaves_no_list_of_reads(client: Client, project: str):
+    memory = await write(client, "/v1/memories", project=project, content="The pager number is 5510.")
+    await recall(client, "pager number", project=project, after=memory["position"])
+    receipt = (await repeated(client, "POST", "/v1/forget", json={"kind": "project", "subject": project})).json()
+
+    async def done() -> bool:
+        nonlocal receipt
+        receipt = await read(client, f"/v1/forget/{receipt['id']}")
+        return receipt["status"] == "done"
+
+    await wait_until(done, 60)
+    assert receipt["removed"]["read_ledger"] == 1
+    assert (await read(client, "/v1/reads", project=project, document=memory["id"]))["items"] == []

@@ -1973,7 +1973,8 @@ export interface components {
              *       "replicas": 0,
              *       "replicas_waiting": 0,
              *       "append_only_file": "",
-             *       "archive_segments": 0
+             *       "archive_segments": 0,
+             *       "read_ledger": 0
              *     }
              */
             removed?: components["schemas"]["Removed"];
@@ -2185,7 +2186,7 @@ export interface components {
          * @description What went from each store. `documents` counts by kind; `replicas` are index replicas that have reloaded.
          *
          *         `append_only_file` says whether the server was asked to rewrite it, which is where it drops what was deleted.
-         *         `archive_segments` were rewritten: 0 also when an earlier run did that.
+         *         `archive_segments` were rewritten: 0 also when an earlier run did that. `read_ledger` has the entries of a project.
          */
         Removed: {
             /** @default  */
@@ -2204,6 +2205,8 @@ export interface components {
             log_entries?: number;
             /** @default 0 */
             older_snapshots?: number;
+            /** @default 0 */
+            read_ledger?: number;
             /** @default 0 */
             replicas?: number;
             /** @default 0 */
@@ -3689,7 +3692,8 @@ export interface operations {
                      *             "replicas": 1,
                      *             "replicas_waiting": 0,
                      *             "append_only_file": "being rewritten",
-                     *             "archive_segments": 0
+                     *             "archive_segments": 0,
+                     *             "read_ledger": 0
                      *           },
                      *           "probe": {
                      *             "documents": 3,
@@ -3763,7 +3767,8 @@ export interface operations {
                      *         "replicas": 1,
                      *         "replicas_waiting": 0,
                      *         "append_only_file": "being rewritten",
-                     *         "archive_segments": 0
+                     *         "archive_segments": 0,
+                     *         "read_ledger": 0
                      *       },
                      *       "probe": {
                      *         "documents": 3,
@@ -3829,7 +3834,8 @@ export interface operations {
                      *         "replicas": 1,
                      *         "replicas_waiting": 0,
                      *         "append_only_file": "being rewritten",
-                     *         "archive_segments": 0
+                     *         "archive_segments": 0,
+                     *         "read_ledger": 0
                      *       },
                      *       "probe": {
                      *         "documents": 3,

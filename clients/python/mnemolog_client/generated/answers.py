@@ -479,7 +479,7 @@ class Removed(Struct, frozen=True, kw_only=True):
     """What went from each store. `documents` counts by kind; `replicas` are index replicas that have reloaded.
 
     `append_only_file` says whether the server was asked to rewrite it, which is where it drops what was deleted.
-    `archive_segments` were rewritten: 0 also when an earlier run did that.
+    `archive_segments` were rewritten: 0 also when an earlier run did that. `read_ledger` has the entries of a project.
     """
 
     log_entries: int = 0
@@ -492,6 +492,7 @@ class Removed(Struct, frozen=True, kw_only=True):
     replicas_waiting: int = 0
     append_only_file: str = ""
     archive_segments: int = 0
+    read_ledger: int = 0
 
 
 class Probe(Struct, frozen=True, kw_only=True):
