@@ -124,7 +124,9 @@ WORDS: Mapping[str, str] = {
     "lesson.triggered": "lesson_trigger", "session.started": "session_start", "session.ended": "session_end",
     "session.summarised": "summarize", "session.committed": "session_commit", "session.retired": "session_retire",
     "slot.set": "slot_replace", "slot.appended": "slot_append", "slot.deleted": "slot_delete",
-    "action.created": "action_create", "action.updated": "action_update", "relation.linked": "relate",
+    "action.created": "action_create", "action.updated": "action_update",
+    "action.claimed": "lease_acquire", "action.renewed": "lease_renew", "action.released": "lease_release",
+    "action.expired": "lease_expire", "feedback.given": "feedback", "relation.linked": "relate",
     "relation.unlinked": "unrelate", "subject.forgotten": "forget",
     "memory.quarantined": "quarantine", "observation.quarantined": "quarantine_observation",
 }  # fmt: skip

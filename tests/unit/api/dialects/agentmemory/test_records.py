@@ -201,7 +201,7 @@ def test_an_action_is_blocked_while_it_waits():
 
     first = Action(id="act_1", title="A")
     second = Action(id="act_2", title="B", edges="requires\x1eact_1", priority=2.0)
-    items = {one.id: work_item(one) for one in (first, second)}
+    items = {one.id: work_item(one, 0) for one in (first, second)}
     assert action_record(view(second), items)["status"] == "blocked"
     assert action_record(view(second), {"act_2": items["act_2"]})["status"] == "pending"
     assert action_record(view(second), items)["priority"] == 2
