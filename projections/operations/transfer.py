@@ -96,6 +96,7 @@ class ExportLine(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     trace: str = ""
     metadata: dict[str, str] = {}
     trust: Trust | Literal[""] = ""
+    key: str = ""
     data: Any
 
 

@@ -80,6 +80,7 @@ async def test_one_key_corroborates_once_whatever_agents_it_names(server: Server
     tenant = await new_tenant(server, "corroboration")
     statement = "The staging database is called raven."
     async with tenant.client() as admin:
+        last: dict[str, Any] = {}
         for number in range(20):
             last = await write(admin, "/v1/memories", project="p", content=statement, agent_id=f"agent-{number}")
         (only,) = (await recall(admin, "name of the staging database", project="p", after=last["position"], fold=True))[

@@ -46,7 +46,7 @@ IDENTITY = re.compile(
 RENAMED = {PROJECT: OWN_PROJECT, SESSION: OWN_SESSION, "carol": AUTHOR, "intruder": INTRUDER, "kim": USER}
 DESTRUCTIVE = re.compile(
     r"^DELETE|^PATCH|^PUT|evolve|forget|evict|tool revise|tool delete_memory|v1/inbox|slot_delete"
-    r"|lesson_delete|governance"
+    r"|lesson_delete|governance|v1/actions/.*(claim|renew|release|complete)|tool claim"
 )
 SHOWN = {
     "agentmemory GET /agentmemory/memories",
@@ -67,6 +67,8 @@ UNANSWERED = {"agentmemory POST /agentmemory/antigravity/sync": "for operators a
 """What the author is not answered either, and why."""
 STATED: Mapping[str, dict[str, Any]] = {
     "native POST /v1/inbox/{id}": {"decision": "approve"},
+    "native POST /v1/feedback": {"verdict": "helped"},
+    **{f"native POST /v1/actions/{{id}}/{what}": {"token": "1-0"} for what in ("renew", "release", "complete")},
     "agentd POST /memories": {"type": "information"},
     "agentd POST /memories/search": {"type": "information"},
     "agentd PUT /memories/{id}/visibility": {"visibility": "private"},

@@ -106,6 +106,12 @@ CANNOT_SHOW: dict[str, str] = {
     # what is no memory, and takes nothing from memories that only some may read
     "POST /v1/inbox/{id}": "repeats an id, of what it can read",
     "POST /v1/confirm": "repeats ids; see the test of what may be confirmed",
+    "POST /v1/feedback": "repeats ids; what an agent was not given is unknown to it",
+    "GET /v1/reads": "who was given a document whose id the administrator names, without its text",
+    **dict.fromkeys((
+        "POST /v1/actions/{id}/claim", "POST /v1/actions/claim_next", "POST /v1/actions/{id}/renew",
+        "POST /v1/actions/{id}/release", "POST /v1/actions/{id}/complete",
+    ), "shows an action, which has no visibility"),
     "tool confirm": "the same",
     "GET /v1/observations/{id}": "observations have no visibility",
     "GET /v1/lessons/{id}": "lessons have no visibility; those made of memories are made of public ones",

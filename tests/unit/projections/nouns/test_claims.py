@@ -97,18 +97,21 @@ def test_renewal_extends_the_lease_from_its_own_time():
     assert outcome(store, renewed).until_ms == action(store, task).expires_ms
 
 
+TASK = created(0)
+TASK_ID = str(action_id(TASK))
+
+
 @pytest.mark.parametrize(
     ("end", "status"),
     [
-        (lambda name: ActionReleased(action=name, token=str(place(1))), "pending"),
-        (lambda name: ActionUpdated(action=name, status="done", token=str(place(1))), "done"),
-        (lambda name: ActionUpdated(action=name, status="cancelled"), "cancelled"),
+        (ActionReleased(action=TASK_ID, token=str(place(1))), "pending"),
+        (ActionUpdated(action=TASK_ID, status="done", token=str(place(1))), "done"),
+        (ActionUpdated(action=TASK_ID, status="cancelled"), "cancelled"),
     ],
+    ids=["released", "done", "canceled"],
 )
-def test_released_or_finished_action_has_no_holder(end: Any, status: str):
-    task = created(0)
-    store = one_by_one([task, claimed(1, task), said(2, end(str(action_id(task))))])
-    ended = action(store, task)
+def test_released_or_finished_action_has_no_holder(end: EventData, status: str):
+    ended = action(one_by_one([TASK, claimed(1, TASK), said(2, end)]), TASK)
     assert (ended.holder, ended.token, ended.expires_ms, ended.status) == ("", "", 0, status)
 
 

@@ -22,6 +22,7 @@ from projections.store.protocol import MemoryStore
 
 ACTION, LESSON, MEMORY = said(0, ActionCreated(title="Dig")), learned(0), remembered(0, "The pool has 20 connections.")
 SLOT = said(0, SlotSet(label="notes", content="start"))
+LESSON_ID = str(lesson_id(LESSON, LESSON.data))  # type: ignore[arg-type]
 Change = Callable[[int], EventData]
 
 
@@ -33,7 +34,7 @@ CHANGES: dict[str, tuple[Recorded, Change]] = {
     "action": (ACTION, lambda v: ActionUpdated(action=str(action_id(ACTION)), priority=v, expected_version=v)),
     "lesson": (
         LESSON,
-        lambda v: LessonRevised(lesson=str(lesson_id(LESSON, LESSON.data)), title="t", expected_version=v),
+        lambda v: LessonRevised(lesson=LESSON_ID, title="t", expected_version=v),
     ),  # type: ignore[arg-type]
     "memory": (MEMORY, revised),
     "slot": (SLOT, lambda v: SlotSet(label="notes", content=f"{v}", expected_version=v)),

@@ -33,21 +33,25 @@ def verdicts(*kinds: Verdict) -> list[Judgment]:
     return [Judgment(f"agent-{number}", kind, 0) for number, kind in enumerate(kinds)]
 
 
+HELPED: list[Verdict] = ["helped"]
+WRONG: list[Verdict] = ["wrong"]
+
+
 @pytest.mark.parametrize(
     ("given", "factor"),
     [
         ([], 1.0),
-        (verdicts("helped"), 1.125),
-        (verdicts(*["helped"] * 50), 1.25),
-        (verdicts("wrong"), 0.75),
-        (verdicts("wrong", "misled", "outdated"), 0.5625),
-        (verdicts(*["wrong"] * 50), 0.5),
-        (verdicts("helped", "wrong"), 0.875),
+        (HELPED, 1.125),
+        (HELPED * 50, 1.25),
+        (WRONG, 0.75),
+        (["wrong", "misled", "outdated"], 0.5625),
+        (WRONG * 50, 0.5),
+        (["helped", "wrong"], 0.875),
     ],
-    ids=lambda given: str(len(given)) if isinstance(given, list) else None,
+    ids=["none", "one helped", "many helped", "one wrong", "three against", "many wrong", "one of each"],
 )
-def test_verdicts_multiply_a_rank_by_a_half_to_five_quarters(given: list[Judgment], factor: float):
-    assert judged_factor(given) == pytest.approx(factor)
+def test_verdicts_multiply_a_rank_by_a_half_to_five_quarters(given: list[Verdict], factor: float):
+    assert judged_factor(verdicts(*given)) == pytest.approx(factor)
 
 
 def test_newest_verdict_of_each_writer_counts_and_a_key_is_one_writer():
