@@ -7,6 +7,7 @@ import pytest
 
 import mnemolog_client as client_errors
 from mnemolog_client import (
+    AlreadyClaimed,
     AsyncMnemolog,
     Conflict,
     InvalidRequest,
@@ -17,10 +18,12 @@ from mnemolog_client import (
     ProjectionBehind,
     Retry,
     ServerFault,
+    StaleToken,
     TooLarge,
     Unauthorized,
     Unavailable,
     Unreachable,
+    VersionConflict,
 )
 from tests.clients.python.stub import CUT, Answer, Reply, Stub, accepted, refused
 from tests.support.ports import free_port
@@ -81,6 +84,48 @@ def test_a_write_is_repeated_with_the_same_event_id(stub: Stub, fault: Answer):
     assert len(others) == 2
     assert all(one.content == first.content for one in others)
     assert first.body["event_id"]
+
+
+def test_a_change_that_is_not_decided_in_time_is_repeated_with_its_event_id(stub: Stub):
+    applied = accepted(version=4, expires_at=None)._replace(status=200)
+    stub.answers.extend([refused(503, "projection_behind", "0"), applied])
+    with client_of(stub) as client:
+        assert client.actions.update("act_1", priority=5, expected_version=3).version == 4
+    first, again = stub.received
+    assert first.content == again.content
+    assert first.body["event_id"]
+
+
+CONFLICTS = [
+    pytest.param("version_conflict", VersionConflict, {"version": 7, "changed_by": "bob"}, id="another version"),
+    pytest.param(
+        "claimed", AlreadyClaimed, {"version": 2, "holder": "bob", "expires_at": "2026-01-31T12:00:00Z"}, id="claimed"
+    ),
+    pytest.param("stale_token", StaleToken, {"version": 3, "holder": "", "expires_at": None}, id="stale token"),
+    pytest.param("finished", Conflict, {"version": 3, "changed_by": "bob"}, id="another conflict"),
+]
+
+
+@pytest.mark.parametrize(("code", "kind", "members"), CONFLICTS)
+def test_a_conflict_carries_what_the_server_reports(
+    stub: Stub, code: str, kind: type[Conflict], members: dict[str, Any]
+):
+    stub.otherwise = refused(409, code, **members)
+    with client_of(stub) as client, pytest.raises(Conflict) as raised:
+        client.actions.update("act_1", status="done", token="0:1-0")
+    error = raised.value
+    assert type(error) is kind
+    until = datetime.fromisoformat(members["expires_at"]) if members.get("expires_at") else None
+    assert (error.version, error.changed_by) == (members["version"], members.get("changed_by", ""))
+    assert (error.holder, error.expires_at) == (members.get("holder", ""), until)
+
+
+def test_an_empty_queue_is_no_claim_and_another_absence_is_an_error(stub: Stub):
+    stub.answers.extend([refused(404, "nothing_to_claim"), refused(404, "not_found")])
+    with client_of(stub) as client:
+        assert client.actions.claim_next("shop") is None
+        with pytest.raises(NotFound):
+            client.actions.claim_next("shop")
 
 
 def test_two_writes_have_two_event_ids_and_a_given_one_is_kept(stub: Stub):
