@@ -300,7 +300,6 @@ ACTIONS = (
             ),
             "tags": TAGS,
             "assigned_to": text_option("Agent who is to do it."),
-            "paths": option(list[str], [], "Glob patterns of its files; comma-separated.", "--paths", sent=names_in),
             **WRITING,
         },
         'actions add "Give refunds a key" --project shop --priority 8', "added",

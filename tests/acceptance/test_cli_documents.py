@@ -171,26 +171,19 @@ async def test_actions_are_done_in_their_order(cli: Cli):
 
 
 async def test_claims_are_listed_extended_and_ended_with_their_token(cli: Cli):
-    added = ("actions", "add", "rotate the keys", "-p", cli.project, "-t", "security", "--paths", "src/keys/**")
-    key = cli.json(*added)["id"]
-    told = cli("actions", "next", "-p", cli.project, "--label", "security", "--agent", "ada", "--lease", "600")
-    assert "rotate the keys" in told
-    assert "no action" in cli("actions", "next", "-p", cli.project, "--agent", "bob", code=1)
+    key = cli.json("actions", "add", "rotate the keys", "-p", cli.project, "-t", "security")["id"]
+    told = cli("actions", "next", "-p", cli.project, "--label", "security", "--agent", "ada")
+    token = cli.json("show", key)["token"]
+    assert f"token {token}: rotate the keys" in told
     assert "ada works on this action until" in cli("actions", "claim", key, "--agent", "bob", code=1)
-    for command in (["list"], ["frontier"]):
-        shown = cli("actions", *command, "-p", cli.project)
-        assert "claimed until" in shown
-        assert "ada" in shown
-    shown = cli.json("show", key)
-    token = shown["token"]
-    assert f"token {token}" in " ".join(told.split())
-    assert shown["paths"] == ["src/keys/**"]
+    for command in ("list", "frontier"):
+        assert "claimed until" in cli("actions", command, "-p", cli.project)
     assert cli.json("actions", "renew", key, "--token", token, "--lease", "900")["token"] == token
-    assert "the claim of this token has ended" in cli("actions", "done", key, "--token", "0:1-0", code=1)
-    assert f"released {key}" in cli("actions", "release", key, "--token", token)
+    cli("actions", "release", key, "--token", token)
+    assert "the claim of this token has ended" in cli("actions", "done", key, "--token", token, code=1)
     again = cli.json("actions", "claim", key, "--agent", "bob")
-    assert f"done {key}" in cli("actions", "done", key, "--token", again["token"], "--result", "all four")
-    assert "claimed until" not in cli("actions", "-p", cli.project)
+    cli("actions", "done", key, "--token", again["token"])
+    assert "no action" in cli("actions", "next", "-p", cli.project, "--agent", "bob", code=1)
 
 
 async def test_a_change_of_another_version_changes_nothing_and_exits_1(cli: Cli):
@@ -199,11 +192,6 @@ async def test_a_change_of_another_version_changes_nothing_and_exits_1(cli: Cli)
     assert "is at version 2" in cli("memories", "revise", key, "on Mondays", "--if-version", "1", code=1)
     assert "say what to change" in cli("memories", "revise", key, "--if-version", "2", code=2)
     assert cli.json("slots", "set", "plan", "one", "-p", cli.project, "--if-version", "0")["version"] == 1
-    assert "is at version 1" in cli("slots", "set", "plan", "two", "-p", cli.project, "--if-version", "0", code=1)
-    lesson = cli.json("lesson", "Sum first, round last", "-p", cli.project)["id"]
-    cli("lessons", "retire", lesson, "--if-version", "1")
-    action = cli.json("actions", "add", "build", "-p", cli.project)["id"]
-    assert "is at version 1" in cli("actions", "done", action, "--if-version", "3", code=1)
 
 
 async def test_a_context_is_printed_as_an_agent_gets_it(cli: Cli):
