@@ -16,7 +16,7 @@ from mcp_gateway.tools.tool import Call, Tool
 
 Context = ServerRequestContext[Any]
 Handler = Callable[[Context, Any], Awaitable[BaseModel]]
-LIMITS = frozenset(("maxLength", "minLength", "maxItems", "pattern"))
+LIMITS = frozenset(("exclusiveMinimum", "maximum", "maxItems", "maxLength", "minimum", "minLength", "pattern"))
 """Schema keywords that models ignore: violations are reported anyway, and every session pays for listing them."""
 
 
@@ -38,11 +38,13 @@ def declared(tool: Tool) -> types.Tool:
 
 
 def brief(schema: dict[str, Any]) -> dict[str, Any]:
-    """An input schema without length limits, its own description, and empty defaults."""
+    """An input schema without limits, its own description, and empty defaults."""
 
     def shortened(schema: dict[str, Any]) -> dict[str, Any]:
         short = {
-            name: value for name, value in schema.items() if name not in LIMITS and (name, value) != ("default", "")
+            name: value
+            for name, value in schema.items()
+            if name not in LIMITS and (name, value) not in (("default", ""), ("required", []))
         }
         if "properties" in short:
             short["properties"] = {name: shortened(part) for name, part in short["properties"].items()}

@@ -12,17 +12,18 @@ from typing import Any, NamedTuple
 from ingest.errors import CommandRejected
 from mcp_gateway.attachments import NO_ATTACHMENTS, Attachments, together
 from mcp_gateway.resources import PROMPTS, RESOURCES, TEMPLATES, contexts, prompt_text, resource_text
+from mcp_gateway.tools.claiming import CLAIM
 from mcp_gateway.tools.files import MEMORY_FILES
 from mcp_gateway.tools.inbox import INBOX
 from mcp_gateway.tools.reading import CONTEXT, RECALL
 from mcp_gateway.tools.tool import Tool
 from mcp_gateway.tools.writing import CONFIRM, FORGET, LESSON, OBSERVE, REMEMBER, REVISE, SLOTS
 
-NATIVE = (RECALL, REMEMBER, OBSERVE, LESSON, CONTEXT, CONFIRM, REVISE, FORGET, SLOTS)
+NATIVE = (RECALL, REMEMBER, OBSERVE, LESSON, CONTEXT, CONFIRM, REVISE, FORGET, SLOTS, CLAIM)
 INSTRUCTIONS = (
     "mnemolog is memory shared by you and other agents. Start with `context` for the project. `recall` before you "
-    "assume. `remember` what should last, `observe` what happens, `lesson` what you learned. Pass the same `agent_id` "
-    "and `project` every time."
+    "assume. `remember` what should last, `observe` what happens, `lesson` what you learned, `claim` what you work on. "
+    "Pass the same `agent_id` and `project` every time."
 )
 
 

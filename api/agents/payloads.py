@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 SERVER = "mnemolog"
 """Our name among the MCP servers of a host."""
-TOOLS = ("recall", "remember", "observe", "lesson", "confirm", "context", "revise", "forget", "slots")
+TOOLS = ("recall", "remember", "observe", "lesson", "confirm", "context", "revise", "forget", "slots", "claim")
 """Our MCP tools, for a host that names only the tool."""
 
 

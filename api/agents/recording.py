@@ -45,7 +45,9 @@ SESSIONS_REQUESTED = 50  # the newest sessions of a project named after the fold
 LESSONS_SHOWN, LESSONS_REQUESTED = 5, 25
 """At most shown at once, and requested: those that the session has seen are not shown again."""
 LESSON_CHARS = 600
-STRONG, STRONG_CONFIDENCE = ("critical", "warning"), 0.7
+CLAIMED = "claimed"
+"""The severity of a claim of another agent on a file that the tool edits, which is shown like a lesson."""
+STRONG, STRONG_CONFIDENCE = ("critical", "warning", CLAIMED), 0.7
 """Severities, and the confidence, from which a lesson stops a tool once."""
 PROMPT_S = 0.15  # for recording a prompt and recalling memories: the user waits
 PROMPT_CHARS = 1_000  # of a prompt, as the query: about the 256 tokens that the embedding model reads
@@ -63,6 +65,7 @@ FEWEST_WORDS = 3
 """A shorter prompt ("go on") has no topic to recall."""
 FEWEST_CHARS = 10  # the same for languages without spaces
 PREVIEW_CHARS, PREVIEW_PART_CHARS = 1_000, 500  # as much as the server reads
+PATH_FIELDS = ("file_path", "notebook_path", "path")
 MAX_INPUT_BYTES = 32 << 20
 PARSED_BYTES = 1 << 20  # a bigger payload is spooled unparsed, because parsing it would take too long
 PAYLOAD_CHARS = 64_000  # stored of a tool's input and output together
@@ -568,18 +571,20 @@ def _titled(title: str, text: str, most: int) -> str:
 
 
 def preview(tool_input: Any) -> str:
-    """A tool's input as matched by lessons: its texts, in order, each cut, joined."""
+    """A tool's input as matched by lessons: its texts, a path first, then in order, each cut, joined."""
     if isinstance(tool_input, str):
         return tool_input[:PREVIEW_CHARS]
     if type(tool_input).__name__ != "dict":
         return ""
-    parts = [text for text in tool_input.values() if isinstance(text, str)]
+    names = sorted(tool_input, key=lambda name: name not in PATH_FIELDS)
+    parts = [text for name in names if isinstance(text := tool_input[name], str)]
     most = PREVIEW_CHARS if len(parts) == 1 or tool_input.get("command") else PREVIEW_PART_CHARS
     return " ".join(text[:most] for text in parts)[:PREVIEW_CHARS]
 
 
-def lessons(server: HookServer, event: Mapping[str, Any], project: str, claims: str) -> list[dict[str, Any]]:
-    """Lessons about a tool call that this agent has not seen yet; marks them as seen."""
+def lessons(server: HookServer, event: Mapping[str, Any], project: str, claims: str, own: str) -> list[dict[str, Any]]:
+    """Lessons about a tool call, and claims of other agents than `own`, that this agent has not seen yet; marks them as
+    seen."""
     name = _text(event.get("tool_name"))
     is_off = os.environ.get("MNEMOLOG_HOOK_LESSONS") == "0"
     if is_off or not name or name.startswith(OWN_TOOLS) or event.get("entrypoint") == "sdk-ts":
@@ -589,13 +594,28 @@ def lessons(server: HookServer, event: Mapping[str, Any], project: str, claims: 
     answer = server.fetch("GET", f"/v1/lessons/match?{query}&limit={LESSONS_REQUESTED}", {}, LESSONS_S)
     claimed: list[dict[str, Any]] = []
     try:
-        matching = [lesson for lesson in answer["items"] if _text(lesson["content"]).strip()]
-    except (KeyError, TypeError):
+        matching = claims_of_others(answer, own)
+        matching += [lesson for lesson in answer["items"] if _text(lesson["content"]).strip()]
+    except (KeyError, TypeError, AttributeError):
         return []
     for lesson in matching:
         if len(claimed) < LESSONS_SHOWN and claim(claims, event, _text(lesson.get("id"))):
             claimed.append(lesson)
     return claimed
+
+
+def claims_of_others(answer: dict[str, Any], own: str) -> list[dict[str, Any]]:
+    """The claims in an answer as lessons; raises KeyError, TypeError or AttributeError for another server's answer."""
+    return [
+        {
+            "id": f"claim {one['token']}",
+            "severity": CLAIMED,
+            "content": f"{', '.join(one['paths'])} – {one['holder']} until {one['expires_at'][11:16]} UTC"
+            f": {one['title']}",
+        }
+        for one in answer.get("claimed", ())
+        if one["holder"] != own
+    ]
 
 
 def lessons_text(lessons: list[dict[str, Any]]) -> str:
@@ -604,15 +624,15 @@ def lessons_text(lessons: list[dict[str, Any]]) -> str:
     for lesson in lessons:
         text = _titled(_text(lesson.get("title")), _text(lesson.get("content")), LESSON_CHARS)
         lines.append(f"- ({_text(lesson.get('severity')) or 'info'}) {text}")
-    what = "Lessons from earlier work about what you are about to do"
+    what = "Lessons from earlier work, and files that other agents work on, about what you are about to do"
     return _marked("lessons", what, "consider them before you continue.", lines)
 
 
 def show_lessons(
     host: HookHost, server: HookServer, payload: dict[str, Any], event: dict[str, Any], project: str, claims: str
 ) -> bool:
-    """Give the agent the lessons about a tool call that it has not seen. Returns whether they stop the call."""
-    new = lessons(server, event, project, claims)
+    """Give the agent the lessons and claims about a call that it has not seen. Returns whether they stop the call."""
+    new = lessons(server, event, project, claims, os.environ.get("AGENT_ID") or host.agent(event))
     if not new:
         return False
     stops = host.can_deny and os.environ.get("MNEMOLOG_LESSONS") != "advise" and any(map(is_strong, new))
@@ -632,6 +652,8 @@ def count_shown(server: HookServer, lessons: list[dict[str, Any]], event: Mappin
     """Count that the lessons were shown."""
     used = _text(event.get("tool_use_id")) or os.urandom(10).hex()
     for lesson in lessons:
+        if lesson["severity"] == CLAIMED:
+            continue
         name = _text(lesson.get("id"))
         path = f"/v1/lessons/{_quoted(name)}/trigger?event_id={_quoted(f'{used}:{name}'[:EVENT_ID_CHARS])}"
         try:

@@ -43,7 +43,7 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
         "lessons": Listed("nouns", "Lessons: list, match, reinforce, retire; `mnemolog lesson` records one."),
         "lesson": Listed("nouns", "Record a lesson; recording it again raises its confidence."),
         "slots": Listed("nouns", "Short pinned notes in every agent's context: list, get, set, append, delete."),
-        "actions": Listed("nouns", "Work items that agents share: list, frontier, add, done."),
+        "actions": Listed("nouns", "Work items for agents: list, frontier, add, done, claim, next, renew, release."),
         "confirm": Listed("show", "Mark memories or lessons as correct, which ranks them higher."),
         "forget": Listed("show", "Permanently delete documents, a session, or everything of a user or project."),
         "inbox": Listed("nouns", "Suggested rules, lessons and memories: list, approve, reject."),

@@ -80,6 +80,9 @@ VALID_UNTIL = option(
     metavar="TIME",
 )
 WRITING: dict[str, Param] = {"agent": AGENT_WRITES, "event_id": EVENT_ID}
+IF_VERSION: dict[str, Param] = {
+    "if_version": option(int | None, None, "Only if it is still at this version.", field="expected_version", min=0)
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -105,7 +108,8 @@ def _new_memory(values: Values) -> Values:
 
 
 def _revision(values: Values) -> Values:
-    if not any(value not in ("", None, []) for name, value in values.items() if name not in ("id", "event_id")):
+    conditions = ("id", "event_id", "expected_version")
+    if not any(value not in ("", None, []) for name, value in values.items() if name not in conditions):
         raise WrongCommand(
             "say what to change: a text, --title, --tags, --importance, --visibility, --shared-with or --valid-until"
         )
@@ -173,6 +177,7 @@ MEMORIES = (
             ),
             "shared_with": text_option("Comma-separated agents who can also recall it.", sent=names_in),
             "valid_until": VALID_UNTIL,
+            **IF_VERSION,
             **WRITING,
         },
         'memories revise mem_9e710a163bd72db5a7de "We deploy on Fridays"', "revised", _revision,
@@ -229,7 +234,7 @@ LESSONS = (
     Do(
         "retire", "PATCH /v1/lessons/{id}",
         "Retire a lesson: it is no longer recalled or shown before tools; `mnemolog forget` deletes it.",
-        {"lesson_id": LESSON_ID, **WRITING}, "lessons retire lsn_f168ba040fafdf237b61", "retired",
+        {"lesson_id": LESSON_ID, **IF_VERSION, **WRITING}, "lessons retire lsn_f168ba040fafdf237b61", "retired",
         fixed={"active": False},
     ),
 )  # fmt: skip
@@ -240,7 +245,8 @@ LESSONS = (
 
 def _action_cells(action: Mapping[str, Any]) -> Iterator[Text | str]:
     required = [edge["target"] for edge in action["edges"] if edge["type"] in ("requires", "gated_by")]
-    marks = [action["id"], f"after {', '.join(required)}" if required else ""]
+    claimed = f"claimed until {when(action['expires_at'], '%Y-%m-%d %H:%M')}" if action["holder"] else ""
+    marks = [action["id"], claimed, f"after {', '.join(required)}" if required else ""]
     yield cell(action["status"], 16)
     yield f"{action['priority']:g}"
     yield cell(action["assigned_to"] or action["agent_id"] or "-", 16)
@@ -253,7 +259,18 @@ def _show_frontier(output: Output, client: ApiClient, page: Any, values: Values)
     show_page(output, client, page, map(_action_cells, ready), table(*ACTION_COLUMNS))
 
 
+def _show_claim(output: Output, client: ApiClient, claim: Any, values: Values) -> None:
+    until = when(claim["expires_at"], "%Y-%m-%d %H:%M:%S")
+    output.line(f"{claim['id']} until {until}, token {claim['token']}: {one_line(claim['action']['title'])}")
+
+
 ACTION_COLUMNS = ("status", "priority", "agent", "what")
+ACTION_ID = argument("Id of the action.", field="id", metavar="ID", kind="action")
+LEASE = option(
+    int | None, None, "How many seconds from now the claim lasts.", "--lease", field="lease_seconds", min=1, max=86_400,
+    show_default="300",
+)  # fmt: skip
+TOKEN = option(str, ..., "Token of the claim.", "--token")
 ACTIONS = (
     Do(
         "list", "GET /v1/actions", "List a project's actions, newest first. Exits 1 if the list is empty.",
@@ -291,12 +308,41 @@ ACTIONS = (
         "done", "PATCH /v1/actions/{id}",
         "Mark an action as done, or set another status. Actions that required it become ready.",
         {
-            "action_id": argument("Id of the action.", field="id", metavar="ID", kind="action"),
+            "action_id": ACTION_ID,
             "result": text_option("The result; `-` reads it from stdin.", sent=text_of),
             "status": option(str, "done", "done, cancelled, in_progress, ..."),
+            "token": text_option("Only while the claim of this token is valid."),
+            **IF_VERSION,
             **WRITING,
         },
         'actions done act_128d8ab120f113729306 --result "merged"', "{status}",
+    ),
+    Do(
+        "claim", "POST /v1/actions/{id}/claim",
+        "Claim an action for --agent, so that no other agent works on it. Exits 1 if another agent does.",
+        {"action_id": ACTION_ID, "lease": LEASE, **WRITING},
+        "actions claim act_128d8ab120f113729306 --agent ada --lease 600", _show_claim,
+    ),
+    Do(
+        "next", "POST /v1/actions/claim_next",
+        "Claim the most urgent free action for --agent. Exits 1 if none is free.",
+        {
+            "project": IN_PROJECT,
+            "labels": option(list[str], [], "Only with any of these tags; comma-separated.", "--label", sent=names_in),
+            "lease": LEASE,
+            **WRITING,
+        },
+        "actions next --project shop --agent ada", _show_claim,
+    ),
+    Do(
+        "renew", "POST /v1/actions/{id}/renew", "Extend a claim.",
+        {"action_id": ACTION_ID, "token": TOKEN, "lease": LEASE, **WRITING},
+        "actions renew act_128d8ab120f113729306 --token 0:1769860800000-0", _show_claim,
+    ),
+    Do(
+        "release", "POST /v1/actions/{id}/release", "End a claim; the action is free for other agents.",
+        {"action_id": ACTION_ID, "token": TOKEN, **WRITING},
+        "actions release act_128d8ab120f113729306 --token 0:1769860800000-0", "released",
     ),
 )  # fmt: skip
 
@@ -359,6 +405,7 @@ SLOTS = (
             ),
             "read_only": option(bool | None, None, "Make the slot read-only from now on.", "--read-only",
                 sent=lambda given: given or None),
+            **IF_VERSION,
             **WRITING,
         },
         'slots set guidance "Ask before you deploy." --project shop', "set",
@@ -591,5 +638,5 @@ GROUPS = {
     "memories": ("Long-term memories: list, history, revise.", MEMORIES),
     "lessons": ("Lessons: list, match, reinforce, retire; `mnemolog lesson` records one.", LESSONS),
     "slots": ("Short pinned notes in every agent's context: list, get, set, append, delete.", SLOTS),
-    "actions": ("Work items that agents share: list, frontier, add, done.", ACTIONS),
+    "actions": ("Work items for agents: list, frontier, add, done, claim, next, renew, release.", ACTIONS),
 }

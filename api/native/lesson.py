@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from api.http.endpoint import Endpoint
 from api.native.common import APPLIED, VERSION_CONFLICT, After, Fields, ListRequest, Repeatable, as_struct, router
@@ -18,6 +18,8 @@ from ingest.platform.clock import system_clock
 from ingest.roles import READ, WRITE
 from projections.queries.lesson import LessonView
 from projections.queries.views import Items, Page, view
+from projections.queries.work import ActionView
+from projections.text.globs import edited_files
 
 ENDPOINTS: list[Endpoint] = []
 route = router(ENDPOINTS)
@@ -48,6 +50,13 @@ class MatchRequest(After, frozen=True, kw_only=True):
     preview: Annotated[str, Meta(max_length=10_000)] = ""
     project: Name | None = None
     limit: Annotated[int, Meta(ge=1, le=100)] = 5
+
+
+class LessonMatches(Struct, frozen=True, kw_only=True):
+    """The lessons to show before a tool is used, and the actions of other agents whose claimed files it edits."""
+
+    items: list[LessonView]
+    claimed: list[ActionView]
 
 
 class LessonSearch(Fields, frozen=True, kw_only=True):
@@ -87,16 +96,19 @@ async def list_lessons(call: NativeCall, query: LessonsRequest) -> Page[LessonVi
 
 
 @route("GET /v1/lessons/match", READ)
-async def get_match(call: NativeCall, query: MatchRequest) -> Items[LessonView]:
+async def get_match(call: NativeCall, query: MatchRequest) -> LessonMatches:
     """The lessons to show before a tool is used.
 
-    The most severe first; their texts without control characters.
+    The most severe first; their texts without control characters. If the tool edits files of the project that other
+    agents have claimed, also these claims.
     """
-    lessons = call.queries.lessons
-    reader = call.reader()
+    lessons, reader = call.queries.lessons, call.reader()
     matching = await lessons.match(reader, query.tool_name, query.preview, query.project, query.limit)
     call.queries.reads.note(reader, "tool", ((lesson.project, lesson.id) for lesson in matching))
-    return Items(visible_data(list(map(view, matching))))
+    files = edited_files(query.tool_name, query.preview)
+    claimed = await call.queries.actions.claimed(reader, query.project or "", files) if files else []
+    items, actions = (visible_data(list(map(view, documents))) for documents in (matching, claimed))
+    return LessonMatches(items=items, claimed=actions)
 
 
 @route("POST /v1/lessons/search", READ)

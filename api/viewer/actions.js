@@ -20,7 +20,7 @@ import {
 } from "./parts.js";
 import { may } from "./rights.js";
 import { again, href } from "./route.js";
-import { count, shortened } from "./text.js";
+import { clock, count, shortened } from "./text.js";
 
 export const title = "Actions";
 const LIMIT = 500;
@@ -114,6 +114,8 @@ function card(one, byId, ready, chosen) {
     { class: one.id === chosen ? "card chosen" : "card", id: one.id },
     head(el("h3", {}, one.title), meaning(one) === "waiting" && ready.has(one.id) && tag("ready", "ok")),
     one.description && el("p", { class: "snippet" }, shortened(one.description, 200)),
+    one.holder && hint(`Claimed by ${one.holder} until ${clock(one.expires_at)}`),
+    one.paths.length > 0 && hint(`Files: ${shortened(one.paths.join(", "), 200)}`),
     el(
       "ul",
       { class: "edges" },
@@ -129,7 +131,11 @@ function card(one, byId, ready, chosen) {
       time(one.updated_at),
       one.crystallized_into && link("saved as a memory", "memories", one.crystallized_into),
     ),
-    buttons(state, said),
+    buttons(
+      state,
+      one.holder && may("write") && el("button", { type: "button", onclick: () => released(one, said) }, "Release"),
+      said,
+    ),
   );
   if (one.id === chosen) requestAnimationFrame(() => made.scrollIntoView({ block: "center" }));
   return made;
@@ -151,6 +157,15 @@ async function changed(one, state, said) {
     again();
   } catch (error) {
     state.value = one.status;
+    said.textContent = error.message;
+  }
+}
+
+async function released(one, said) {
+  try {
+    await write("POST", `/v1/actions/${encodeURIComponent(one.id)}/release`, { body: { token: one.token } });
+    again();
+  } catch (error) {
     said.textContent = error.message;
   }
 }

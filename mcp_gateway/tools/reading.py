@@ -241,7 +241,7 @@ class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "fr
     from_: Time | UnsetType = UNSET
     to: Time | UnsetType = UNSET
     as_of: Annotated[datetime, Meta(description="What was known then.")] | UnsetType = UNSET
-    time_zone: Annotated[str, Meta(max_length=64, description="IANA name; default: UTC.")] = ""
+    time_zone: Annotated[str, Meta(max_length=64, description="IANA name; else UTC.")] = ""
     limit: Limit | UnsetType = UNSET
     max_tokens: MaxTokens | UnsetType = UNSET
     min_confidence: LeastSure | UnsetType = UNSET

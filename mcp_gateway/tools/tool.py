@@ -16,11 +16,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ingest.commands.decide import Caller, WriteCommand
 from ingest.errors import (
     ArchiveUnavailable,
+    ChangeRefused,
     CommandRejected,
     LogFull,
     LogUnavailable,
     MalformedRequest,
     MnemologError,
+    NothingToClaim,
     Overloaded,
     ProjectionBehind,
 )
@@ -47,11 +49,11 @@ SOURCE = "mcp"
 """Source of events written here."""
 BEHIND = "your latest writes are not searchable yet and may be missing"
 
-Project = Annotated[Name, Meta(description="One name per codebase or task.")]
+Project = Annotated[Name, Meta(description="Codebase or task.")]
 AgentId = Annotated[Name, Meta(description="Your stable name.")]
 Tags = Annotated[list[Name], Meta(max_length=200, description="Labels to search by.")]
 Metadata = Annotated[dict[str, str], Meta(description="Strings to store with it.")]
-EventId = Annotated[str, Meta(max_length=128, description="Same id, stored once.")]
+EventId = Annotated[str, Meta(max_length=128, description="One per write.")]
 
 
 class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -382,6 +384,8 @@ def refusal(tool: Tool, event_id: str, error: Exception) -> str:
             return f"The log did not acknowledge the write. {unknown}"
         case ProjectionBehind():
             return "The index is still catching up. A retry is safe: wait a second, then repeat the call."
+        case ChangeRefused() | NothingToClaim():
+            return f"{error}. Nothing was changed."
         case ArchiveUnavailable():
             return f"{error}. {unknown}"
         case MnemologError():

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Readers = Annotated[list[Name], Meta(max_length=200, description="If shared: readers.")]
 Files = Annotated[list[Name], Meta(max_length=200, description="Related files.")]
-Importance = Annotated[float, Meta(ge=0, le=10, description="1: trivia.")]
+Importance = Annotated[float, Meta(ge=0, le=10, description="0 to 10; 1: trivia.")]
 WhoReads = Annotated[Visibility, Meta(description="Who can read it.")]
 OfSession = Annotated[Name, Meta(description="Session it comes from.")]
 Position = Annotated[str, Meta(description="Position in the log; REST reads take it as `after`.")]
@@ -91,7 +91,7 @@ REMEMBER = Tool(
 )  # fmt: skip
 
 
-When = Annotated[datetime, Meta(tz=True, description="With a time zone. Omit for now.")]
+When = Annotated[datetime, Meta(tz=True, description="Omit for now.")]
 Data = Annotated[dict[str, Any], Meta(description="Tool name, input, output.")]
 
 
@@ -126,7 +126,7 @@ class LessonArguments(WriteArguments, frozen=True, kw_only=True):
     project: Annotated[Name, Meta(description="Codebase or task; `*` for every project.")] = ""
     content: Annotated[str, Meta(description="As advice: `Do X before Y, because Z`.")]
     context: Annotated[str, Meta(description="When it applies.")] = ""
-    confidence: Annotated[float, Meta(ge=0, le=1, description="Your confidence.")] = 0.5
+    confidence: Annotated[float, Meta(ge=0, le=1, description="Yours, 0 to 1.")] = 0.5
     tags: Tags | UnsetType = UNSET
     session_id: OfSession = ""
 

@@ -6,6 +6,7 @@ two agents never hold one action, a lease is measured by the log's clock only, a
 
 from collections.abc import AsyncIterator, Sequence
 
+from msgspec import convert
 from msgspec.structs import asdict
 
 from ingest.commands.decide import Caller, ClaimActions, ReleaseClaim, RenewClaim
@@ -115,7 +116,7 @@ class Claims:
         (action,) = await self._documents.get([(int(partition), DocumentId(applied.id))])
         if not isinstance(action, Action):  # deleted since
             raise NotFound(f"there is no action {applied.id!r}")
-        return Claim(**asdict(applied), token=token or position, action=view(action))
+        return Claim(**asdict(applied), token=token or position, action=convert(view(action), ActionView))
 
     async def _free(
         self, project: str, labels: Sequence[str], reader: Reader, agent_id: str, tried: set[str]

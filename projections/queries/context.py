@@ -42,7 +42,7 @@ from projections.queries.recall import (
 )
 from projections.queries.rules import rules_for
 from projections.queries.session import find_session, summaries_of, turns_of
-from projections.queries.work import Slots
+from projections.queries.work import Actions, Slots
 from projections.store.read_ledger import NoteRead, unnoted
 from projections.text.accounts import headline, story_turn
 from projections.text.compression import spoken
@@ -51,7 +51,7 @@ from projections.text.story import story_of
 from projections.text.tokens import estimated_tokens
 
 BlockKind = Literal[
-    "rules", "story", "slot", "memories", "lessons", "actions", "session", "profile", "recall", "wishes"
+    "rules", "claimed", "story", "slot", "memories", "lessons", "actions", "session", "profile", "recall", "wishes"
 ]
 OWN_SESSION = "This session so far"
 RULES, WISHES = 20, 3
@@ -59,6 +59,8 @@ RULES, WISHES = 20, 3
 MEMORIES = 10
 LESSONS = 10
 ACTIONS = 5
+CLAIMED = 10
+"""Claims of other agents on files."""
 FIRST_LINES = 3
 """Of memories and of lessons, told before any session is."""
 MORE = "This is a sample of what is known: recall answers questions in plain words."
@@ -225,6 +227,7 @@ def _by_need(offered: Sequence[ContextPart]) -> Iterable[tuple[int, int]]:
     last, *earlier = units["session"] or [[]]
     ranked = [
         *units["rules"],
+        *units["claimed"],
         *units["story"],
         *units["recall"],
         *units["slot"],
@@ -355,6 +358,22 @@ def actions_block(open_actions: Sequence[Action]) -> ContextPart | None:
     return part("actions", "Open actions", lines, [action.id for action in first])
 
 
+def claimed_block(claimed: Sequence[Action]) -> ContextPart | None:
+    """The files that other agents work on, with the end of each claim."""
+    first = claimed[:CLAIMED]
+    lines = [
+        line_of(
+            _short(
+                f"- {', '.join(action.path_list[:CLAIMED])} – {action.holder} until {from_ms(action.expires_ms):%H:%M} "
+                f"UTC: {action.title}"
+            ),
+            action.trust,
+        )
+        for action in first
+    ]
+    return part("claimed", "Files that other agents work on", lines, [action.id for action in first])
+
+
 def summary_block(session: Session, summary: Summary) -> ContextPart | None:
     """What a past session came to, what it left to do, what was decided in it."""
     narrative = untold(summary.narrative, summary.told_by_tools)
@@ -447,7 +466,7 @@ DETAILED, DETAILED_TOKENS = 3, 400
 RECALLED = 10
 ACTIONS_READ = 20
 """The newest open ones, of which the most urgent are listed."""
-NOT_SEARCHED = ("rules", "wishes", "slot", "actions", "session", "story")
+NOT_SEARCHED = ("rules", "claimed", "wishes", "slot", "actions", "session", "story")
 """Parts of a context that a project may have without any document that recall finds."""
 FOLLOWUP_S, COMPILED = 1_800.0, 1_000
 """Until then after a context, recalls of its project count as followups."""
@@ -484,6 +503,7 @@ class Compile:
         self._index, self._documents, self._recall, self._note_read = index, documents, recall, note_read
         self._lookup = Lookup(index, documents, clock)
         self._slots, self._profiles, self._clock = Slots(documents, self._lookup), profiles, clock
+        self._work = Actions(documents)
         self._compiled = OrderedDict[tuple[str, str], float]()
         """When a context was last compiled for a project of a tenant; of the last COMPILED projects."""
         self.on_followup: Callable[[], None] = lambda: None
@@ -498,7 +518,14 @@ class Compile:
         if request.after:
             await self._index.wait_for(Token.parse(request.after))
         with made_of_parts(range(self._documents.partitions)):
-            (rules, slots, memories, lessons), (own, actions, past), ((profile, _), recalled) = await asyncio.gather(
+            (
+                (rules, slots, memories, lessons),
+                (own, actions, past, claimed),
+                (
+                    (profile, _),
+                    recalled,
+                ),
+            ) = await asyncio.gather(
                 asyncio.gather(
                     rules_for(self._documents, reader, request.project),
                     self._slots.of_project(reader, request.project),
@@ -506,7 +533,10 @@ class Compile:
                     self._lessons(request, reader),
                 ),
                 asyncio.gather(
-                    self._own_session(request, reader), self._actions(request, reader), self._sessions(request, reader)
+                    self._own_session(request, reader),
+                    self._actions(request, reader),
+                    self._sessions(request, reader),
+                    self._work.claimed(reader, request.project),
                 ),
                 asyncio.gather(
                     self._profiles.of(reader, request.project, request.user_id), self._recalled(request, reader)
@@ -515,6 +545,7 @@ class Compile:
             pinned = [slot_block(slot) for slot in slots if slot.pinned]
             parts = [
                 rules_block(rules.in_force),
+                claimed_block(claimed),
                 own,
                 recalled,
                 *pinned,

@@ -1,9 +1,10 @@
 """Work items of a project, and those that can be done now."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from msgspec import Struct
 
@@ -13,7 +14,16 @@ from ingest.nouns.slot import SlotScope
 from ingest.platform.clock import from_ms, system_clock, to_ms
 from ingest.platform.partial import left_out
 from projections.nouns.access import Reader, may_read
-from projections.nouns.action import Action, Ready, WorkItem, actions, frontier, open_actions, work_item
+from projections.nouns.action import (
+    Action,
+    Ready,
+    WorkItem,
+    actions,
+    claimed_paths,
+    frontier,
+    open_actions,
+    work_item,
+)
 from projections.nouns.document import Document
 from projections.nouns.relation import Relation, edges, relations
 from projections.nouns.slot import Slot, default_slots, slots
@@ -21,8 +31,10 @@ from projections.queries.documents import DocumentReader, location_of
 from projections.queries.lookup import Lookup
 from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, page_view, view_of
+from projections.text.globs import names_file
 
 MAX_OPEN_ACTIONS = 5_000
+MAX_CLAIMED = 50
 
 
 @view_of(
@@ -111,6 +123,22 @@ class Actions:
         readable = {action.id: action for action in unfinished if may_read(action, reader)}
         ready = frontier(items, now, agent_id, len(items))
         return OpenWork(readable, [task for task in ready if task.item.id in readable], items)
+
+    async def claimed(self, reader: Reader, project: str, files: Sequence[str] = ()) -> list[Action]:
+        """The actions with paths that other agents hold now; with `files`, only those whose paths match one of them.
+
+        Of a project with more than MAX_CLAIMED of them, only so many.
+        """
+        listing, now = claimed_paths(reader.tenant, project), to_ms(system_clock())
+        page = await self._documents.newest(listing, reader, project, None, MAX_CLAIMED, at_home=True)
+
+        def is_wanted(action: Document) -> TypeGuard[Action]:
+            if not isinstance(action, Action) or not action.is_claimed(now) or action.holder == reader.agent_id:
+                return False
+            return not files or any(names_file(pattern, file) for pattern in action.path_list for file in files)
+
+        # in a thread: many long patterns take milliseconds
+        return await asyncio.to_thread(lambda: [one.document for one in page.documents if is_wanted(one.document)])
 
 
 MAX_SLOTS = 1_000

@@ -435,6 +435,44 @@ async def test_without_a_server_that_answers_a_tool_is_not_held_up(agent: Agent,
     assert not (tmp_path / "own").exists(), "nothing is recorded before a tool is used"
 
 
+EDIT = {"tool_name": "Edit", "tool_use_id": "t-20"}
+
+
+POOL = "src/pool/core.py"
+PATCH = {"tool_name": "apply_patch", "tool_input": {"command": f"*** Begin Patch\n*** Update File: {POOL}\n@@\n-a\n+b"}}
+
+
+async def claimed(client: httpx.AsyncClient, agent: Agent, holder: str, *paths: str) -> dict[str, Any]:
+    """The claim of an agent on files of the project that the agent works in."""
+    made = await write(client, "/v1/actions", project=agent.folder.parent.name, title="Refactor", paths=paths)
+    claim = await client.post(f"/v1/actions/{made['id']}/claim", headers={"X-Agent-Id": holder})
+    return claim.raise_for_status().json()
+
+
+async def test_edit_of_a_file_that_another_agent_has_claimed_is_stopped_once(server: Server, agent: Agent):
+    edit = {**EDIT, "tool_input": {"old_string": "a", "file_path": str(agent.folder / "pool/core.py")}}
+    async with server.client() as client:
+        claim = await claimed(client, agent, "ada", "src/pool/**")
+        line = f"src/pool/** – ada until {claim['expires_at'][11:16]} UTC: Refactor"
+        for one, fields in ((agent, edit), (hosted(agent, "codex")._replace(session="another"), PATCH)):
+            told = json.loads(await warned(one, **fields))["hookSpecificOutput"]
+            assert told["permissionDecision"] == "deny"
+            assert line in told["permissionDecisionReason"]
+        assert (await asyncio.to_thread(agent.hook, "PreToolUse", **edit)).stdout == b"", "once per session"
+        await claimed(client, agent, "bob", "src/**")
+        assert "bob until " in await warned(agent, **edit), "another claim is new"
+
+
+async def test_own_claims_other_files_and_other_tools_are_used_in_silence(server: Server, agent: Agent):
+    async with server.client() as client:
+        await claimed(client, agent, "claude-code", "src/own/**")
+        await claimed(client, agent, "ada", "src/pool/**")
+        await warned(agent._replace(session="another"), **EDIT, tool_input={"file_path": POOL})
+    for tool, path in (("Edit", "src/own/core.py"), ("Edit", "src/other.py"), ("Read", POOL)):
+        fields = {"tool_name": tool, "tool_input": {"file_path": path, "new_string": POOL}}
+        assert (await asyncio.to_thread(agent.hook, "PreToolUse", **fields)).stdout == b""
+
+
 async def test_of_hooks_that_run_at_once_one_tells_the_lesson(server: Server, agent: Agent):
     async with server.client() as client:
         rule = {"project": agent.folder.parent.name, "trigger_tool": "Bash", "severity": "warning"}

@@ -170,6 +170,30 @@ async def test_actions_are_done_in_their_order(cli: Cli):
     assert "build the image" not in cli("actions", "list", "--open", "-p", cli.project)
 
 
+async def test_claims_are_listed_extended_and_ended_with_their_token(cli: Cli):
+    key = cli.json("actions", "add", "rotate the keys", "-p", cli.project, "-t", "security")["id"]
+    told = cli("actions", "next", "-p", cli.project, "--label", "security", "--agent", "ada")
+    token = cli.json("show", key)["token"]
+    assert f"token {token}: rotate the keys" in told
+    assert "ada works on this action until" in cli("actions", "claim", key, "--agent", "bob", code=1)
+    for command in ("list", "frontier"):
+        assert "claimed until" in cli("actions", command, "-p", cli.project)
+    assert cli.json("actions", "renew", key, "--token", token, "--lease", "900")["token"] == token
+    cli("actions", "release", key, "--token", token)
+    assert "the claim of this token has ended" in cli("actions", "done", key, "--token", token, code=1)
+    again = cli.json("actions", "claim", key, "--agent", "bob")
+    cli("actions", "done", key, "--token", again["token"])
+    assert "no action" in cli("actions", "next", "-p", cli.project, "--agent", "bob", code=1)
+
+
+async def test_a_change_of_another_version_changes_nothing_and_exits_1(cli: Cli):
+    key = cli.json("remember", "deploys go out on Tuesdays", "-p", cli.project)["id"]
+    assert cli.json("memories", "revise", key, "on Fridays", "--if-version", "1")["version"] == 2
+    assert "is at version 2" in cli("memories", "revise", key, "on Mondays", "--if-version", "1", code=1)
+    assert "say what to change" in cli("memories", "revise", key, "--if-version", "2", code=2)
+    assert cli.json("slots", "set", "plan", "one", "-p", cli.project, "--if-version", "0")["version"] == 1
+
+
 async def test_a_context_is_printed_as_an_agent_gets_it(cli: Cli):
     kept = cli.json("remember", "money is kept in integer cents", "-p", cli.project)
     found = run(cli.variables, "recall", "money?", "-p", cli.project, "--after", kept["position"], "--json")

@@ -63,12 +63,17 @@ SHOWN = {
     "tool memory_smart_search",
 }
 """What must show the mark to its author, in both scopes, so that the silence towards others says something."""
-UNANSWERED = {"agentmemory POST /agentmemory/antigravity/sync": "for operators alone, who read everything"}
+CLAIMS = [f"native POST /v1/actions/{{id}}/{way}" for way in ("renew", "release", "complete")]
+UNANSWERED = {
+    "agentmemory POST /agentmemory/antigravity/sync": "for operators alone, who read everything",
+    "native POST /v1/actions/claim_next": "no action is free once the walk has claimed each",
+    **dict.fromkeys(CLAIMS, "for the holder of a claim, by its token"),
+}
 """What the author is not answered either, and why."""
 STATED: Mapping[str, dict[str, Any]] = {
     "native POST /v1/inbox/{id}": {"decision": "approve"},
     "native POST /v1/feedback": {"verdict": "helped"},
-    **{f"native POST /v1/actions/{{id}}/{what}": {"token": "1-0"} for what in ("renew", "release", "complete")},
+    **{way: {"token": "0:1-0"} for way in CLAIMS},
     "agentd POST /memories": {"type": "information"},
     "agentd POST /memories/search": {"type": "information"},
     "agentd PUT /memories/{id}/visibility": {"visibility": "private"},

@@ -188,6 +188,16 @@ async def test_a_slot_a_lesson_and_an_action_are_changed(shown: Shown, page: Pag
     await wait_until(lambda: shown.get("/v1/slots/guidance", project="work").json()["content"] == "Be brief.")
 
 
+async def test_claimed_action_shows_its_holder_and_can_be_released(shown: Shown, page: Page):
+    made = shown.post("/v1/actions", project="claims", title="Refactor the pool", paths=["src/pool/**"]).json()["id"]
+    shown.post(f"/v1/actions/{made}/claim", agent_id="ada", lease_seconds=3600)
+    await shown_tab(page, shown, "/actions?project=claims")
+    await page.until_shown("Claimed by ada until", "Files: src/pool/**")
+    await page.press_button("Release")
+    await page.until("!document.body.innerText.includes('Claimed by ada')")
+    assert shown.get(f"/v1/actions/{made}").json()["holder"] == ""
+
+
 async def test_a_suggested_rule_is_approved_with_another_text(shown: Shown, page: Page):
     prompt = {"kind": "prompt_submit", "data": {"prompt": "keep functions under 40 lines"}}
     shown.post("/v1/observations", project="rules", session_id="r1", **prompt)

@@ -122,6 +122,12 @@ CANNOT_SHOW: dict[str, str] = {
     "GET /v1/actions/{id}": "actions have no visibility",
     "GET /v1/actions": "actions have no visibility",
     "GET /v1/frontier": "actions have no visibility",
+    "tool claim": "actions have no visibility",
+    "POST /v1/actions/claim_next": "actions have no visibility",
+    **{
+        f"POST /v1/actions/{{id}}/{way}": "actions have no visibility"
+        for way in ("claim", "renew", "release", "complete")
+    },
     "GET /v1/commits/{id}": "commits have no visibility",
     "GET /v1/commits": "commits have no visibility",
     "GET /v1/summaries/{id}": "made of observations",

@@ -4,6 +4,7 @@ from mnemolog_client import answers
 from mnemolog_client.client import AsyncMnemolog, Mnemolog
 from mnemolog_client.emitter import AsyncEmitter, Emitter
 from mnemolog_client.errors import (
+    AlreadyClaimed,
     Conflict,
     EmitterClosed,
     EmitterError,
@@ -17,16 +18,19 @@ from mnemolog_client.errors import (
     ProjectionBehind,
     ServerFault,
     SpoolInUse,
+    StaleToken,
     TooLarge,
     Unauthorized,
     Unavailable,
     Unreachable,
+    VersionConflict,
 )
 from mnemolog_client.outbox import EmitterStats
 from mnemolog_client.position import Position
 from mnemolog_client.retry import Retry
 
 __all__ = [
+    "AlreadyClaimed",
     "AsyncEmitter",
     "AsyncMnemolog",
     "Conflict",
@@ -47,9 +51,11 @@ __all__ = [
     "Retry",
     "ServerFault",
     "SpoolInUse",
+    "StaleToken",
     "TooLarge",
     "Unauthorized",
     "Unavailable",
     "Unreachable",
+    "VersionConflict",
     "answers",
 ]

@@ -59,6 +59,8 @@ class Call(Generic[T]):
     """Of a write: where its answer says that it is in the log."""
     also_answers: frozenset[int] = frozenset()
     """Statuses that are no success, and have an answer that is read all the same."""
+    none_for: str = ""
+    """Code of a refusal that is answered as None."""
 
     def parameters(self, after: str) -> dict[str, str]:
         """The query string of a request that waits for `after`."""
@@ -232,6 +234,12 @@ def taking(call: Call[T], some: Callable[[T], R]) -> Call[R]:
 
     taken: Any = replace(cast("Call[Any]", call), read=read)
     return taken
+
+
+def or_none(call: Call[T], code: str) -> Call[T | None]:
+    """Return the same call, answered None if the server refuses it with this code."""
+    either: Any = replace(call, none_for=code)
+    return either
 
 
 def write(path: str, answer: type[W], body: Fields, method: Literal["POST", "PATCH"] = "POST") -> Call[W]:

@@ -7,6 +7,9 @@ MnemologError
 ├── Forbidden             another agent, or another key, may do that
 ├── NotFound              it is not there, or not for this reader
 ├── Conflict              look at what is there, then decide
+│   ├── VersionConflict   read the document again, and repeat the change
+│   ├── AlreadyClaimed    claim another action
+│   └── StaleToken        claim the action again, before anything else is changed
 ├── Overloaded            later, with the same event id; nothing was stored
 ├── Unavailable           later, with the same event id; whether a write was stored is not known
 │   ├── ProjectionBehind  what was written is safe, and cannot be read yet
@@ -18,6 +21,8 @@ MnemologError
     ├── NotDelivered      `left` events were not acknowledged in time
     └── SpoolInUse        another emitter has the folder
 """
+
+from datetime import datetime
 
 import httpx
 import msgspec
@@ -74,7 +79,28 @@ class NotFound(MnemologError):
 
 
 class Conflict(MnemologError):
-    """What is there already is in the way."""
+    """What is there already is in the way; nothing was changed.
+
+    `version` is the document's, and `changed_by` the agent that made it. An action's `holder` works on it, until
+    `expires_at` if it is a claim. What the server did not say is empty or None.
+    """
+
+    version: int | None = None
+    changed_by = ""
+    holder = ""
+    expires_at: datetime | None = None
+
+
+class VersionConflict(Conflict):
+    """The document is no longer at the expected version."""
+
+
+class AlreadyClaimed(Conflict):
+    """An agent works on the action."""
+
+
+class StaleToken(Conflict):
+    """The token's claim has expired, was released, or ended with the action."""
 
 
 class Overloaded(MnemologError):
@@ -149,6 +175,10 @@ class _Problem(Struct, frozen=True):
     field: str | None = None
     reason: str = ""
     lag: dict[str, int] = {}
+    version: int | None = None
+    changed_by: str = ""
+    holder: str = ""
+    expires_at: datetime | None = None
 
 
 _BY_STATUS: dict[int, type[MnemologError]] = {
@@ -162,6 +192,12 @@ _BY_STATUS: dict[int, type[MnemologError]] = {
     503: Unavailable,
     504: Unavailable,
 }
+_BY_CODE: dict[str, type[MnemologError]] = {
+    "projection_behind": ProjectionBehind,
+    "version_conflict": VersionConflict,
+    "claimed": AlreadyClaimed,
+    "stale_token": StaleToken,
+}
 
 
 def error_of(response: httpx.Response) -> MnemologError:
@@ -173,10 +209,12 @@ def error_of(response: httpx.Response) -> MnemologError:
         detail = f"{response.url} answered {status}, but not as mnemolog does"
         problem = _Problem("unreadable_answer", detail)
     kind = _BY_STATUS.get(status, InvalidRequest if 400 <= status < 500 else ServerFault)
-    if problem.code == "projection_behind":
-        kind = ProjectionBehind
+    kind = _BY_CODE.get(problem.code, kind)
     error = kind(problem.code, worded(problem.detail, problem.field), field=problem.field, status=status)
     error.reason, error.lag = problem.reason, problem.lag
+    if isinstance(error, Conflict):
+        error.version, error.changed_by = problem.version, problem.changed_by
+        error.holder, error.expires_at = problem.holder, problem.expires_at
     error.retry_after_s = _seconds(response.headers.get("Retry-After"))
     return error
 

@@ -25,6 +25,7 @@ from mnemolog_client.calls import (
     get_items,
     listing,
     new_event_id,
+    or_none,
     pages,
     part,
     remote,
@@ -69,9 +70,12 @@ class Memories(Noun[S]):
         return get(f"/v1/memories/{part(memory)}", answers.Memory)
 
     @remote
-    def revise(self, memory: str, **changes: Unpack[MemoryChanges]) -> Call[answers.Accepted]:
-        """Change a memory: a new version, whose id is answered, or only who may read it."""
-        return write(f"/v1/memories/{part(memory)}", answers.Accepted, changes, "PATCH")
+    def revise(self, memory: str, **changes: Unpack[MemoryChanges]) -> Call[answers.Applied]:
+        """Change a memory: a new version, whose id is answered, or only who may read it.
+
+        VersionConflict, and no change, if it is not at the `expected_version`.
+        """
+        return write(f"/v1/memories/{part(memory)}", answers.Applied, changes, "PATCH")
 
     @remote
     def delete(self, memory: str, *, reason: str | None = None, event_id: str | None = None) -> Call[answers.Accepted]:
@@ -133,9 +137,9 @@ class Lessons(Noun[S]):
         return get(f"/v1/lessons/{part(lesson)}", answers.Lesson)
 
     @remote
-    def revise(self, lesson: str, **changes: Unpack[LessonChanges]) -> Call[answers.Accepted]:
-        """Edit a lesson; with `active` false it is no longer found."""
-        return write(f"/v1/lessons/{part(lesson)}", answers.Accepted, changes, "PATCH")
+    def revise(self, lesson: str, **changes: Unpack[LessonChanges]) -> Call[answers.Applied]:
+        """Edit a lesson; with `active` false it is no longer found. VersionConflict as for memories."""
+        return write(f"/v1/lessons/{part(lesson)}", answers.Applied, changes, "PATCH")
 
     @remote
     def reinforce(self, lesson: str, *, event_id: str | None = None) -> Call[answers.Accepted]:
@@ -272,9 +276,12 @@ class Slots(Noun[S]):
     """Small named texts that agents keep in view."""
 
     @remote
-    def set(self, label: str, content: str, **fields: Unpack[OfSlot]) -> Call[answers.Accepted]:
-        """Create a slot or replace its text; Conflict when `overwrite` is false and there is one."""
-        return write("/v1/slots", answers.Accepted, {**fields, "label": label, "content": content})
+    def set(self, label: str, content: str, **fields: Unpack[OfSlot]) -> Call[answers.Applied]:
+        """Create a slot or replace its text; Conflict when `overwrite` is false and there is one.
+
+        VersionConflict if it is not at the `expected_version`; a slot that does not exist is at 0.
+        """
+        return write("/v1/slots", answers.Applied, {**fields, "label": label, "content": content})
 
     @remote
     def append(
@@ -317,9 +324,60 @@ class Actions(Noun[S]):
         return write("/v1/actions", answers.Accepted, {"title": title, **fields})
 
     @remote
-    def update(self, action: str, **changes: Unpack[ActionChanges]) -> Call[answers.Accepted]:
-        """Change a work item: its status, who does it, what came of it."""
-        return write(f"/v1/actions/{part(action)}", answers.Accepted, changes, "PATCH")
+    def update(self, action: str, **changes: Unpack[ActionChanges]) -> Call[answers.Applied]:
+        """Change a work item: its status, who does it, what came of it.
+
+        StaleToken, and no change, if the `token` is not that of a valid claim; VersionConflict as for memories.
+        """
+        return write(f"/v1/actions/{part(action)}", answers.Applied, changes, "PATCH")
+
+    @remote
+    def claim(
+        self, action: str, *, lease_seconds: int | None = None, event_id: str | None = None
+    ) -> Call[answers.Claim]:
+        """Claim a work item, so that no other agent works on it before the claim's `expires_at`.
+
+        AlreadyClaimed while an agent holds it, this one included; Conflict if it is finished or not ready.
+        """
+        return _claim(f"/{part(action)}/claim", lease_seconds=lease_seconds, event_id=event_id)
+
+    @remote
+    def claim_next(
+        self,
+        project: str = "",
+        *,
+        labels: Sequence[str] | None = None,
+        lease_seconds: int | None = None,
+        event_id: str | None = None,
+    ) -> Call[answers.Claim | None]:
+        """Claim the best free work item of a project, with any of the labels as a tag; None if none is free."""
+        options = {"labels": labels, "lease_seconds": lease_seconds, "event_id": event_id}
+        return or_none(_claim("/claim_next", project=project, **options), "nothing_to_claim")
+
+    @remote
+    def renew(
+        self, action: str, token: str, *, lease_seconds: int | None = None, event_id: str | None = None
+    ) -> Call[answers.Claim]:
+        """Have a claim end `lease_seconds` from now; StaleToken if it has ended."""
+        return _claim(f"/{part(action)}/renew", token=token, lease_seconds=lease_seconds, event_id=event_id)
+
+    @remote
+    def release(self, action: str, token: str, *, event_id: str | None = None) -> Call[answers.Applied]:
+        """End a claim, unfinished; StaleToken if it has ended."""
+        return _with_token(action, "release", token, event_id=event_id)
+
+    @remote
+    def complete(
+        self,
+        action: str,
+        token: str,
+        result: str | None = None,
+        *,
+        status: str | None = None,
+        event_id: str | None = None,
+    ) -> Call[answers.Applied]:
+        """Finish a claimed work item; StaleToken, and no change, if the claim has ended."""
+        return _with_token(action, "complete", token, result=result, status=status, event_id=event_id)
 
     @remote
     def get(self, action: str) -> Call[answers.Action]:
@@ -515,6 +573,14 @@ def _recall(query: str, options: RecallOptions) -> Call[answers.Recalled]:
 
 def _receipt(receipt: str) -> Call[answers.Receipt]:
     return get(f"/v1/forget/{part(receipt)}", answers.Receipt, waits=False)
+
+
+def _claim(way: str, **fields: Any) -> Call[answers.Claim]:
+    return write(f"/v1/actions{way}", answers.Claim, fields)
+
+
+def _with_token(action: str, way: str, token: str, **fields: Any) -> Call[answers.Applied]:
+    return write(f"/v1/actions/{part(action)}/{way}", answers.Applied, {"token": token, **fields})
 
 
 def _delete(collection: str, name: str, reason: str | None, event_id: str | None) -> Call[answers.Accepted]:

@@ -6,7 +6,7 @@ to wait for is decided here, once.
 """
 
 from collections.abc import Callable, Generator
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 import httpx
 
@@ -78,6 +78,8 @@ def _answered(call: Call[T], sending: Sending) -> Steps[T]:
                 on_degraded(f"{call.method} {call.path}", left_out)
             return answer
         error = _error(reply, url)
+        if error.code == call.none_for:
+            return cast(T, None)
         error.after_lost_attempt = lost and not error.retryable
         if not error.retryable:
             raise error

@@ -10,6 +10,10 @@ type Schemas = components["schemas"];
  * `duplicate` is true when the event id was known already; `position` is then the first one's.
  */
 export type Accepted = Schemas["RememberAnswer"];
+/** An acknowledged change. One with a condition has the `version` that it made; a claim ends at `expires_at`. */
+export type Applied = Schemas["Applied"];
+/** A claim that is valid until `expires_at`: its fencing token, and the action. */
+export type Claim = Schemas["Claim"];
 /** What became of a batch. */
 export type BatchAccepted = Schemas["BatchAnswer"];
 /** Why one item of a batch was rejected. */

@@ -8,6 +8,9 @@
  *     ├── Forbidden             another agent, or another key, may do that
  *     ├── NotFound              it is not there, or not for this reader
  *     ├── Conflict              look at what is there, then decide
+ *     │   ├── VersionConflict   read the document again, and repeat the change
+ *     │   ├── AlreadyClaimed    claim another action
+ *     │   └── StaleToken        claim the action again, before anything else is changed
  *     ├── Overloaded            later, with the same event id; nothing was stored
  *     ├── Unavailable           later, with the same event id; whether a write was stored is not known
  *     │   ├── ProjectionBehind  what was written is safe, and cannot be read yet
@@ -30,6 +33,8 @@ export interface ErrorDetails {
   readonly lag?: Readonly<Record<string, number>>;
   readonly retryAfterS?: number | undefined;
   readonly cause?: unknown;
+  /** Of a conflict: the document's version, who made it, who works on the action, and until when. */
+  readonly conflict?: Readonly<Record<string, unknown>>;
 }
 
 /** The base of all errors here. `code`, `message` and `field` are the server's; `status` is that of HTTP, or 0. */
@@ -83,8 +88,36 @@ export class Forbidden extends MnemologError {}
 /** No such document, session or slot, or not for this reader. */
 export class NotFound extends MnemologError {}
 
-/** What is there already is in the way. */
-export class Conflict extends MnemologError {}
+/**
+ * What is there already is in the way; nothing was changed.
+ *
+ * `version` is the document's, and `changedBy` the agent that made it. An action's `holder` works on it, until
+ * `expiresAt` if it is a claim. What the server did not say is undefined or empty.
+ */
+export class Conflict extends MnemologError {
+  readonly version: number | undefined;
+  readonly changedBy: string;
+  readonly holder: string;
+  readonly expiresAt: string | undefined;
+
+  constructor(code: string, message: string, details: ErrorDetails = {}) {
+    super(code, message, details);
+    const { version, changed_by: changedBy, holder, expires_at: expiresAt } = details.conflict ?? {};
+    this.version = typeof version === "number" ? version : undefined;
+    this.changedBy = typeof changedBy === "string" ? changedBy : "";
+    this.holder = typeof holder === "string" ? holder : "";
+    this.expiresAt = typeof expiresAt === "string" ? expiresAt : undefined;
+  }
+}
+
+/** The document is no longer at the expected version. */
+export class VersionConflict extends Conflict {}
+
+/** An agent works on the action. */
+export class AlreadyClaimed extends Conflict {}
+
+/** The token's claim has expired, was released, or ended with the action. */
+export class StaleToken extends Conflict {}
 
 /** The server, or the key's quota, has no room; nothing was stored. */
 export class Overloaded extends MnemologError {
@@ -158,6 +191,12 @@ const BY_STATUS: Readonly<Record<number, Kind>> = {
   503: Unavailable,
   504: Unavailable,
 };
+const BY_CODE: Readonly<Record<string, Kind>> = {
+  projection_behind: ProjectionBehind,
+  version_conflict: VersionConflict,
+  claimed: AlreadyClaimed,
+  stale_token: StaleToken,
+};
 
 /** An answer of HTTP, read to its end. */
 export interface Reply {
@@ -176,7 +215,7 @@ export function errorOf(reply: Reply): MnemologError {
   const told = problem(reply.text);
   const code = told?.code ?? "unreadable_answer";
   const message = told?.message ?? `${url} answered ${status}, but not as mnemolog does`;
-  const kind = code === "projection_behind" ? ProjectionBehind : (BY_STATUS[status] ?? kindOf(status));
+  const kind = BY_CODE[code] ?? BY_STATUS[status] ?? kindOf(status);
   return new kind(code, message, { ...told?.details, status, retryAfterS: seconds(reply.retryAfter) });
 }
 
@@ -192,7 +231,7 @@ function problem(text: string): { code: string; message: string; details: ErrorD
   if (typeof code !== "string" || typeof message !== "string" || typeof reason !== "string") return undefined;
   const behind = isObject(lag) ? (lag as Record<string, number>) : {};
   const named = typeof field === "string" ? field : undefined;
-  return { code, message: worded(message, named), details: { field: named, reason, lag: behind } };
+  return { code, message: worded(message, named), details: { field: named, reason, lag: behind, conflict: told } };
 }
 
 /** What the server's decoder says of a field, in words for people. */

@@ -37,6 +37,8 @@ export type OfAction = Apart<
 >;
 /** What to change of a work item; what is absent stays, edges are added. */
 export type ActionChanges = Apart<Body<"/v1/actions/{id}", "patch">, "type" | "action" | "parent">;
+/** How long a claim lasts. */
+export type ClaimOptions = Apart<Body<"/v1/actions/{id}/claim", "post">, "agent_id">;
 /** What narrows or weighs a recall. `since` and `until` are the bounds of when it happened, inclusive. */
 export type RecallOptions = Apart<Body<"/v1/recall", "post">, "query" | "after" | "from" | "to"> & {
   readonly since?: string | Date | null | undefined;

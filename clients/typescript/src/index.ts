@@ -5,11 +5,12 @@ export type { MnemologOptions } from "./client.ts";
 export { Mnemolog } from "./client.ts";
 export { Emitter } from "./emitter.ts";
 export {
-  Conflict, EmitterClosed, EmitterError, EmitterFull, Forbidden, InvalidRequest, MnemologError, NotDelivered, NotFound,
-  Overloaded, ProjectionBehind, ServerFault, SpoolInUse, TooLarge, Unauthorized, Unavailable, Unreachable,
+  AlreadyClaimed, Conflict, EmitterClosed, EmitterError, EmitterFull, Forbidden, InvalidRequest, MnemologError,
+  NotDelivered, NotFound, Overloaded, ProjectionBehind, ServerFault, SpoolInUse, StaleToken, TooLarge, Unauthorized,
+  Unavailable, Unreachable, VersionConflict,
 } from "./errors.ts";
 export type {
-  ActionChanges, Command, ContextOptions, LessonChanges, MemoryChanges, OfAction, OfLesson, OfMemory, OfObservation,
+  ActionChanges, ClaimOptions, Command, ContextOptions, LessonChanges, MemoryChanges, OfAction, OfLesson, OfMemory, OfObservation,
   OfSlot, RecallOptions, SessionEnd, SessionStart,
 } from "./fields.ts";
 export type { Listed } from "./nouns.ts";

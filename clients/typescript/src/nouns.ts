@@ -1,7 +1,7 @@
 /** The native HTTP API by noun. Each method sends one call; a listing asks for a page when it comes to it. */
 
 import type {
-  Accepted, Action, Agent, BatchAccepted, Confirmed, Context, Event, Forgotten, FoundLesson, Frontier, Health, Lesson,
+  Accepted, Action, Agent, Applied, BatchAccepted, Claim, Confirmed, Context, Event, Forgotten, FoundLesson, Frontier, Health, Lesson,
   LiveEvent, Memory, Observation, Project, Recalled, RecallResult, Receipt, Session, SessionStory, Slot, Summary, SummaryMade, SureLesson,
 } from "./answers.ts";
 import type { Body, Call, Given, Query } from "./calls.ts";
@@ -9,8 +9,9 @@ import {
   ask, askItems, eventsBehind, get, getItems, having, json, newEventId, pages, taking, UnreadableAnswer, unnamedWrite,
   withoutNull, write, writeBare,
 } from "./calls.ts";
+import { NotFound } from "./errors.ts";
 import type {
-  ActionChanges, Asked, Command, ContextOptions, InProjectOptions, LessonChanges, ListOptions, MemoryChanges, OfAction, OfLesson,
+  ActionChanges, Asked, ClaimOptions, Command, ContextOptions, InProjectOptions, LessonChanges, ListOptions, MemoryChanges, OfAction, OfLesson,
   OfMemory, OfObservation, OfSlot, RecallOptions, SessionEnd, SessionStart,
 } from "./fields.ts";
 import type { Position } from "./position.ts";
@@ -52,8 +53,12 @@ export class Memories extends Noun {
     return this.transport.send(get("/v1/memories/{id}", "content", { names: { id: memory } }));
   }
 
-  /** Change a memory: a new version, whose id is answered, or only who may read it. */
-  revise(memory: string, changes: MemoryChanges): Promise<Accepted> {
+  /**
+   * Change a memory: a new version, whose id is answered, or only who may read it.
+   *
+   * VersionConflict, and no change, if it is not at the `expected_version`.
+   */
+  revise(memory: string, changes: MemoryChanges): Promise<Applied> {
     return this.transport.send(write("patch", "/v1/memories/{id}", changes, { id: memory }));
   }
 
@@ -108,8 +113,8 @@ export class Lessons extends Noun {
     return this.transport.send(get("/v1/lessons/{id}", "content", { names: { id: lesson } }));
   }
 
-  /** Edit a lesson; with `active` false it is no longer found. */
-  revise(lesson: string, changes: LessonChanges): Promise<Accepted> {
+  /** Edit a lesson; with `active` false it is no longer found. VersionConflict as for memories. */
+  revise(lesson: string, changes: LessonChanges): Promise<Applied> {
     return this.transport.send(write("patch", "/v1/lessons/{id}", changes, { id: lesson }));
   }
 
@@ -210,8 +215,12 @@ export class Sessions extends Noun {
 
 /** Small named texts that agents keep in view. */
 export class Slots extends Noun {
-  /** Create a slot or replace its text; Conflict when `overwrite` is false and there is one. */
-  set(label: string, content: string, fields: OfSlot = {}): Promise<Accepted> {
+  /**
+   * Create a slot or replace its text; Conflict when `overwrite` is false and there is one.
+   *
+   * VersionConflict if it is not at the `expected_version`; a slot that does not exist is at 0.
+   */
+  set(label: string, content: string, fields: OfSlot = {}): Promise<Applied> {
     return this.transport.send(write("post", "/v1/slots", { ...fields, label, content }));
   }
 
@@ -243,9 +252,56 @@ export class Actions extends Noun {
     return this.transport.send(write("post", "/v1/actions", { title, ...fields }));
   }
 
-  /** Change a work item: its status, who does it, what came of it. */
-  update(action: string, changes: ActionChanges): Promise<Accepted> {
+  /**
+   * Change a work item: its status, who does it, what came of it.
+   *
+   * StaleToken, and no change, if the `token` is not that of a valid claim; VersionConflict as for memories.
+   */
+  update(action: string, changes: ActionChanges): Promise<Applied> {
     return this.transport.send(write("patch", "/v1/actions/{id}", changes, { id: action }));
+  }
+
+  /**
+   * Claim a work item, so that no other agent works on it before the claim's `expires_at`.
+   *
+   * AlreadyClaimed while an agent holds it, this one included; Conflict if it is finished or not ready.
+   */
+  claim(action: string, options: ClaimOptions = {}): Promise<Claim> {
+    return this.transport.send(write("post", "/v1/actions/{id}/claim", options, { id: action }));
+  }
+
+  /** Claim the best free work item of a project, with any of the labels as a tag; undefined if none is free. */
+  async claimNext(
+    project = "",
+    options: ClaimOptions & { readonly labels?: readonly string[] | undefined } = {},
+  ): Promise<Claim | undefined> {
+    try {
+      return await this.transport.send(write("post", "/v1/actions/claim_next", { project, ...options }));
+    } catch (error) {
+      if (error instanceof NotFound && error.code === "nothing_to_claim") return undefined;
+      throw error;
+    }
+  }
+
+  /** Have a claim end `lease_seconds` from now; StaleToken if it has ended. */
+  renew(action: string, token: string, options: ClaimOptions = {}): Promise<Claim> {
+    return this.transport.send(write("post", "/v1/actions/{id}/renew", { token, ...options }, { id: action }));
+  }
+
+  /** End a claim, unfinished; StaleToken if it has ended. */
+  release(action: string, token: string, options: Repeatable = {}): Promise<Applied> {
+    return this.transport.send(write("post", "/v1/actions/{id}/release", { token, ...options }, { id: action }));
+  }
+
+  /** Finish a claimed work item; StaleToken, and no change, if the claim has ended. */
+  complete(
+    action: string,
+    token: string,
+    result?: string,
+    options: Repeatable & { readonly status?: string | undefined } = {},
+  ): Promise<Applied> {
+    const body = { token, result, ...options };
+    return this.transport.send(write("post", "/v1/actions/{id}/complete", body, { id: action }));
   }
 
   /** One work item, with its edges. */

@@ -440,7 +440,7 @@ export interface paths {
         };
         /**
          * The lessons to show before a tool is used.
-         * @description The most severe first; their texts without control characters.
+         * @description The most severe first; their texts without control characters. If the tool edits files of the project that other agents have claimed, also these claims.
          *
          *     The tool about to be used, and the beginning of its input.
          */
@@ -983,7 +983,7 @@ export interface components {
          */
         Block: {
             /** @enum {unknown} */
-            kind: "actions" | "lessons" | "memories" | "profile" | "recall" | "rules" | "session" | "slot" | "story" | "wishes";
+            kind: "actions" | "claimed" | "lessons" | "memories" | "profile" | "recall" | "rules" | "session" | "slot" | "story" | "wishes";
             sources: string[];
             text: string;
             title: string;
@@ -1335,13 +1335,6 @@ export interface components {
             items: components["schemas"]["FoundLesson"][];
         };
         /**
-         * Items[Lesson]
-         * @description All there is.
-         */
-        Items_Lesson_: {
-            items: components["schemas"]["Lesson"][];
-        };
-        /**
          * Items[Memory]
          * @description All there is.
          */
@@ -1405,6 +1398,14 @@ export interface components {
             updated_at: string;
             user_id: string;
             version: number;
+        };
+        /**
+         * LessonMatches
+         * @description The lessons to show before a tool is used, and the actions of other agents whose claimed files it edits.
+         */
+        LessonMatches: {
+            claimed: components["schemas"]["Action"][];
+            items: components["schemas"]["Lesson"][];
         };
         /**
          * LessonSearch
@@ -4431,10 +4432,39 @@ export interface operations {
                      *           "trust": "agent_concluded",
                      *           "quarantined": ""
                      *         }
+                     *       ],
+                     *       "claimed": [
+                     *         {
+                     *           "id": "act_a78d002ba85080345705",
+                     *           "project": "shop",
+                     *           "version": 1,
+                     *           "changed_by": "ada",
+                     *           "holder": "bob",
+                     *           "token": "0:1769860800000-0",
+                     *           "expires_at": "2026-01-31T12:05:00Z",
+                     *           "paths": [
+                     *             "src/refunds/**"
+                     *           ],
+                     *           "title": "Give refunds a key",
+                     *           "description": "",
+                     *           "status": "active",
+                     *           "priority": 8,
+                     *           "tags": [],
+                     *           "edges": [],
+                     *           "parent": "",
+                     *           "session_id": "",
+                     *           "agent_id": "ada",
+                     *           "assigned_to": "bob",
+                     *           "result": "",
+                     *           "crystallized_into": "",
+                     *           "occurred_at": "2026-01-31T12:00:00Z",
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "updated_at": "2026-01-31T12:00:00Z"
+                     *         }
                      *       ]
                      *     }
                      */
-                    "application/json": components["schemas"]["Items_Lesson_"];
+                    "application/json": components["schemas"]["LessonMatches"];
                 };
             };
         };

@@ -84,6 +84,23 @@ for (const [name, fault] of Object.entries(AGAIN)) {
   });
 }
 
+test("a change that is not decided in time is repeated with its event id", async (context) => {
+  const stub = await stubOf(context);
+  const applied = { ...accepted("0:1-0", { version: 4 }), status: 200 };
+  stub.answers.push(refused(503, "projection_behind", "0"), applied);
+  const changes = { priority: 5, expected_version: 3 };
+  assert.equal((await clientOf(stub).actions.update("act_1", changes)).version, 4);
+  const [first, again] = stub.received;
+  assert.equal(first?.content, again?.content);
+});
+
+test("an empty queue is no claim and another absence is an error", async (context) => {
+  const stub = await stubOf(context);
+  stub.answers.push(refused(404, "nothing_to_claim"), refused(404, "not_found"));
+  assert.equal(await clientOf(stub).actions.claimNext("shop"), undefined);
+  await rejected(clientOf(stub).actions.claimNext("shop"), NotFound);
+});
+
 test("two writes have two event ids and a given one is kept", async (context) => {
   const stub = await stubOf(context);
   stub.otherwise = accepted();

@@ -11,14 +11,17 @@ import pytest
 from waiting import wait_until
 
 from mnemolog_client import (
+    AlreadyClaimed,
     AsyncMnemolog,
     Conflict,
     InvalidRequest,
     Mnemolog,
     NotFound,
     Retry,
+    StaleToken,
     Unauthorized,
     Unreachable,
+    VersionConflict,
 )
 from tests.acceptance.running import SECRET, Server
 
@@ -83,6 +86,34 @@ def test_lessons_slots_actions_and_sessions(server: Server, project: str):
         receipt = client.forget("project", project)
         assert client.receipts.wait(receipt.id).status == "done"
         assert list(client.memories.list(project)) == []
+
+
+def test_agents_claim_work_in_turn_and_change_it_with_their_token(server: Server, project: str):
+    with client_of(server) as ada, client_of(server, "bob") as bob:
+        work = ada.actions.create("Rotate the keys", project=project, tags=["security"]).id
+        claim = ada.actions.claim_next(project, labels=["security"], lease_seconds=60)
+        assert claim is not None
+        assert (claim.action.id, claim.action.holder) == (work, "ada")
+        with pytest.raises(AlreadyClaimed) as raised:
+            bob.actions.claim(work)
+        assert (raised.value.holder, raised.value.expires_at) == ("ada", claim.expires_at)
+        assert bob.actions.claim_next(project) is None
+        assert ada.actions.renew(work, claim.token, lease_seconds=3600).token == claim.token
+        ada.actions.release(work, claim.token)
+        with pytest.raises(StaleToken):
+            ada.actions.update(work, result="too late", token=claim.token)
+        again = bob.actions.claim(work)
+        assert bob.actions.complete(work, again.token, "All four.").version == again.version + 1
+        assert bob.actions.get(work).result == "All four."
+
+
+async def test_a_change_that_expects_another_version_changes_nothing(server: Server, project: str):
+    async with AsyncMnemolog(server.url, SECRET, agent="ada", retry=PATIENT) as client:
+        assert (await client.slots.set("plan", "one", project=project, expected_version=0)).version == 1
+        with pytest.raises(VersionConflict) as raised:
+            await client.slots.set("plan", "two", project=project, expected_version=0)
+        assert (raised.value.version, raised.value.changed_by) == (1, "ada")
+        assert (await client.slots.get("plan", project=project)).content == "one"
 
 
 async def test_the_asyncio_client_reads_what_it_wrote(server: Server, project: str):

@@ -7,6 +7,7 @@ import pytest
 
 import mnemolog_client as client_errors
 from mnemolog_client import (
+    AlreadyClaimed,
     AsyncMnemolog,
     Conflict,
     InvalidRequest,
@@ -17,10 +18,12 @@ from mnemolog_client import (
     ProjectionBehind,
     Retry,
     ServerFault,
+    StaleToken,
     TooLarge,
     Unauthorized,
     Unavailable,
     Unreachable,
+    VersionConflict,
 )
 from tests.clients.python.stub import CUT, Answer, Reply, Stub, accepted, refused
 from tests.support.ports import free_port
@@ -81,6 +84,41 @@ def test_a_write_is_repeated_with_the_same_event_id(stub: Stub, fault: Answer):
     assert len(others) == 2
     assert all(one.content == first.content for one in others)
     assert first.body["event_id"]
+
+
+def test_a_change_that_is_not_decided_in_time_is_repeated_with_its_event_id(stub: Stub):
+    applied = accepted(version=4, expires_at=None)._replace(status=200)
+    stub.answers.extend([refused(503, "projection_behind", "0"), applied])
+    with client_of(stub) as client:
+        assert client.actions.update("act_1", priority=5, expected_version=3).version == 4
+    first, again = stub.received
+    assert first.content == again.content
+    assert first.body["event_id"]
+
+
+CONFLICTS = {
+    "version_conflict": VersionConflict, "claimed": AlreadyClaimed, "stale_token": StaleToken, "finished": Conflict,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", CONFLICTS)
+def test_a_conflict_is_an_error_of_its_own_with_what_the_server_reports(stub: Stub, code: str):
+    members = {"version": 7, "changed_by": "eve", "holder": "bob", "expires_at": "2026-01-31T12:00:00Z"}
+    stub.otherwise = refused(409, code, **members)
+    with client_of(stub) as client, pytest.raises(Conflict) as raised:
+        client.actions.update("act_1", status="done", token="0:1-0")
+    error = raised.value
+    assert type(error) is CONFLICTS[code]
+    told = error.version, error.changed_by, error.holder, error.expires_at
+    assert told == (7, "eve", "bob", datetime(2026, 1, 31, 12, tzinfo=UTC))
+
+
+def test_an_empty_queue_is_no_claim_and_another_absence_is_an_error(stub: Stub):
+    stub.answers.extend([refused(404, "nothing_to_claim"), refused(404, "not_found")])
+    with client_of(stub) as client:
+        assert client.actions.claim_next("shop") is None
+        with pytest.raises(NotFound):
+            client.actions.claim_next("shop")
 
 
 def test_two_writes_have_two_event_ids_and_a_given_one_is_kept(stub: Stub):

@@ -13,6 +13,7 @@ from ingest.commands.handler import Accepted, CommandHandler
 from ingest.errors import ProjectionBehind
 from ingest.ids import DocumentId
 from ingest.log.group_commit import GroupCommit
+from ingest.nouns.action import ReleaseClaim
 from mcp_gateway.tools.tool import Call, LastWrites
 from projections.forgetting.forget import Forgotten
 from projections.nouns.access import Reader
@@ -143,6 +144,10 @@ class ScriptedOperations:
     async def delete(self, command: Any, caller: Any) -> Any:
         self.asked.append((command, caller))
         return await self._commands.handle(command, caller)
+
+    async def release(self, name: str, token: str, reader: Reader, caller: Any, event_id: str) -> Any:
+        self.asked.append((name, token, reader, caller, event_id))
+        return await self._commands.handle(ReleaseClaim(event_id=event_id, action=name, token=token), caller)
 
     async def get(self, reader: Reader, project: str, label: str) -> Slot:
         return Slot(label=label, content="as it is", project=project)

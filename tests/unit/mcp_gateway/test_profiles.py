@@ -41,7 +41,7 @@ every_agentmemory_tool = pytest.mark.parametrize("tool", PROFILES["agentmemory"]
 
 def test_the_usual_profile_is_small_enough_for_every_conversation():
     assert PROFILES.chosen("native") == PROFILES.chosen("") == PROFILES.chosen(" native ,") == ("native",)
-    assert len(PROFILES.offer(("native",)).tools) == 9
+    assert len(PROFILES.offer(("native",)).tools) == 10
 
 
 def test_agentmemory_has_its_31_tools_in_the_order_of_the_contract_and_those_of_its_plugin():

@@ -21,7 +21,8 @@ every_tool = pytest.mark.parametrize("tool", TOOLS.values(), ids=list(TOOLS))
 
 def test_tools_are_listed_in_a_stable_order():
     assert [tool.name for tool in DECLARED] == list(TOOLS)
-    assert list(TOOLS) == ["recall", "remember", "observe", "lesson", "context", "confirm", "revise", "forget", "slots"]
+    names = ["recall", "remember", "observe", "lesson", "context", "confirm", "revise", "forget", "slots", "claim"]
+    assert list(TOOLS) == names
 
 
 @every_tool
@@ -59,6 +60,7 @@ def test_unknown_arguments_are_ruled_out_and_required_ones_come_first(tool: Tool
         ("revise", ["id"]),
         ("forget", ["id"]),
         ("slots", []),
+        ("claim", ["do"]),
     ],
 )
 def test_little_is_required(name: str, required: list[str]):

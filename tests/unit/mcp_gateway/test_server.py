@@ -42,6 +42,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "revise": {"id": "mem_1", "content": "Ada drinks coffee."},
     "forget": {"id": "mem_1"},
     "slots": {"action": "write", "label": "notes", "content": "Drink more tea."},
+    "claim": {"do": "release", "id": "act_1", "token": "0:1-0"},
 }
 every_tool = pytest.mark.parametrize("name", list(TOOLS))
 
@@ -515,6 +516,11 @@ async def test_the_servers_own_agent_acts_where_nobody_is_named(call: Call, quer
     await answered(own, "recall", {"query": "tea"})
     await answered(own, "recall", {"query": "tea", "agent_id": "ada"})
     assert [reader.agent_id for _, reader in queries.asked] == ["home", "ada"]
+
+
+async def test_claim_without_a_token_or_an_agent_names_the_missing_argument(call: Call):
+    assert "`token`" in await refused(call, "claim", {"do": "complete", "id": "act_1"})
+    assert "`agent_id`" in await refused(call, "claim", {"do": "start", "title": "Refactor the pool"})
 
 
 async def test_an_isolated_read_without_a_name_is_refused(call: Call):

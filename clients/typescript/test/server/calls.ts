@@ -15,6 +15,9 @@ const ARGUMENTS: Record<string, unknown[]> = {
   "memories.revise": ["x", {}],
   "lessons.revise": ["x", {}],
   "actions.update": ["x", {}],
+  "actions.renew": ["x", "0:1-0"],
+  "actions.release": ["x", "0:1-0"],
+  "actions.complete": ["x", "0:1-0"],
 };
 const NOTHING = new Set([
   "events", "frontier", "health", "lessons.surest", "live", "projects", "receipts.list", "sessions.list",

@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
-  Conflict, InvalidRequest, Mnemolog, MnemologError, NotFound, Overloaded, Unauthorized,
+  AlreadyClaimed, Conflict, InvalidRequest, Mnemolog, MnemologError, NotFound, Overloaded, StaleToken, Unauthorized,
+  VersionConflict,
 } from "../../src/index.ts";
 import { newEventId } from "../../src/calls.ts";
 import { all } from "../support.ts";
@@ -122,6 +123,42 @@ test("actions", async () => {
   assert.deepEqual((await all(memory.actions.list(project, { open: true }))).map((one) => one.id), [second.id]);
   await memory.actions.delete(second.id);
   await assert.rejects(memory.actions.get(second.id), NotFound);
+});
+
+test("agents claim work in turn and change it with their token", async () => {
+  const [ada, bob] = [client(), client("bob")];
+  const project = ownProject();
+  const { id } = await ada.actions.create("Rotate the keys", { project, tags: ["security"] });
+  const claim = await ada.actions.claimNext(project, { labels: ["security"], lease_seconds: 60 });
+  assert.deepEqual([claim?.id, claim?.action.holder], [id, "ada"]);
+  const refusal = { holder: "ada", expiresAt: claim?.expires_at };
+  await assert.rejects(bob.actions.claim(id), (error) => {
+    assert.ok(error instanceof AlreadyClaimed);
+    assert.deepEqual({ holder: error.holder, expiresAt: error.expiresAt }, refusal);
+    return true;
+  });
+  assert.equal(await bob.actions.claimNext(project), undefined);
+  const token = claim!.token;
+  assert.equal((await ada.actions.renew(id, token, { lease_seconds: 3600 })).token, token);
+  await ada.actions.release(id, token);
+  await assert.rejects(ada.actions.update(id, { result: "too late", token }), StaleToken);
+  const again = await bob.actions.claim(id);
+  const done = await bob.actions.complete(id, again.token, "All four.");
+  assert.equal(done.version, again.version! + 1);
+  assert.equal((await bob.actions.get(id)).result, "All four.");
+});
+
+test("a change that expects another version changes nothing", async () => {
+  const memory = client();
+  const project = ownProject();
+  assert.equal((await memory.slots.set("plan", "one", { project, expected_version: 0 })).version, 1);
+  const late = memory.slots.set("plan", "two", { project, expected_version: 0 });
+  await assert.rejects(late, (error) => {
+    assert.ok(error instanceof VersionConflict);
+    assert.deepEqual([error.version, error.changedBy], [1, "ada"]);
+    return true;
+  });
+  assert.equal((await memory.slots.get("plan", { project })).content, "one");
 });
 
 test("sessions, the context and the log", async () => {

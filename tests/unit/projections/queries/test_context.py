@@ -22,6 +22,7 @@ from projections.queries.context import (
     Context,
     ContextPart,
     actions_block,
+    claimed_block,
     compile_context,
     earlier_block,
     lessons_block,
@@ -569,6 +570,17 @@ def test_fences_count(budget: int):
     told = compiled(budget, memories_block(memories))
     assert estimated_tokens(told.context) <= told.tokens <= budget
     assert told.context.count("<mnemolog-data>") == told.context.count("</mnemolog-data>")
+
+
+def test_files_that_other_agents_work_on_come_after_the_rules():
+    claim = {"holder": "ada", "expires_ms": to_ms(minute(5))}
+    held = [action(n, **claim, paths=f"src/{n}/**\x1fdocs") for n in range(12)]
+    rules = part("rules", "Rules that users want followed", ["- Be brief."], [""])
+    told = compiled(2_000, rules, claimed_block(held), memories_block([memory(1)])).context
+    line = f"- src/0/**, docs – ada until {minute(5):%H:%M} UTC: Action 0"
+    assert told.index("Be brief.") < told.index(line) < told.index("Memory 1")
+    assert told.count("UTC: Action") == 10
+    assert claimed_block([]) is None
 
 
 def test_earlier_sessions_are_told_without_what_tools_said_and_imported_ones_in_a_fence():
