@@ -608,13 +608,13 @@ def claims_of_others(answer: dict[str, Any], own: str) -> list[dict[str, Any]]:
     """The claims in an answer as lessons; raises KeyError, TypeError or AttributeError for another server's answer."""
     return [
         {
-            "id": f"claim {one['token']}",
+            "id": f"claim {held['token']}",
             "severity": CLAIMED,
-            "content": f"{', '.join(one['paths'])} – {one['holder']} until {one['expires_at'][11:16]} UTC"
-            f": {one['title']}",
+            "content": f"{', '.join(held['paths'])} – {held['holder']} until {held['expires_at'][11:16]} UTC"
+            f": {held['title']}",
         }
-        for one in answer.get("claimed", ())
-        if one["holder"] != own
+        for held in answer.get("claimed", ())
+        if held["holder"] != own
     ]
 
 

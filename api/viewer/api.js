@@ -11,7 +11,7 @@ const WORDS = {
   projection_behind: "The latest writes are not applied yet.",
   durability_not_reached: "Written, but not yet as durable as requested.",
   already_there: "Already exists.",
-  version_conflict: "Somebody changed it meanwhile; nothing was changed.",
+  version_conflict: "Somebody else changed it first; nothing was changed.",
   claimed: "Nothing was changed.",
   stale_token: "Nothing was changed.",
   internal: "Server error; see its log.",

@@ -138,7 +138,7 @@ class Actions:
             return not files or any(names_file(pattern, file) for pattern in action.path_list for file in files)
 
         # in a thread: many long patterns take milliseconds
-        return await asyncio.to_thread(lambda: [one.document for one in page.documents if is_wanted(one.document)])
+        return await asyncio.to_thread(lambda: [row.document for row in page.documents if is_wanted(row.document)])
 
 
 MAX_SLOTS = 1_000

@@ -103,7 +103,7 @@ CONFLICTS = {
 
 @pytest.mark.parametrize("code", CONFLICTS)
 def test_a_conflict_is_an_error_of_its_own_with_what_the_server_reports(stub: Stub, code: str):
-    members = {"version": 7, "changed_by": "eve", "holder": "bob", "expires_at": "2026-01-31T12:00:00Z"}
+    members: dict[str, Any] = {"version": 7, "changed_by": "eve", "holder": "bob", "expires_at": "2026-01-31T12:00:00Z"}
     stub.otherwise = refused(409, code, **members)
     with client_of(stub) as client, pytest.raises(Conflict) as raised:
         client.actions.update("act_1", status="done", token="0:1-0")
