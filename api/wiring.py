@@ -41,7 +41,6 @@ from projections.operations.session_cap import SessionCap
 from projections.operations.work import Confirming, SlotOperations, WorkOperations
 from projections.queries.context import Compile
 from projections.queries.documents import DocumentReader
-from projections.queries.embedding_priority import EmbeddingPriority
 from projections.queries.graph import Graph
 from projections.queries.lesson import Lessons
 from projections.queries.listed import IntegerIds
@@ -204,11 +203,9 @@ async def _queries(
     documents: DocumentReader,
     stack: AsyncExitStack,
 ) -> Queries:
-    priority = EmbeddingPriority(redis, index)
-    stack.push_async_callback(priority.aclose)
     reads = ReadLedger(redis, settings.read_ledger)
     stack.push_async_callback(reads.aclose)
-    recall = Recall(index, documents, on_hits=priority.raise_priority, note_read=reads.note)
+    recall = Recall(index, documents, note_read=reads.note)
     await recall.warm_up()
     stack.callback(recall.close)
     lookup = Lookup(index, documents)

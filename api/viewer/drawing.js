@@ -75,9 +75,9 @@ export function canvas(graph, kinds, onChoose) {
     pen.strokeStyle = color("--line");
     pen.beginPath();
     // lines take most of a frame's time: while nodes move, only every second or third of very many is drawn
-    const every = grip || running ? Math.ceil(layout.sources.length / LINKS_MOVING) : 1;
-    for (let i = 0; i < layout.sources.length; i += every) {
-      const [a, b] = [layout.sources[i], layout.targets[i]];
+    const every = grip || running ? Math.ceil(layout.links.length / LINKS_MOVING) : 1;
+    for (let i = 0; i < layout.links.length; i += every) {
+      const [a, b] = layout.links[i];
       if (!seen(a) && !seen(b)) continue;
       pen.moveTo(layout.x[a], layout.y[a]);
       pen.lineTo(layout.x[b], layout.y[b]);

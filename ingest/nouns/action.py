@@ -29,7 +29,7 @@ from ingest.nouns.command import (
     need_text,
 )
 
-Token = Annotated[str, Meta(max_length=64)]
+Token = Annotated[str, Meta(min_length=1, max_length=64)]
 """The fencing token of a claim: the position of its event, so a later claim of the action has a greater one."""
 LeaseSeconds = Annotated[int, Meta(ge=1, le=86_400)]
 LEASE_SECONDS = 300

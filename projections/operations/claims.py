@@ -10,7 +10,7 @@ from msgspec import convert
 from msgspec.structs import asdict
 
 from ingest.commands.decide import Caller, ClaimActions, ReleaseClaim, RenewClaim
-from ingest.errors import AlreadyClaimed, AlreadyFinished, NotFound, NothingToClaim, NotReady
+from ingest.errors import ChangeRefused, NotFound, NothingToClaim
 from ingest.events.envelope import EventData
 from ingest.ids import DocumentId, new_event_id
 from ingest.log.position import partition_of, project_route
@@ -88,7 +88,7 @@ class Claims:
             )
             try:
                 return await self._decided(command, ActionClaimed, caller)
-            except (AlreadyClaimed, AlreadyFinished, NotReady, NotFound):
+            except (ChangeRefused, NotFound):
                 continue  # other agents were faster; the queue has more
         raise NothingToClaim(f"no action of project {project!r} is free")
 
@@ -128,8 +128,7 @@ class Claims:
         free: list[str] = []
         async for names in self._queued([queue(reader.tenant, project, label) for label in labels or [""]], home):
             actions = await self._actions(home, [name for name in names if name not in tried])
-            names_of_neighbors = {name for action in actions.values() for name in neighbor_ids(action)}
-            neighbors = await self._actions(home, sorted(names_of_neighbors))
+            neighbors = await self._actions(home, [name for it in actions.values() for name in neighbor_ids(it)])
             for action in actions.values():
                 others = [neighbors[name] for name in neighbor_ids(action) if name in neighbors]
                 is_mine = action.assigned_to in ("", agent_id)

@@ -5,6 +5,7 @@ write about it.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TypeAlias, TypeVar
 
@@ -72,11 +73,8 @@ class Current:
         accepted = await self.give(command, caller)
         token = Token.parse(accepted.position)
         for _ in range(DECIDED_WITHIN_WAITS - 1):
-            try:
+            with suppress(ProjectionBehind):
                 await self._wait(token)
-                break
-            except ProjectionBehind:
-                continue
         await self._wait(token)
         name = mark_id(project_route(caller.tenant, command.project), event.TYPE, accepted.event_id)
         (mark,) = await self.documents.get([(next(iter(token)), name)])

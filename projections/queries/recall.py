@@ -8,7 +8,7 @@ import logging
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import cache, cached_property
@@ -213,13 +213,11 @@ class Recall:
         index: IndexService,
         documents: DocumentReader,
         clock: Clock = system_clock,
-        on_hits: Callable[[Iterable[Hit]], None] | None = None,
         note_read: NoteRead = unnoted,
     ) -> None:
-        """`on_hits` is called with the hits of every answer; `note_read` notes the documents of every answer."""
+        """`note_read` notes the documents of every answer."""
         self._note_read = note_read
         self._index, self._documents, self._clock = index, documents, clock
-        self._on_hits = on_hits
         self._lookup = Lookup(index, documents, clock)
         self.vectors = QueryVectors(index)
 
@@ -342,8 +340,6 @@ class Recall:
         elif is_judged:
             recalled = await asyncio.to_thread(newest_first, recalled, without_middle(request.query))
         recalled = falling(recalled)
-        if self._on_hits is not None:
-            self._on_hits(result.hit for result in recalled)
         return RecalledDocuments(recalled, degraded, best)
 
 

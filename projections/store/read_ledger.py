@@ -43,7 +43,7 @@ class Read(Struct, frozen=True, array_like=True):
     documents: list[str]
 
 
-class SeenRead(Struct, frozen=True, kw_only=True):
+class SeenRead(Struct, frozen=True):
     """An answer that gave a document to an agent."""
 
     recall_id: str
@@ -118,7 +118,7 @@ class ReadLedger:
             for position, read in page.items():
                 if name in read.documents:
                     at = Position.parse(position).recorded_at
-                    seen.append(SeenRead(recall_id=read.recall_id, agent_id=read.agent_id, purpose=read.purpose, at=at))
+                    seen.append(SeenRead(read.recall_id, read.agent_id, read.purpose, at))
                 if len(seen) == limit:
                     return seen, position
             before = f"({list(page)[-1]}"

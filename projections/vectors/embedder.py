@@ -325,7 +325,7 @@ class Urgency(IntEnum):
 
 
 def place(urgency: Urgency, at_ms: float) -> float:
-    """The score of a document that was recorded, or shown, at that time (ms since the epoch)."""
+    """The score of a document that was recorded at that time (ms since the epoch)."""
     return urgency * STEP + _FAR_MS - at_ms
 
 
@@ -334,11 +334,6 @@ def changed_place(urgency: Urgency, at_ms: float) -> float:
     return place(urgency, at_ms) + 0.5
 
 
-def shown_place(score: float, at_ms: float) -> float:
-    """The score of a queued document with this score that recall has shown at a time: ahead of its urgency."""
-    return score - score % STEP + _FAR_MS - at_ms + 0.5
-
-
 def waiting_since_ms(score: float) -> float:
-    """When what has this score was recorded, or shown."""
+    """When the document with this score was recorded."""
     return _FAR_MS - score % STEP

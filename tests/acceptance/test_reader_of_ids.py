@@ -72,7 +72,7 @@ UNANSWERED = {
 """What the author is not answered either, and why."""
 STATED: Mapping[str, dict[str, Any]] = {
     "native POST /v1/inbox/{id}": {"decision": "approve"},
-    "native POST /v1/feedback": {"verdict": "helped"},
+    "native POST /v1/feedback": {"verdict": "helped", "ids": ["mem_0123456789abcdef0123"]},
     **{way: {"token": "0:1-0"} for way in CLAIMS},
     "agentd POST /memories": {"type": "information"},
     "agentd POST /memories/search": {"type": "information"},

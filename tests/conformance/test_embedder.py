@@ -61,8 +61,6 @@ from projections.vectors.embedder import (
     changed_place,
     chunk,
     embed_questions,
-    place,
-    shown_place,
     unit_rows,
 )
 from projections.vectors.model_files import (
@@ -684,14 +682,13 @@ async def test_a_runner_puts_off_what_is_too_much_with_each_batch(pen: Pen):
         assert await pen.redis.exists(keys.embed_later)
 
 
-@pytest.mark.parametrize("of", ["shown", "changed"])
-async def test_what_recall_has_shown_and_what_changed_is_found_again(
-    pen: Pen, queue: EmbeddingQueue, later: LaterTexts, of: str
+async def test_changed_document_is_queued_again_after_it_was_put_off(
+    pen: Pen, queue: EmbeddingQueue, later: LaterTexts
 ):
-    """Its place says when it was shown or changed, not when it was recorded: the whole log is looked through."""
+    """Its place says when it changed, not when it was recorded: the whole log is looked through."""
     await pen.add_some(30)
     now_ms = system_clock().timestamp() * 1000 + 60_000
-    score = shown_place(place(Urgency.KEPT, 0), now_ms) if of == "shown" else changed_place(Urgency.KEPT, now_ms)
+    score = changed_place(Urgency.KEPT, now_ms)
     for keys in LIVE:
         await pen.redis.zadd(keys.embed_queue, dict.fromkeys(await _queued(pen.redis, keys), score))
     await later.put_off(range(PARTITIONS))

@@ -44,7 +44,6 @@ from projections.index import following as following_module
 from projections.index.replica import FeedPosition, end_of_feed, trim_feed
 from projections.index.service import ReplicaService
 from projections.index.snapshots import SnapshotJob
-from projections.queries.embedding_priority import EmbeddingPriority
 from projections.queries.listed import Listed
 from projections.queries.log_events import EventFilter, LogEvents
 from projections.queries.memory import Memories
@@ -55,7 +54,7 @@ from projections.rebuilding.canaries import ask
 from projections.rebuilding.documents import clean_up, fill, switch
 from projections.rebuilding.rebuilds import Rebuilds
 from projections.rebuilding.reembedding import ReEmbedding
-from projections.search.question import Hit, Question
+from projections.search.question import Question
 from projections.store.dead_letters import PartitionDeadLetters
 from projections.vectors.embedder import Embedder, NoEmbedder
 from workers.host import RunnerHost
@@ -559,27 +558,6 @@ async def test_a_write_is_answered_while_its_outcome_is_not_projected(desk: Desk
     accepted = Accepted(name, "event-1", f"{partition}:{await desk.log.head(partition)}", False, "fsync")
     answer = await Memories(desk.documents, desk.lookup, desk.replica).answer_to(accepted, lambda: ADA)
     assert (answer.id, answer.superseded) == (name, UNSET)
-
-
-async def test_a_document_moves_up_to_be_embedded_after_a_request_for_it_failed(
-    redis: Client, server: FaultyServer, client: Client, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr("projections.queries.embedding_priority.EVERY_S", 0.02)
-    queue = PartitionKeys(0).of_generation(1).embed_queue
-    await redis.zadd(queue, {"obs_a": 8.9e12})
-    priority = EmbeddingPriority(client, cast(Any, SimpleNamespace(generation_of={0: 1}.get)))
-    hit = Hit(id="obs_a", partition=0, kind="observation", score=1.0, explain={"static": 1.0})
-    refused = server.fail(REFUSED, "ZMSCORE")
-    priority.raise_priority([hit])
-    await wait_until(lambda: refused.met == 1)
-
-    async def is_raised() -> bool:
-        priority.raise_priority([hit])
-        return await redis.zmscore(queue, ["obs_a"]) < [8.9e12]
-
-    await wait_until(is_raised)
-    await priority.aclose()
-    await redis.delete(queue)
 
 
 async def test_an_embedder_that_can_not_be_read_and_an_index_that_fails_end_no_search_for_good(

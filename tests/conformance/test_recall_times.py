@@ -1,6 +1,5 @@
 """Recall of questions that name a time, and of names that nothing is stored under, on a real server."""
 
-import asyncio
 import re
 import threading
 from datetime import UTC, datetime, timedelta
@@ -16,24 +15,20 @@ from ingest.errors import CommandRejected
 from ingest.ids import shortened_id
 from ingest.log.keys import PartitionKeys
 from ingest.platform.clock import system_clock
-from ingest.platform.connections import Client
 from ingest.roles import KeyScope
 from projections.index.embedded import EmbeddedIndex
 from projections.index.protocol import DocumentLocation
 from projections.nouns.access import Reader
-from projections.queries import embedding_priority as module
 from projections.queries import lesson as lessons
 from projections.queries import memory as memories
 from projections.queries import observation as observations
 from projections.queries import session as sessions
 from projections.queries.context import Compile, ContextRequest
-from projections.queries.embedding_priority import EmbeddingPriority
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import Recall, RecallAnswer, RecallRequest
-from projections.search.question import Filter, Hit
+from projections.search.question import Filter
 from projections.text import terms
 from projections.text.dates import LONGEST_QUESTION
-from projections.vectors.embedder import Urgency, place
 
 VIEWS = (lessons, memories, observations, sessions)  # a result is shown as the view that its module registers
 
@@ -306,54 +301,6 @@ async def test_the_order_of_the_parts_of_a_version_address_or_path_counts(
 
 NOW_MS = 1_790_000_000_000
 QUEUE = PartitionKeys(3).of_generation(2).embed_queue
-
-
-class Second:
-    def generation_of(self, partition: int) -> int:
-        return 2
-
-
-def hit(name: str, **explain: float) -> Hit:
-    return Hit(name, 3, "observation", 1.0, explain)
-
-
-@pytest.fixture
-async def sooner(redis: Client, monkeypatch: pytest.MonkeyPatch) -> EmbeddingPriority:
-    monkeypatch.setattr(module, "EVERY_S", 0.01)
-    queued = {name: place(Urgency.TOOL_OUTPUT, NOW_MS + n) for n, name in enumerate(["obs_1", "obs_2", "obs_3"])}
-    await redis.zadd(QUEUE, queued)
-    return EmbeddingPriority(redis, Second())
-
-
-async def order(redis: Client) -> list[str]:
-    return [name.decode() for name in await redis.zrange(QUEUE, 0, -1)]
-
-
-async def until_moved(redis: Client, expected: list[str]) -> None:
-    async with asyncio.timeout(10):
-        while await order(redis) != expected:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-
-
-async def test_what_was_shown_without_a_vector_of_the_model_moves_up(sooner: EmbeddingPriority, redis: Client):
-    assert await order(redis) == ["obs_3", "obs_2", "obs_1"]
-    sooner.raise_priority([hit("obs_1", static=0.5)])
-    await until_moved(redis, ["obs_1", "obs_3", "obs_2"])
-    sooner.raise_priority([hit("obs_2", static=0.5)])
-    await until_moved(redis, ["obs_2", "obs_1", "obs_3"])
-
-
-async def test_what_is_not_queued_is_not_queued_again(sooner: EmbeddingPriority, redis: Client):
-    sooner.raise_priority([hit("obs_9", static=0.5), hit("obs_3", static=0.4, cosine=0.4), hit("obs_1", static=0.1)])
-    await until_moved(redis, ["obs_1", "obs_3", "obs_2"])
-    assert await redis.zmscore(QUEUE, ["obs_3"]) == [place(Urgency.TOOL_OUTPUT, NOW_MS + 2)]
-
-
-async def test_names_that_wait_are_bounded(sooner: EmbeddingPriority, redis: Client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "MOST", 1)
-    sooner.raise_priority([hit("obs_1", static=0.5), hit("obs_2", static=0.5)])
-    await until_moved(redis, ["obs_1", "obs_3", "obs_2"])
-    await sooner.aclose()
 
 
 async def test_a_long_query_is_searched_by_its_rarest_terms_and_read_outside_the_event_loop(

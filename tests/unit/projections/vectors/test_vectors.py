@@ -21,7 +21,6 @@ from projections.vectors.embedder import (
     estimated_tokens,
     pack,
     place,
-    shown_place,
     unit_rows,
     unpack,
     waiting_since_ms,
@@ -112,14 +111,13 @@ def test_the_parts_of_a_long_text_are_spread_from_its_beginning_to_its_end(count
 NOW = 1_790_000_000_000
 
 
-def test_memories_come_first_then_statements_then_summaries_then_tool_output_the_newest_or_last_shown_first():
+def test_memories_come_first_then_statements_then_summaries_then_tool_output_the_newest_first():
     order = [
         place(Urgency.KEPT, NOW + 1),
         place(Urgency.KEPT, 0),
         place(Urgency.SAID, NOW),
         place(Urgency.SAID, NOW - 0.5),
         place(Urgency.SUMMARIZED, NOW),
-        shown_place(place(Urgency.TOOL_OUTPUT, 0), NOW + 2),
         place(Urgency.TOOL_OUTPUT, NOW + 1),
         place(Urgency.TOOL_OUTPUT, 0),
     ]
