@@ -58,7 +58,7 @@ async def test_a_key_lets_in_whom_it_is_for(registry: Registry, clock: ManualClo
     caller = await admitted(registry, made, clock)
     assert caller is not None
     assert (caller.tenant, caller.roles, caller.key_id) == ("default", {"read", "write"}, made.key.id)
-    assert caller.key_scope == KeyScope(("", "shop"), ("ada",), within_tenant=True, is_admin=False)
+    assert caller.key_scope == KeyScope(("", "shop"), ("ada",), within_tenant=True, is_admin=False, key=made.key.id)
 
 
 @pytest.mark.parametrize("tenant", ["default", "elsewhere"])
@@ -112,7 +112,7 @@ async def test_a_replaced_key_goes_on_for_its_grace_time(registry: Registry, clo
     first, second = await admitted(registry, old, clock), await admitted(registry, new, clock)
     assert first is not None
     assert second is not None
-    assert second == first._replace(key_id=new.key.id)
+    assert second == first._replace(key_id=new.key.id, key_scope=first.key_scope._replace(key=new.key.id))
     clock.advance(timedelta(hours=2))
     assert await admitted(registry, old, clock) is None
     assert await admitted(registry, new, clock)

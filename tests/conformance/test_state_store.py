@@ -43,7 +43,7 @@ from projections.nouns.relation import Relation
 from projections.nouns.rows import queue_row, save_row
 from projections.nouns.session import Session
 from projections.nouns.slot import Slot
-from projections.nouns.tombstone import SupersededEvent, Tombstone
+from projections.nouns.tombstone import Outcome, SupersededEvent, Tombstone
 from projections.store.feed import Put, Remove, read_entry
 from projections.store.protocol import MemoryStore, StateStore, project
 from projections.store.rebuild_store import RebuildStore
@@ -80,7 +80,7 @@ ROWS: list[AnyRow] = [
         confidence=0.1 + 0.2, reinforcements=3, origin="None", severity="critical", trigger_tool="bash",
         trigger_pattern="git\\s+push", trigger_count=2, active=False, derived_from="obs_1\x1fobs_2", updated_ms=7,
         triggered_ms=8, retired_ms=9, recorded_ms=1_769_860_800_001, occurred_ms=-5, reinforced_ms=2**53 + 1,
-        position="17-9", trust="external", quarantined="rule",
+        position="17-9", trust="external", quarantined="rule", version=3, changed_by="eve", judged_by="k1",
     ),
     Session(
         id=f"ses_{1:020x}", tenant="default", project="atlas", session_id="0012", agent_id="true", user_id="0",
@@ -91,13 +91,14 @@ ROWS: list[AnyRow] = [
     Slot(
         id=f"slot_{1:020x}", tenant="default", project="atlas", scope="global", label="notes", content="a\nb",
         size_limit=50, description="scratch", pinned=False, read_only=True, agent_id="ada", user_id="u1", created_ms=1,
-        occurred_ms=4, updated_ms=2, position="17-9", trust="tool_output",
+        occurred_ms=4, updated_ms=2, position="17-9", trust="tool_output", version=3,
     ),
     Action(
         id=f"act_{1:020x}", tenant="default", project="atlas", title="ship it", description="all of it",
         status="blocked", priority=1.5, tags="a\x1fb", edges="requires\x1eact_2\x1fgated_by\x1eact_3", parent="act_4",
         session_id="s1", agent_id="ada", user_id="u1", assigned_to="bob", result="shipped", crystallized_into="cry_1",
-        created_ms=1, occurred_ms=4, updated_ms=2, position="17-9", trust="user_stated",
+        created_ms=1, occurred_ms=4, updated_ms=2, position="17-9", trust="user_stated", version=3, changed_by="eve",
+        paths="src/**", holder="bob", token="17-8", expires_ms=5,
     ),
     Relation(
         id=f"rel_{1:020x}", tenant="default", project="atlas", source="mem_a", target="mem_b", relation="causes",
@@ -189,6 +190,7 @@ class StateStoreConformance:
         mark = SupersededEvent(
             id=DocumentId(f"evt_{1:020x}"), position="17-8", subject="lsn_x", was="lesson.recorded", tenant="default",
             project="atlas", user_id="u1", erased=True,
+            outcome=Outcome(refused="claimed", version=3, changed_by="bob", until_ms=5),
         )  # fmt: skip
         await backend.store.save(added(tombstone, mark), place(1))
         assert await backend.store.load([tombstone.id, mark.id]) == {tombstone.id: tombstone, mark.id: mark}
