@@ -72,7 +72,7 @@ UNANSWERED = {
 """What the author is not answered either, and why."""
 STATED: Mapping[str, dict[str, Any]] = {
     "native POST /v1/inbox/{id}": {"decision": "approve"},
-    "native POST /v1/feedback": {"verdict": "helped", "ids": ["mem_0123456789abcdef0123"]},
+    "native POST /v1/feedback": {"verdict": "helped", "recall_id": "01KGA2V0C0QZ2X8W6M4N1P3R5T"},
     **{way: {"token": "0:1-0"} for way in CLAIMS},
     "agentd POST /memories": {"type": "information"},
     "agentd POST /memories/search": {"type": "information"},
