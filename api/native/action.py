@@ -111,12 +111,9 @@ async def post_claim(call: NativeCall, id: str, body: ClaimRequest) -> Claim:
     return await call.operations.claims.claim(id, body.lease_seconds, call.reader(), caller, body.event_id)
 
 
-@route("POST /v1/actions/claim_next", WRITE, optional=True)
+@route("POST /v1/actions/claim_next", WRITE, optional=True, faults={404: "No action is free for this agent."})
 async def post_claim_next(call: NativeCall, body: NextClaimRequest) -> Claim:
-    """Claim the best free work item of a project.
-
-    404 (`nothing_to_claim`) if no action is free for this agent.
-    """
+    """Claim the best free work item of a project."""
     reader, caller = call.reader(), call.caller(body.agent_id)
     lease = body.lease_seconds
     return await call.operations.claims.claim_next(body.project, body.labels, lease, reader, caller, body.event_id)

@@ -26,7 +26,7 @@ from ingest.nouns.action import (
 )
 from ingest.platform.clock import from_ms
 from projections.nouns import rows
-from projections.nouns.batch import LOOKED_FOR, FoldBatch, Loaded, fold_one, folds, mark_of
+from projections.nouns.batch import FoldBatch, fold_one, folds, mark_of
 from projections.nouns.tombstone import Outcome
 from projections.nouns.trust import lowest, trust_of
 
@@ -286,7 +286,6 @@ class Action(rows.Row, index=True):
         return members
 
 
-LOOKED_FOR.add(Action)
 CLAIMED = "claimed"
 """Listing of a partition's claimed actions, by the end of the claim."""
 MOST_URGENT = 2**53
@@ -367,21 +366,25 @@ def _changed(action: Action, recorded: Recorded, **changes: object) -> Action:
 _UNCLAIMED = {"holder": "", "token": "", "expires_ms": 0}
 
 
-def refused_claim(action: Action, neighbors: Iterable[Action], agent_id: str, at_ms: int) -> Outcome | None:
-    """Return why an agent cannot claim an action at a time; None if it can.
+def is_ready(action: Action, neighbors: Iterable[Action], at_ms: int) -> bool:
+    """Return whether an action waits for no other one, and conflicts with none in progress.
 
     `neighbors` are the actions that it waits for and those in conflict with it.
     """
     item = work_item(action, at_ms)
     items = {neighbor.id: work_item(neighbor, at_ms) for neighbor in neighbors} | {item.id: item}
-    refused = ""
+    return not blockers(item, items) and item.id not in _contested(items)
+
+
+def refused_claim(action: Action, agent_id: str, at_ms: int) -> Outcome | None:
+    """Return why an agent cannot claim an action at a time; None if it can.
+
+    Only the action itself decides. What it waits for can be forgotten, and a replay would then decide otherwise.
+    """
+    item = work_item(action, at_ms)
     if action.is_claimed(at_ms) or (is_leased(item) and item.assigned_to != agent_id):
-        refused = "claimed"
-    elif not is_open(item.status):
-        refused = "finished"
-    elif blockers(item, items) or item.id in _contested(items):
-        refused = "not_ready"
-    return _outcome(action, refused) if refused else None
+        return _outcome(action, "claimed")
+    return None if is_open(item.status) else _outcome(action, "finished")
 
 
 def stale(
@@ -416,35 +419,27 @@ def neighbor_ids(action: Action) -> set[str]:
     return {edge.target for edge in action.edge_list if edge.type in ("requires", "gated_by", "conflicts_with")}
 
 
-def _targets_of_loaded(event: Recorded, data: ActionClaimed, loaded: Loaded) -> set[str]:
-    candidates = (loaded.get(DocumentId(name)) for name in data.actions)
-    return {name for action in candidates if isinstance(action, Action) for name in neighbor_ids(action)}
-
-
-@folds(
-    ActionClaimed,
-    reads=lambda event, data: {mark_of(event), *data.actions},
-    listings=lambda event, data: {conflicts(name) for name in data.actions},
-    follows=_targets_of_loaded,
-)
+@folds(ActionClaimed, reads=lambda event, data: {mark_of(event), *data.actions})
 def _claimed(batch: FoldBatch, event: Recorded, data: ActionClaimed) -> None:
-    if not batch.mark(event, data.actions[0]):
-        return
+    """The first of the named actions that is free."""
     agent_id, now = event.envelope.agent_id, event.recorded_ms
-    refused = Outcome(refused="not_found")
+    subject, outcome, claimed = data.actions[0], Outcome(refused="not_found"), None
     for name in data.actions:
         action = batch.get(name)
         if not isinstance(action, Action) or action.project != event.envelope.project:
             continue
-        neighbors = [*map(batch.get, sorted(neighbor_ids(action))), *batch.members(conflicts(name))]
-        refused = refused_claim(action, [other for other in neighbors if isinstance(other, Action)], agent_id, now)
+        refused = refused_claim(action, agent_id, now)
         if refused is None:
             claim = {"holder": agent_id, "token": str(event.position), "expires_ms": now + data.lease_seconds * 1000}
-            action = _changed(action, event, **claim, status="active", assigned_to=agent_id)
-            batch.put(action)
-            batch.decide(event, Outcome(version=action.version, until_ms=action.expires_ms), action.id)
-            return
-    batch.decide(event, refused)
+            claimed = _changed(action, event, **claim, status="active", assigned_to=agent_id)
+            subject, outcome = claimed.id, Outcome(version=claimed.version, until_ms=claimed.expires_ms)
+            break
+        outcome = refused
+    # the mark is about the claimed action: if another candidate is forgotten, this entry stays in the log
+    if batch.mark(event, subject):
+        batch.decide(event, outcome)
+        if claimed:
+            batch.put(claimed)
 
 
 def _joined(edges: list[ActionEdge]) -> str:

@@ -149,11 +149,11 @@ class FoldBatch:
         )
         return True
 
-    def decide(self, event: Recorded, outcome: Outcome, subject: str = "") -> None:
-        """Note on the mark of an event what its writer waits for; `subject` replaces the document that it is about."""
+    def decide(self, event: Recorded, outcome: Outcome) -> None:
+        """Note on the mark of an event what its writer waits for."""
         mark = self.get(mark_of(event))
         if isinstance(mark, SupersededEvent):
-            self.put(replace(mark, outcome=outcome, subject=subject or mark.subject))
+            self.put(replace(mark, outcome=outcome))
 
     def erase(self, position: str, stub: EventErased, envelope: Envelope) -> None:
         """Replace the entry at a position by its stub: who and where, which a replay needs, but no content."""
@@ -400,7 +400,7 @@ def folds(
 
 def conflict(document: object, expected_version: int | None) -> Outcome | None:
     """Return the refusal of an event that expects another version of its document; None if it applies."""
-    version = getattr(document, "version", 0)
+    version = document.memory_version if isinstance(document, Tombstone) else getattr(document, "version", 0)
     if expected_version in (None, version):
         return None
     return Outcome(refused="version_conflict", version=version, changed_by=getattr(document, "changed_by", ""))

@@ -30,7 +30,7 @@ from ingest.secrets.scrub import is_only_marks
 from projections.nouns import rows
 from projections.nouns.batch import LOOKED_FOR, FoldBatch, Loaded, conflict, fold_one, folds, mark_of
 from projections.nouns.index_entry import HIDDEN_MS, IndexEntry, entry_for, index_terms, searchable
-from projections.nouns.tombstone import Outcome, Tombstone, inheritance
+from projections.nouns.tombstone import Tombstone, inheritance
 from projections.nouns.trust import hidden_by_rule
 from projections.text.payloads import named
 from projections.text.similarity import (
@@ -58,12 +58,12 @@ MADE_TAGS = frozenset((CONSOLIDATED, CRYSTAL))
 _SUMMARY_PREFIX = re.compile(r"\A\[Summary of [0-9]+ memories\] ")
 
 
-class Judgment(Struct, frozen=True, array_like=True):
+class Judgment(Struct, frozen=True):
     """The newest verdict of one writer on a memory."""
 
     writer: str
     verdict: Verdict
-    at_ms: int
+    at: datetime
 
 
 MOST_VERDICTS = 50
@@ -147,8 +147,8 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def disputed_by(self) -> int:
         """How many writers called it wrong since it was last confirmed."""
-        since = to_ms(self.confirmed_at) if self.confirmed_at else 0
-        return sum(it.verdict == "wrong" and it.at_ms > since for it in self.verdicts)
+        since = self.confirmed_at
+        return sum(it.verdict == "wrong" and (since is None or it.at > since) for it in self.verdicts)
 
     @property
     def is_disputed(self) -> bool:
@@ -212,7 +212,7 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
             expires_ms=min((max(1, to_ms(end)) for end in self._ends if end), default=0),
             importance=min(MOST_IMPORTANT, factor * confirmed_importance(float(self.importance), self.confirmations)),
             confidence=2 * factor - 1,  # a rank is multiplied by half of one plus this
-            renewed_ms=max((it.at_ms for it in self.verdicts), default=0),
+            renewed_ms=max((to_ms(it.at) for it in self.verdicts), default=0),
             audience=self.audience,
             types=[self.memory_type, self.purpose],
             concepts=[concept for concept in self.concepts if not is_only_marks(concept)],
@@ -331,7 +331,7 @@ def evolve(
         if writer == memory.writer:
             return memory
         others = [it for it in memory.verdicts if it.writer != writer]
-        verdicts = [*others, Judgment(writer, data.verdict, recorded.recorded_ms)][-MOST_VERDICTS:]
+        verdicts = [*others, Judgment(writer, data.verdict, at)][-MOST_VERDICTS:]
         return replace(memory, verdicts=verdicts)
     if isinstance(data, MemoryConfirmed):
         return replace(memory, confirmations=memory.confirmations + 1, confirmed_at=at)
@@ -478,13 +478,12 @@ def _revised(batch: FoldBatch, event: Recorded, data: MemoryRevised) -> None:
     if _is_repeat(batch, event, new):
         return
     newest = _newest(batch, data.memory)
-    if data.expected_version is not None:
-        if not batch.mark(event, data.memory):
-            return
-        refused = conflict(newest if isinstance(newest, Memory) else None, data.expected_version)
-        batch.decide(event, refused or Outcome(version=data.expected_version + 1))
-        if refused:
-            return
+    refused = conflict(newest, data.expected_version)
+    if refused or batch.get(mark_of(event)):
+        # only a refused revision has a mark: it would tie the new version's log entry to the forgetting of the old one
+        if batch.mark(event, data.memory) and refused:
+            batch.decide(event, refused)
+        return
     match newest:
         case Memory():
             new, retired = superseding(new, newest)

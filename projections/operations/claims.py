@@ -10,14 +10,14 @@ from msgspec import convert
 from msgspec.structs import asdict
 
 from ingest.commands.decide import Caller, ClaimActions, ReleaseClaim, RenewClaim
-from ingest.errors import ChangeRefused, NotFound, NothingToClaim
+from ingest.errors import ChangeRefused, NotFound, NothingToClaim, NotReady
 from ingest.events.envelope import EventData
 from ingest.ids import DocumentId, new_event_id
 from ingest.log.position import partition_of, project_route
 from ingest.nouns.action import ActionClaimed, ActionReleased, ActionRenewed
 from ingest.platform.clock import system_clock, to_ms
 from projections.nouns.access import Reader, may_read
-from projections.nouns.action import Action, neighbor_ids, queue, refused_claim
+from projections.nouns.action import Action, conflicts, is_ready, neighbor_ids, queue, refused_claim
 from projections.operations.current import Applied, Current
 from projections.queries.views import view
 from projections.queries.work import ActionView
@@ -53,7 +53,9 @@ class Claims:
 
         Raises NotFound, AlreadyClaimed (also while this agent holds it), NotReady or AlreadyFinished.
         """
-        _, action = await self._current.find(name, Action, reader)
+        home, action = await self._current.find(name, Action, reader)
+        if not await self._ready(home, [action]):
+            raise NotReady(action.version, action.changed_by, None)
         command = ClaimActions(
             event_id=event_id, project=action.project, actions=[action.id], lease_seconds=lease_seconds
         )
@@ -124,19 +126,25 @@ class Claims:
         """The best actions that an agent can claim now, except those it tried."""
         if not reader.key_scope.allows(project):
             return []
-        home, now = partition_of(project_route(reader.tenant, project), self._documents.partitions), system_clock()
+        home, now = partition_of(project_route(reader.tenant, project), self._documents.partitions), to_ms(system_clock())
         free: list[str] = []
         async for names in self._queued([queue(reader.tenant, project, label) for label in labels or [""]], home):
             actions = await self._actions(home, [name for name in names if name not in tried])
-            neighbors = await self._actions(home, [name for it in actions.values() for name in neighbor_ids(it)])
-            for action in actions.values():
-                others = [neighbors[name] for name in neighbor_ids(action) if name in neighbors]
+            for action in await self._ready(home, list(actions.values())):
                 is_mine = action.assigned_to in ("", agent_id)
-                if is_mine and may_read(action, reader) and not refused_claim(action, others, agent_id, to_ms(now)):
+                if is_mine and may_read(action, reader) and not refused_claim(action, agent_id, now):
                     free.append(action.id)
             if len(free) >= CANDIDATES:
                 break
         return free[:CANDIDATES]
+
+    async def _ready(self, home: int, actions: Sequence[Action]) -> list[Action]:
+        """Those of the actions that wait for no other one, and conflict with none in progress."""
+        listed = await self._documents.members_of([conflicts(action.id) for action in actions], [home])
+        stated = [name for action in actions for name in neighbor_ids(action)]
+        others = list((await self._actions(home, [*listed, *stated])).values())
+        now = to_ms(system_clock())
+        return [action for action in actions if is_ready(action, others, now)]
 
     async def _actions(self, home: int, names: Sequence[str]) -> dict[str, Action]:
         documents = await self._documents.get([(home, DocumentId(name)) for name in names])

@@ -78,15 +78,18 @@ class Current:
         await self._wait(token)
         name = mark_id(project_route(caller.tenant, command.project), event.TYPE, accepted.event_id)
         (mark,) = await self.documents.get([(next(iter(token)), name)])
+        if mark is None and event is MemoryRevised:  # a mark would say that it was refused
+            (revised,) = await self.documents.get([(next(iter(token)), DocumentId(accepted.id))])
+            if isinstance(revised, Memory):
+                return Applied(**asdict(accepted), version=revised.version)
         outcome = mark.outcome if isinstance(mark, SupersededEvent) else None
         if not isinstance(mark, SupersededEvent) or outcome is None or outcome.refused == NotFound.code:
             raise NotFound(f"there is no document {accepted.id!r}")
         expires_at = from_ms(outcome.until_ms) if outcome.until_ms else None
         if outcome.refused:
             raise CHANGE_REFUSED[outcome.refused](outcome.version, outcome.changed_by, expires_at)
-        subject = accepted.id if event is MemoryRevised else mark.subject
         applied = Applied(**asdict(accepted), version=outcome.version, expires_at=expires_at)
-        return replace(applied, id=subject)
+        return replace(applied, id=mark.subject)
 
     async def append_batch(self, commands: Sequence[AnyCommand], caller: Caller) -> Token:
         """Append the events of several commands at once; returns their position. Raises the first rejection."""

@@ -55,8 +55,11 @@ class GivingFeedback:
     async def __call__(self, request: FeedbackRequest, reader: Reader, caller: Caller) -> Feedback:
         """Record a verdict on each document; repeated with its event id, it changes nothing.
 
-        Only what an answer gave to this agent can be judged by it. Raises CommandRejected without ids and recall id.
+        Only what an answer gave to this agent can be judged by it. Raises CommandRejected without ids and recall id,
+        or without an agent and a key.
         """
+        if not reader.agent_id and not caller.key_scope.key:
+            raise CommandRejected("feedback counts by writer: name the agent, or send an API key", "agent_id")
         if not request.ids and not request.recall_id:
             raise CommandRejected("name the documents (ids) or the answer (recall_id)", "ids")
         names = list(dict.fromkeys(request.ids))

@@ -20,6 +20,7 @@ from ingest.log.keys import reads_key
 from ingest.log.position import Position
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
+from ingest.secrets.clean import clean_agent
 from projections.nouns.access import Reader
 
 logger = logging.getLogger(__name__)
@@ -81,7 +82,8 @@ class ReadLedger:
             if len(self._waiting) >= MOST_WAITING:
                 self.lost += 1
                 continue
-            entry = msgspec.msgpack.encode(Read(recall_id, reader.agent_id, purpose, names))
+            agent_id = clean_agent(reader.agent_id, "replace")
+            entry = msgspec.msgpack.encode(Read(recall_id, agent_id, purpose, names))
             self._waiting.append((reads_key(reader.tenant, project), entry))
         if self._waiting and self._task is None:
             self._task = asyncio.create_task(self._write_later(), name="read-ledger")
@@ -96,7 +98,7 @@ class ReadLedger:
     async def given_to(self, tenant: str, project: str, agent_id: str, recall_id: str = "") -> set[str]:
         """The documents of a project that an agent was given: by one answer, or by any of the newest LOOKED_AT."""
         await self._write()
-        documents: set[str] = set()
+        agent_id, documents = clean_agent(agent_id, "replace"), set[str]()
         before, looked_at = "+", 0
         while looked_at < LOOKED_AT and (page := await self._page(tenant, project, before)):
             for read in page.values():

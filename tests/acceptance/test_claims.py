@@ -92,6 +92,23 @@ async def test_next_claim_is_the_most_urgent_free_action_with_a_label(client: Cl
     assert [await claimed() for _ in range(3)] == [high, low, "nothing_to_claim"]
 
 
+async def test_action_that_waits_or_conflicts_cannot_be_claimed_whichever_of_the_two_says_so(
+    client: Client, project: str
+):
+    async def action(title: str, **fields: Any) -> str:
+        return (await write(client, "/v1/actions", project=project, title=title, **fields))["id"]
+
+    async def claimed(name: str) -> str:
+        answer = await post(client, f"/v1/actions/{name}/claim", "ada")
+        return "" if answer.status_code == 200 else fault(answer)["code"]
+
+    migrate = await action("Migrate")
+    waits = await action("Deploy", requires=[migrate])
+    conflicts = await action("Back up", edges=[{"type": "conflicts_with", "target": migrate}])
+    assert (await claimed(waits), await claimed(conflicts)) == ("not_ready", "")
+    assert await claimed(migrate) == "not_ready", "the action that was claimed names the conflict"
+
+
 async def test_agents_that_add_lines_by_expected_version_lose_none(client: Client, project: str):
     slot = {"project": project, "label": "open_questions", "size_limit": 20_000}
     await write(client, "/v1/slots", content="- start", **slot)

@@ -77,7 +77,7 @@ def test_the_command_of_arq_finds_its_settings(foreign: Path):
     code = "import mnemolog; print(len(mnemolog.WorkerSettings['functions']))"
     environment = {**os.environ, "REDIS_URL": "redis://127.0.0.1:1"}
     command = [sys.executable, "-P", "-c", code]
-    assert subprocess.run(command, cwd=foreign, env=environment, capture_output=True, check=True).stdout == b"14\n"
+    assert subprocess.run(command, cwd=foreign, env=environment, capture_output=True, check=True).stdout == b"15\n"
 
 
 @pytest.fixture

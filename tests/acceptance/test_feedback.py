@@ -6,7 +6,7 @@ import httpx
 from waiting import wait_until
 
 from tests.acceptance.asking import read, recall, repeated, write
-from tests.acceptance.running import Server, ids, new_tenant, until_ready
+from tests.acceptance.running import Server, fault, ids, new_tenant, until_ready
 
 Client = httpx.AsyncClient
 
@@ -28,9 +28,15 @@ async def test_only_what_an_agent_was_given_can_be_judged_by_it(server: Server, 
         whole = await judge(bob, recall_id=found["recall_id"], project=project, verdict="helped")
         assert whole["judged"] == [told["id"]]
         memory = await read(bob, f"/v1/memories/{told['id']}", after=whole["position"])
-        assert [verdict[:2] for verdict in memory["verdicts"]] == [["bob", "helped"]]
+        assert [(it["writer"], it["verdict"]) for it in memory["verdicts"]] == [("bob", "helped")]
     async with server.client("eve") as eve:
         assert (await judge(eve, ids=[told["id"]], verdict="wrong"))["judged"] == []
+
+
+async def test_feedback_of_nobody_is_refused_with_what_to_send(client: Client, project: str):
+    memory = await write(client, "/v1/memories", project=project, content="The API listens on port 8080.")
+    answer = await repeated(client, "POST", "/v1/feedback", json={"ids": [memory["id"]], "verdict": "helped"})
+    assert (answer.status_code, fault(answer)["field"]) == (422, "agent_id")
 
 
 async def test_three_writers_that_call_a_memory_wrong_put_it_last_and_into_the_inbox(

@@ -291,7 +291,8 @@ def revise(history: History) -> None:
     command = ReviseMemory(
         memory=history.any_of(MEMORY), content=f"{history.choose(*MEMORIES)} {word}", memory_type="semantic",
         purpose="information", concepts=[word], owner="ada", creator=history.choose("", "ada"),
-        valid_until=history.choose(None, None, minute(9_999)), **_claims(history, ""),
+        valid_until=history.choose(None, None, minute(9_999)),
+        expected_version=history.choose(None, None, 1, 2), **_claims(history, ""),
     )  # fmt: skip
     history.say(command)
 

@@ -204,6 +204,8 @@ LIMITED = PLAIN._replace(
     roles_by_scope=EVERY_ROLE, tenant_claim="tenant", projects_claim="projects", agents_claim="agents"
 )
 FULL = {"tenant": "acme", "projects": ["shop"], "agents": ["ada"]}
+ADA = "oauth-fdee430d40bd57deeac186cd"
+"""The key of the subject `ada`: whatever tokens she has, she counts as one writer."""
 
 
 def principal(rules: TokenRules = PLAIN, scope: Any = "mnemolog:read", **claims: Any) -> Principal:
@@ -215,7 +217,7 @@ def test_a_token_is_for_the_servers_tenant_and_all_of_it_unless_the_settings_nam
     assert (found.tenant, found.roles, found.key_scope) == (
         "default",
         {"read"},
-        KeyScope(within_tenant=True, is_admin=False),
+        KeyScope(within_tenant=True, is_admin=False, key=ADA),
     )
     assert found.named
 
@@ -244,7 +246,7 @@ def test_a_scope_may_give_several_roles():
 def test_claims_say_tenant_projects_and_agents():
     found = principal(LIMITED, tenant="acme", projects=["shop", "bakery", "shop"], agents="ada")
     assert found.tenant == "acme"
-    assert found.key_scope == KeyScope(("bakery", "shop"), ("ada",), within_tenant=True, is_admin=False)
+    assert found.key_scope == KeyScope(("bakery", "shop"), ("ada",), within_tenant=True, is_admin=False, key=ADA)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +275,7 @@ def test_a_token_without_a_claim_that_the_settings_name_lets_nobody_in(changes: 
 
 def test_all_projects_and_agents_have_to_be_said():
     assert principal(LIMITED, **{**FULL, "projects": "*", "agents": ["*"]}).key_scope == KeyScope(
-        within_tenant=True, is_admin=False
+        within_tenant=True, is_admin=False, key=ADA
     )
 
 

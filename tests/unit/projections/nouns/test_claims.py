@@ -1,5 +1,6 @@
 """Claims of actions: who holds one, by the log's order and clock."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from ingest.nouns.action import (
     ActionRenewed,
     ActionUpdated,
 )
-from projections.nouns.action import Action, action_id, queue
+from projections.nouns.action import Action, action_id, is_ready, queue
 from projections.nouns.batch import mark_of
 from projections.nouns.tombstone import Outcome, SupersededEvent
 from projections.store.protocol import MemoryStore
@@ -145,12 +146,36 @@ def test_action_that_waits_or_conflicts_is_not_ready():
     dig = created(0)
     plant = created(1, "Plant", requires=[str(action_id(dig))])
     dance = created(2, "Dance", edges=[ActionEdge(type="conflicts_with", target=str(action_id(dig)))])
-    blocked, contested = claimed(4, plant, agent="bob"), claimed(5, dance, agent="bob")
-    store = one_by_one([dig, plant, dance, claimed(3, dig), blocked, contested])
-    assert (outcome(store, blocked).refused, outcome(store, contested).refused) == ("not_ready", "not_ready")
-    reverse = claimed(5, dig, agent="bob")
-    store = one_by_one([dig, plant, dance, claimed(4, dance), reverse])
-    assert outcome(store, reverse).refused == "not_ready", "the action that is named does not name the other one"
+
+    def ready(*events: Recorded, of: Recorded) -> bool:
+        store = one_by_one([dig, plant, dance, *events])
+        others = [action(store, event) for event in (dig, plant, dance) if event != of]
+        return is_ready(action(store, of), others, place(10).ms)
+
+    done = said(4, ActionUpdated(action=str(action_id(dig)), status="done"))
+    assert (ready(of=plant), ready(done, of=plant)) == (False, True)
+    assert (ready(of=dance), ready(claimed(3, dig), of=dance)) == (True, False)
+    assert not ready(claimed(3, dance), of=dig), "only the other action names the conflict"
+
+
+def test_claim_is_decided_the_same_after_what_it_waited_for_is_forgotten():
+    dig = created(0)
+    plant = created(1, "Plant", requires=[str(action_id(dig))])
+    events = [dig, plant, claimed(3, plant), forgotten(4, "action", str(action_id(dig)))]
+    store = one_by_one(events)
+    assert action(store, plant).token == str(place(3))
+    assert contents(replayed(events, store)) == contents(store)
+
+
+@pytest.mark.parametrize("fold", [folded, lambda events: one_by_one(events)], ids=["one batch", "several"])
+def test_claim_outlives_another_candidate_that_is_forgotten(fold: Callable[[list[Recorded]], MemoryStore]):
+    first, second = created(0), created(1, "Plant")
+    asked = claimed(4, first, second, agent="bob")
+    events = [first, second, claimed(3, first), asked, forgotten(5, "action", str(action_id(first)))]
+    store = fold(events)
+    assert action(store, second).token == str(place(4))
+    assert asked.position not in store.erased
+    assert contents(replayed(events, store)) == contents(store)
 
 
 def test_finished_action_and_unknown_one_cannot_be_claimed():

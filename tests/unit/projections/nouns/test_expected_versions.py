@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from factories import learned, remembered, said
+from factories import forgotten, learned, remembered, said
 from folding import contents, folded, one_by_one, replayed
 
 from ingest.events.envelope import EventData, Recorded
@@ -43,6 +43,10 @@ CHANGES: dict[str, tuple[Recorded, Change]] = {
 
 
 def outcome(store: MemoryStore, event: Recorded) -> Outcome:
+    made = store.documents.get(memory_id(event))
+    if isinstance(made, Memory):  # an applied revision leaves no mark
+        assert mark_of(event) not in store.documents
+        return Outcome(version=made.version)
     mark = store.documents[mark_of(event)]
     assert isinstance(mark, SupersededEvent)
     assert mark.outcome
@@ -98,3 +102,14 @@ def test_refused_revision_leaves_no_memory_and_the_current_version_alone():
     assert isinstance(memory, Memory)
     assert memory.is_latest
     assert memory.version == 1
+
+
+def test_applied_revision_outlives_the_version_before_it_and_a_refused_one_is_erased_with_it():
+    applied, refused = said(1, revised(1)), said(2, revised(7))
+    events = [MEMORY, applied, refused, forgotten(3, "memory", str(memory_id(MEMORY)))]
+    store = one_by_one(events)
+    kept = store.documents[memory_id(applied)]
+    assert isinstance(kept, Memory)
+    assert kept.version == 2
+    assert set(store.erased) == {MEMORY.position, refused.position}
+    assert contents(replayed(events, store)) == contents(store)
