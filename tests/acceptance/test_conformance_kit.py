@@ -2,6 +2,7 @@
 worth nothing."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 import simple_memory
+from ports import free_ports
 from simple_memory import ADAPTER, FAULTS
 
 from tools.conformance.checks import CHECKS, Failed
@@ -17,6 +19,7 @@ from tools.conformance.memory import Memory, eventually
 
 KIT = (sys.executable, "-m", "tools.conformance", "--json")
 ROOT = Path(__file__).parents[2]
+DIALECT_PORTS = ("AGENTD_PORT", "AGENT_MEMORY_PORT", "MEMEX_PORT", "MEMEX_MCP_PORT")
 
 
 def verdicts(*options: str) -> tuple[int, dict[str, str]]:
@@ -46,7 +49,10 @@ def fails(fault: str, check: str, folder: Path) -> bool:
 @pytest.mark.timeout(900)  # it starts the server a dozen times
 def test_mnemolog_passes_every_check(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("MNEMOLOG_EMBEDDER", "none")  # no model to load
-    code, results = verdicts("--adapter", "mnemolog", "--command", f"{sys.executable} -m api.cli.main up")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    for name, port in zip(DIALECT_PORTS, free_ports(len(DIALECT_PORTS)), strict=True):
+        monkeypatch.setenv(f"MNEMOLOG_{name}", str(port))
+    code, results = verdicts("--adapter", "mnemolog")
     assert (code, results) == (0, dict.fromkeys(CHECKS, "pass"))
 
 

@@ -168,9 +168,7 @@ export interface paths {
         put?: never;
         /**
          * Claim the best free work item of a project.
-         * @description 404 (`nothing_to_claim`) if no action is free for this agent.
-         *
-         *     Which project's actions; with `labels`, only those with any of these tags.
+         * @description Which project's actions; with `labels`, only those with any of these tags.
          */
         post: operations["post_v1_actions_claim_next"];
         delete?: never;
@@ -1359,11 +1357,12 @@ export interface components {
          * Judgment
          * @description The newest verdict of one writer on a memory.
          */
-        Judgment: [
-            string,
-            "helped" | "misled" | "outdated" | "wrong",
-            number
-        ];
+        Judgment: {
+            at: string;
+            /** @enum {unknown} */
+            verdict: "helped" | "misled" | "outdated" | "wrong";
+            writer: string;
+        };
         /**
          * Lesson
          * @description Something learned. `confidence` is as of `reinforced_at`.

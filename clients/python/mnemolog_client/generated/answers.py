@@ -81,6 +81,14 @@ class Forgotten(Struct, frozen=True, kw_only=True):
     durability: str = "memory"
 
 
+class Judgment(Struct, frozen=True, kw_only=True):
+    """The newest verdict of one writer on a memory."""
+
+    writer: str
+    verdict: str
+    at: datetime
+
+
 class Memory(Struct, frozen=True, kw_only=True):
     """A version of a memory."""
 
@@ -116,6 +124,7 @@ class Memory(Struct, frozen=True, kw_only=True):
     prompt_version: str
     confirmations: int
     confirmed_at: datetime | None
+    verdicts: list[Judgment] = []
     updated_at: datetime
     occurred_at: datetime
     recorded_at: datetime
