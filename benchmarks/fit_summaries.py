@@ -1,4 +1,4 @@
-"""Fits the weights of sentences in a session's summary (`projections/condensing/sentence_weights.py`) to key facts."""
+"""Fits `projections/condensing/sentence_weights.toml`, the weights of sentences in a session's summary, to key facts."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from benchmarks.figures import Figures, Row, benchmark
 from benchmarks.relevance import events_of, observed
 from projections.condensing import salience
-from projections.condensing.sentence_weights import WEIGHTS
+from projections.condensing.salience import WEIGHTS
 from projections.condensing.summaries import digest, tellable
 from projections.nouns.observation import Observation
 
@@ -146,7 +146,7 @@ def fit_summaries(data: Mapping[str, Path]) -> Figures:
     """How many key facts of a session does its summary state, with which weights of sentences?
 
     With weights set by hand, as shipped, and fitted with each session or project left out; `weights` are fitted to
-    all, for `sentence_weights.py`. Needs `--data agentwork=PATH` (as for `relevance`) and `--data outcomes=PATH`: a
+    all, for `sentence_weights.toml`. Needs `--data agentwork=PATH` (as for `relevance`) and `--data outcomes=PATH`: a
     list of `{sample_id, sessions: [{session, goal, outcome, decisions, open}]}`, each of the four a list of facts,
     and a fact a list of regular expressions any of which states it. Needs no server; nothing is random.
     """

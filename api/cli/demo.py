@@ -1,7 +1,8 @@
 """`mnemolog demo`: plays nine days of work of ten agents in seconds, then asks questions about it.
 
 It only uses the public HTTP API. The commands are in `api/cli/stories`, one native command per line, dated relative to
-`TODAY`. Event ids are fixed, so playing it twice stores it once.
+`TODAY`; one that `corrects` the memory of another event revises it, because their texts differ too much to count as
+duplicates. Event ids are fixed, so playing it twice stores it once. The questions are answered in other words.
 """
 
 import sys
@@ -9,11 +10,12 @@ import time
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
 from itertools import groupby
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console, Group
 from rich.padding import Padding
 from rich.panel import Panel
@@ -25,6 +27,8 @@ from api.cli.errors import ClientError
 from api.cli.output import FAILED, OK, Output, one_line
 from api.cli.rows import add, on_server
 from api.cli.server import follow_log, head, lag_totals, projections_of
+
+T = TypeVar("T")
 
 WEEK = timedelta(days=7)
 TODAY = date(2026, 1, 10)
@@ -40,7 +44,6 @@ CONTEXT_LINES = 5
 """Lines shown of each context block; the JSON has all of it."""
 TOP = 3
 """An expected document with a lower rank is a miss."""
-SHOP, STATION, CLINIC = "shop-checkout", "ground-station", "clinic-scheduling"
 _STORIES = ("checkout.jsonl", "ground_station.jsonl", "clinic.jsonl")
 
 
@@ -59,7 +62,7 @@ class DemoQuestion(Struct, frozen=True):
     project: str
     asker: str
     event_id: str
-    content: str
+    content: str = ""
 
     def answered_by(self, result: dict[str, Any]) -> bool:
         """Whether a recalled document is the expected one; lessons match by their text."""
@@ -85,35 +88,10 @@ class Fleet(Struct, frozen=True):
         return {(command["agent_id"], command["project"]) for command in self.commands}
 
 
-CORRECTIONS = {
-    "demo-129": "demo-26",
-    "demo-141": "demo-93",
-    "demo-273": "demo-193",
-    "demo-295": "demo-286",
-    "demo-413": "demo-346",
-    "demo-427": "demo-332",
-}
-"""Revised memories by the event id of the revising command: their texts differ too much to count as duplicates."""
 LISTED = 500
 
-QUESTIONS = (
-    ("why does the tax in the basket not add up to the tax on the bill?", SHOP, "dara", "demo-5"),
-    ("how long does the payment client wait before giving up?", SHOP, "brook", "demo-129"),
-    ("why was typed text lost on cheap phones?", SHOP, "cyrus", "demo-49"),
-    ("how many pods should we plan for the next big sale?", SHOP, "ada", "demo-141"),
-    ("which frequency shift made the receiver slow to lock on to the satellite?", STATION, "gus", "demo-162"),
-    ("who disturbs our radio every Tuesday, and would they stop?", STATION, "eero", "demo-200"),
-    ("what did we do with the antennas during the lightning?", STATION, "eero", "demo-292"),
-    ("any advice before changing the receiver after a poor contact?", STATION, "gus", "demo-168"),
-    ("after how many days are undecoded frames gone from the broker?", STATION, "fern", "demo-273"),
-    ("why were imported visits not recognised as clashing with others?", CLINIC, "ivo", "demo-302"),
-    ("what should strangers not learn when they read a patient's phone?", CLINIC, "juno", "demo-343"),
-    ("after how much idle time does a ward computer lock itself?", CLINIC, "hana", "demo-427"),
-)
-"""Text, project, asker, and the event that answers, which uses other words."""
-
 CONTEXT = {
-    "project": SHOP,
+    "project": "shop-checkout",
     "agent_id": "ada",
     "session_id": "next-task",
     "query": "change how payments are retried",
@@ -129,14 +107,13 @@ def build_fleet(now: datetime) -> Fleet:
     """The fleet; its last day is one to seven days ago (UTC)."""
     # whole weeks: the stories name weekdays, which have to be those of their dates
     later = (now.date() - TODAY) // WEEK * WEEK
-    stories = (files("api.cli").joinpath("stories", name).read_bytes() for name in _STORIES)
-    commands: list[dict[str, Any]] = [msgspec.json.decode(line) for story in stories for line in story.splitlines()]
+    commands: list[dict[str, Any]] = [command for name in _STORIES for command in _lines(name, dict[str, Any])]
     for command in commands:
         command["occurred_at"] = (datetime.fromisoformat(command["occurred_at"]) + later).isoformat()
     by_id = {command["event_id"]: command for command in commands}
     questions = [
-        DemoQuestion(text, project, asker, event_id, by_id[event_id]["content"])
-        for text, project, asker, event_id in QUESTIONS
+        replace(question, content=by_id[question.event_id]["content"])
+        for question in _lines("questions.jsonl", DemoQuestion)
     ]
     # by day and agent, in order of time, so that a replacement is sent after the memory it replaces
     ordered = sorted(commands, key=lambda command: (*_day_and_agent(command), command["occurred_at"]))
@@ -145,6 +122,10 @@ def build_fleet(now: datetime) -> Fleet:
         together = list(group)
         batches += [DemoBatch(agent, day, together[start : start + BATCH]) for start in range(0, len(together), BATCH)]
     return Fleet(batches, questions, CONTEXT)
+
+
+def _lines(name: str, kind: type[T]) -> list[T]:
+    return msgspec.json.Decoder(kind).decode_lines(files("api.cli").joinpath("stories", name).read_bytes())
 
 
 def register(app: typer.Typer) -> None:
@@ -241,7 +222,7 @@ def _play(client: ApiClient, output: Output, fleet: Fleet) -> tuple[int, int, st
         task = progress.add_task("", total=len(fleet.commands))
         for batch in fleet.batches:
             progress.update(task, description=f"{batch.day}  {batch.agent:<6}")
-            corrections = [command for command in batch.commands if command["event_id"] in CORRECTIONS]
+            corrections = [command for command in batch.commands if "corrects" in command]
             answer = client.post("/v1/events", [command for command in batch.commands if command not in corrections])
             if answer["rejected"]:
                 first = answer["rejected"][0]
@@ -263,7 +244,7 @@ def _play(client: ApiClient, output: Output, fleet: Fleet) -> tuple[int, int, st
 
 def _correct(client: ApiClient, command: dict[str, Any]) -> Any:
     listed = client.get("/v1/memories", {"project": command["project"], "limit": LISTED})
-    name = CORRECTIONS[command["event_id"]]
+    name = command["corrects"]
     memory = next((memory["id"] for memory in listed["items"] if memory["event_id"] == name), None)
     if memory is None:  # deleted since the demo was played before
         raise ClientError("not_found", f"the demo memory {name}, which {command['event_id']} corrects, is missing")

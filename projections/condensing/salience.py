@@ -1,17 +1,18 @@
 """Selects the sentences of a session for its summary: each gets a score, then the best that fit are chosen.
 
 Pure and deterministic. A sentence's score is the sum of its features' weights; what a feature is stands here, what it
-weighs in `sentence_weights.py`. Work grows with the number of sentences, at most `SENTENCES` of a session.
+weighs in `sentence_weights.toml`. Work grows with the number of sentences, at most `SENTENCES` of a session.
 """
 
 import math
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from projections.condensing.chat_facts import CHAT_WEIGHTS, FEELINGS, chat_features, without_address
-from projections.condensing.sentence_weights import WEIGHTS
 from projections.nouns.observation import Observation
 from projections.text.accounts import account, headline, prose
 from projections.text.compression import told_by
@@ -20,6 +21,8 @@ from projections.text.terms import terms
 from projections.text.turns import without_paste
 
 Part = Literal["user", "assistant", "call", "result"]
+
+WEIGHTS: dict[str, float] = tomllib.loads(Path(__file__).with_name("sentence_weights.toml").read_text())
 
 SENTENCES = 4_000
 """Of a session: the first half and the last half of more."""

@@ -13,7 +13,6 @@ from typing import ClassVar
 from msgspec import Struct
 
 from ingest.events.envelope import Recorded, Trust
-from ingest.ids import DocumentId
 from ingest.kinds import ACTION
 from ingest.nouns.action import (
     ActionClaimed,
@@ -26,7 +25,7 @@ from ingest.nouns.action import (
 )
 from ingest.platform.clock import from_ms
 from projections.nouns import rows
-from projections.nouns.batch import FoldBatch, fold_one, folds, mark_of
+from projections.nouns.batch import FoldBatch, fold_one, folds
 from projections.nouns.tombstone import Outcome
 from projections.nouns.trust import lowest, trust_of
 
@@ -419,7 +418,7 @@ def neighbor_ids(action: Action) -> set[str]:
     return {edge.target for edge in action.edge_list if edge.type in ("requires", "gated_by", "conflicts_with")}
 
 
-@folds(ActionClaimed, reads=lambda event, data: {mark_of(event), *data.actions})
+@folds(ActionClaimed, about=lambda _, data: data.actions)
 def _claimed(batch: FoldBatch, event: Recorded, data: ActionClaimed) -> None:
     """The first of the named actions that is free."""
     agent_id, now = event.envelope.agent_id, event.recorded_ms

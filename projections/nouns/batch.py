@@ -351,6 +351,7 @@ def erased_envelope(entry: LedgerEntry, forgetting: Envelope) -> Envelope:
 Loaded = Mapping[DocumentId, Document]
 # the data of the event is an argument of its own, because each rule knows its type
 Apply = Callable[[FoldBatch, Recorded, Any], None]
+About = Callable[[Recorded, Any], list[str]]
 Reads = Callable[[Recorded, Any], Iterable[str]]
 Follows = Callable[[Recorded, Any, Loaded], Iterable[str]]
 Wants = Callable[[Recorded, Any], Callable[[str], bool]]
@@ -359,12 +360,14 @@ Wants = Callable[[Recorded, Any], Callable[[str], bool]]
 class FoldRule(NamedTuple):
     """How one type of event is folded.
 
-    `reads`: ids of the documents it reads. `listings`: listings whose documents it reads; of their members only those
-    that it `wants`, judged by the member itself. `follows` and `further_listings`: what else it reads, given the
-    documents that were loaded (asked again until nothing is new).
+    `about`: ids of the documents that it is about, the one that it creates first. `reads`: ids of the documents that
+    the rule reads. `listings`: listings whose documents it reads; of their members only those that it `wants`, judged
+    by the member itself. `follows` and `further_listings`: what else it reads, given the documents that were loaded
+    (asked again until nothing is new).
     """
 
     apply: Apply
+    about: About
     reads: Reads
     listings: Reads
     follows: Follows
@@ -382,17 +385,24 @@ def _no_names(event: Recorded, data: EventData, loaded: Loaded | None = None) ->
 
 def folds(
     *events: type[EventData],
-    reads: Reads = _no_names,
+    about: About,
+    reads: Reads | None = None,
     listings: Reads = _no_names,
     follows: Follows = _no_names,
     further_listings: Follows = _no_names,
     wants: Wants = lambda event, data: lambda member: True,
 ) -> Callable[[Apply], Apply]:
-    """Register a function as the fold of these events; the other arguments are those of FoldRule."""
+    """Register a function as the fold of these events; the other arguments are those of FoldRule.
+
+    By default it reads the documents that the event is about, and its mark.
+    """
+
+    def about_and_mark(event: Recorded, data: Any) -> Iterable[str]:
+        return {mark_of(event), *about(event, data)}
 
     def register(apply: Apply) -> Apply:
         for event in events:
-            RULES[event] = FoldRule(apply, reads, listings, follows, further_listings, wants)
+            RULES[event] = FoldRule(apply, about, reads or about_and_mark, listings, follows, further_listings, wants)
         return apply
 
     return register
@@ -444,6 +454,7 @@ def fold_one(
 
     register = folds(
         *events,
+        about=lambda event, data: [subject(event, data)],
         reads=lambda event, data: {mark_of(event), subject(event, data), *reads(event, data)},
         follows=follows,
     )

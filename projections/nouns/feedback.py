@@ -5,12 +5,12 @@ from ingest.ids import DocumentId
 from ingest.nouns.feedback import FeedbackGiven
 from projections.nouns import lesson as lessons
 from projections.nouns import memory as memories
-from projections.nouns.batch import FoldBatch, folds, mark_of
+from projections.nouns.batch import FoldBatch, folds
 from projections.nouns.lesson import Lesson
 from projections.nouns.memory import Memory
 
 
-@folds(FeedbackGiven, reads=lambda event, data: {mark_of(event), data.document})
+@folds(FeedbackGiven, about=lambda _, data: [data.document])
 def _given(batch: FoldBatch, event: Recorded, data: FeedbackGiven) -> None:
     """Void if there is no such document: its note may be about something that was forgotten."""
     if not batch.mark(event, data.document):

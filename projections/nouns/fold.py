@@ -39,6 +39,11 @@ def rebuild_due(folded_by: bytes | None) -> str:
     return f"rebuild due: documents were folded by {version}, this release folds {VERSION}"
 
 
+def about(event: Recorded) -> list[str]:
+    """Return the ids of the documents that an event is about, the one that it creates first."""
+    return RULES[type(event.data)].about(event, event.data)
+
+
 def documents_of(events: Iterable[Recorded]) -> set[DocumentId]:
     """The ids that a fold of these events may read, except those that listings and other documents lead to."""
     return {DocumentId(name) for event in events for name in RULES[type(event.data)].reads(event, event.data)}

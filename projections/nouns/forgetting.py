@@ -49,6 +49,7 @@ from projections.nouns.trust import BY_OPERATOR
 @folds(
     MemoryQuarantined,
     ObservationQuarantined,
+    about=lambda _, data: [data.document],
     reads=lambda event, data: {
         mark_of(event),
         data.document,
@@ -127,6 +128,7 @@ def _further_entries(event: Recorded, data: SubjectForgotten, loaded: Loaded) ->
 
 @folds(
     SubjectForgotten,
+    about=lambda _, data: data.documents or data.kept or [data.subject],
     reads=_forgotten_reads,
     listings=_forgotten_listings,
     follows=lambda event, data, loaded: _connected(data, loaded) | further_parts(event, data, loaded),
@@ -352,7 +354,7 @@ def _erased_reads(event: Recorded, data: EventErased) -> set[str]:
     return names | session_and_ledger(event) if event.envelope.session_id else names
 
 
-@folds(EventErased, reads=_erased_reads, follows=further_parts)
+@folds(EventErased, about=lambda _, stub: [stub.document], reads=_erased_reads, follows=further_parts)
 def _event_erased(batch: FoldBatch, event: Recorded, stub: EventErased) -> None:
     """Have every effect on other documents that the event had before it was erased."""
     envelope, name = event.envelope, stub.mark or stub.document

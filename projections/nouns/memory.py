@@ -437,7 +437,8 @@ def _may_be_similar(event: Recorded, data: MemoryRecorded) -> Callable[[str], bo
 
 @folds(
     MemoryRecorded,
-    reads=lambda event, data: {memory_id(event)},
+    about=lambda event, data: [memory_id(event)],
+    reads=lambda event, data: [memory_id(event)],
     listings=_similar_listings,
     wants=_may_be_similar,
 )
@@ -469,6 +470,7 @@ def _later_versions(event: Recorded, data: MemoryRevised, loaded: Loaded) -> set
 
 @folds(
     MemoryRevised,
+    about=lambda event, data: [memory_id(event), data.memory],
     reads=lambda event, data: {memory_id(event), data.memory, *([mark_of(event)] if data.is_awaited else [])},
     follows=_later_versions,
 )
@@ -500,7 +502,7 @@ def _revised(batch: FoldBatch, event: Recorded, data: MemoryRevised) -> None:
     batch.put(replace(new, separate_parent=others or (new.memory_type == "rule" and own_prompt)))
 
 
-@folds(MemoryCondensed, reads=lambda event, data: {memory_id(event), *data.originals})
+@folds(MemoryCondensed, about=lambda event, data: [memory_id(event), *data.originals])
 def _condensed(batch: FoldBatch, event: Recorded, data: MemoryCondensed) -> None:
     """It replaces memories that all are current; else it is void, and erased: it may quote what is forgotten."""
     new = condensed(event, data)

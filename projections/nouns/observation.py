@@ -236,6 +236,7 @@ def compressed(observation: Observation, data: ObservationCompressed) -> Observa
 
 @folds(
     ObservationRecorded,
+    about=lambda event, data: [observation_id(event)],
     reads=lambda event, data: {observation_id(event), *session_and_ledger(event)},
     follows=further_parts,
 )
@@ -299,6 +300,7 @@ def _is_id(subject: str) -> bool:
 
 @folds(
     SessionRetired,
+    about=lambda event, data: [session_of(event)],
     reads=lambda event, data: {*data.documents, *session_and_ledger(event), ledger_id(session_of(event), data.part)},
 )
 def _retired(batch: FoldBatch, event: Recorded, data: SessionRetired) -> None:

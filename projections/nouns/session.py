@@ -414,6 +414,7 @@ fold_one(
 
 @folds(
     SessionSummarised,
+    about=lambda event, data: [summary_id(session_of(event))],
     reads=lambda event, data: {mark_of(event), summary_id(session_of(event)), *session_and_ledger(event)},
     follows=further_parts,
 )

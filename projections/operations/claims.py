@@ -126,7 +126,10 @@ class Claims:
         """The best actions that an agent can claim now, except those it tried."""
         if not reader.key_scope.allows(project):
             return []
-        home, now = partition_of(project_route(reader.tenant, project), self._documents.partitions), to_ms(system_clock())
+        home, now = (
+            partition_of(project_route(reader.tenant, project), self._documents.partitions),
+            to_ms(system_clock()),
+        )
         free: list[str] = []
         async for names in self._queued([queue(reader.tenant, project, label) for label in labels or [""]], home):
             actions = await self._actions(home, [name for name in names if name not in tried])

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -12,43 +12,24 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from ingest.errors import CommandRejected, LogUnavailable, MnemologError, Overloaded, UnreadableEvent
-from ingest.events.envelope import Recorded, as_json_object
-from ingest.events.subject import EventErased, MemoryQuarantined, ObservationQuarantined, SubjectForgotten
+from ingest.events.envelope import as_json_object
+from ingest.events.subject import EventErased, MemoryQuarantined, SubjectForgotten
 from ingest.ids import DocumentId, document_id
 from ingest.kinds import KINDS, MEMORY
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.position import START, Position, Token, project_route
-from ingest.nouns.action import (
-    ActionClaimed,
-    ActionCreated,
-    ActionExpired,
-    ActionReleased,
-    ActionRenewed,
-    ActionUpdated,
-)
 from ingest.nouns.command import Name
-from ingest.nouns.feedback import FeedbackGiven
-from ingest.nouns.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
-from ingest.nouns.memory import MemoryCondensed, MemoryConfirmed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
-from ingest.nouns.observation import ObservationCompressed, ObservationRecorded
+from ingest.nouns.memory import MemoryCondensed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
+from ingest.nouns.observation import ObservationRecorded
 from ingest.nouns.registry import decode
-from ingest.nouns.relation import RelationLinked, RelationUnlinked
-from ingest.nouns.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
-from ingest.nouns.slot import SlotAppended, SlotDeleted, SlotSet
+from ingest.nouns.session import SessionEnded
 from ingest.platform.partial import leaving_out, left_out, left_out_message, readable
 from projections.index.protocol import IndexService
-from projections.nouns import action as actions
-from projections.nouns import lesson as lessons
-from projections.nouns import memory as memories
-from projections.nouns import observation as observations
-from projections.nouns import relation as relations
-from projections.nouns import session as sessions
-from projections.nouns import slot as slots
 from projections.nouns.access import Reader, may_read
 from projections.nouns.batch import mark_of
 from projections.nouns.document import Document
+from projections.nouns.fold import about
 from projections.nouns.memory import Memory
-from projections.nouns.session import session_document_id, summary_id
 from projections.nouns.tombstone import SupersededEvent
 from projections.queries.documents import DocumentReader
 from projections.queries.times import ANY_TIME, MAX_SEQ, Times
@@ -509,7 +490,7 @@ def _entry(partition: int, stored: Stored, event: Mapping[str, Any], operation: 
         user_id=event["user_id"],
         project=event["project"],
         session_id=event["session_id"],
-        targets=[] if recorded is None else list(_TARGETS[type(recorded.data)](recorded, data)),
+        targets=[] if recorded is None else about(recorded),
         reason=data.reason if isinstance(data, SubjectForgotten | SessionEnded | MemoryQuarantined) else "",
         source=event.get("source", "native"),
         erased=isinstance(data, EventErased),
@@ -525,34 +506,4 @@ def _documents(row: Stored) -> tuple[list[str], DocumentId | None]:
         recorded = decode(row.payload, row.position)
     except UnreadableEvent:
         return [], None
-    targets = list(_TARGETS[type(recorded.data)](recorded, recorded.data))
-    return targets, mark_of(recorded) if recorded.data.is_awaited else None
-
-
-def _session(recorded: Recorded) -> DocumentId:
-    envelope = recorded.envelope
-    return session_document_id(envelope.tenant, envelope.project, envelope.session_id)
-
-
-_TARGETS: dict[type, Callable[[Recorded, Any], Sequence[str]]] = {
-    SubjectForgotten: lambda _, data: data.documents or data.kept or [data.subject],
-    **dict.fromkeys((EventErased, MemoryQuarantined, ObservationQuarantined), lambda _, data: [data.document]),
-    ObservationRecorded: lambda recorded, _: [observations.observation_id(recorded)],
-    ObservationCompressed: lambda _, data: [data.observation],
-    MemoryRecorded: lambda recorded, _: [memories.memory_id(recorded)],
-    MemoryRevised: lambda recorded, data: [memories.memory_id(recorded), data.memory],
-    MemoryCondensed: lambda recorded, data: [memories.memory_id(recorded), *data.originals],
-    **dict.fromkeys((MemoryVisibilityChanged, MemoryConfirmed), lambda _, data: [data.memory]),
-    LessonRecorded: lambda recorded, data: [lessons.lesson_id(recorded, data)],
-    **dict.fromkeys((LessonReinforced, LessonRevised, LessonTriggered, LessonRetired), lambda _, data: [data.lesson]),
-    **dict.fromkeys((SlotSet, SlotAppended, SlotDeleted), lambda recorded, data: [slots.id_of(recorded, data)]),
-    ActionCreated: lambda recorded, _: [actions.action_id(recorded)],
-    **dict.fromkeys((ActionUpdated, ActionRenewed, ActionReleased, ActionExpired), lambda _, data: [data.action]),
-    ActionClaimed: lambda _, data: data.actions,
-    FeedbackGiven: lambda _, data: [data.document],
-    **dict.fromkeys((RelationLinked, RelationUnlinked), lambda recorded, data: [relations.id_of(recorded, data)]),
-    SessionCommitted: lambda recorded, data: [sessions.commit_id(recorded, data)],
-    SessionSummarised: lambda recorded, _: [summary_id(_session(recorded))],
-    **dict.fromkeys((SessionStarted, SessionEnded, SessionRetired), lambda recorded, _: [_session(recorded)]),
-}
-"""The documents that an event is about, the one it creates first."""
+    return about(recorded), mark_of(recorded) if recorded.data.is_awaited else None

@@ -4,6 +4,7 @@ import io
 import json
 import math
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -242,7 +243,11 @@ def test_health_of_a_server_that_is_not_ready_is_asked_once_and_fails(server: Fa
 
 def test_the_demo_reports_what_it_missed(server: FakeServer, monkeypatch: pytest.MonkeyPatch):
     server.answers["POST /v1/events"] = (202, {"accepted": 2, "duplicates": 1, "rejected": [], "position": "0:5-0"})
-    corrected = [{"id": "mem_1", "event_id": name} for name in demo.CORRECTIONS.values()]
+    corrected = [
+        {"id": "mem_1", "event_id": command["corrects"]}
+        for command in demo.build_fleet(datetime.now(UTC)).commands
+        if "corrects" in command
+    ]
     server.answers["GET /v1/memories"] = (200, {"items": corrected, "next": None})
     server.answers["PATCH /v1/memories/mem_1"] = (202, {"id": "mem_2", "position": "0:6-0", "duplicate": False})
     blocks = [{"kind": "lessons", "title": "Lessons", "text": "## Lessons\n- one", "tokens": 6}]
