@@ -1,4 +1,4 @@
-"""Fits `projections/condensing/sentence_weights.toml`, the weights of sentences in a session's summary, to key facts."""
+"""Fits `projections/condensing/sentence_weights.toml`, the weights of sentences in a summary, to key facts."""
 
 import json
 import re

@@ -8,7 +8,7 @@ import { again } from "./route.js";
 
 export const title = "Inbox";
 const LIMIT = 50;
-const PLACES = { rule: "memories", memory: "memories", lesson: "lessons" };
+const PLACES = { rule: "memories", memory: "memories", contradiction: "memories", lesson: "lessons" };
 
 export async function show(route) {
   if (route.project === null) return chooseProject("Inbox");

@@ -19,17 +19,6 @@ from ingest.commands.decide import Caller, CondenseMemories, Remember, ReviseMem
 from ingest.events.envelope import Trust
 from ingest.ids import DocumentId
 from ingest.log.position import Position, partition_of, project_route
-from projections.condensing.claims import (
-    NUMBER,
-    SAME_CLAIM,
-    Claim,
-    claim_groups,
-    claims_in,
-    is_claim,
-    replaced,
-    says,
-    stands_alone,
-)
 from projections.condensing.summaries import PROJECT_MEMORIES, Digest, digest_of, fingerprint, is_made, newest, rejected
 from projections.nouns.access import Reader, may_read
 from projections.nouns.memory import (
@@ -49,6 +38,17 @@ from projections.nouns.trust import is_condensed, is_stated, lowest
 from projections.operations.current import Current, Writing
 from projections.queries.profile import about, run_of, shell_line, talks, written
 from projections.text.accounts import account, in_time, is_call_alone
+from projections.text.claims import (
+    NUMBER,
+    SAME_CLAIM,
+    Claim,
+    claim_groups,
+    claims_in,
+    is_claim,
+    replaced,
+    says,
+    stands_alone,
+)
 from projections.text.sentences import (
     ALIKE,
     alike_groups,

@@ -10,13 +10,13 @@ from msgspec import Struct
 from ingest.commands.decide import Caller, RecordLesson, Remember, WriteAction
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import Clock
-from projections.condensing.claims import SAME_CLAIM, claim_groups, is_claim, says, stands_alone
 from projections.condensing.summaries import fingerprint
 from projections.nouns.access import Reader
 from projections.nouns.action import FINISHED, Action, is_finished
 from projections.nouns.memory import CRYSTAL
 from projections.nouns.trust import is_data, lowest
 from projections.operations.current import Current, Writing
+from projections.text.claims import SAME_CLAIM, claim_groups, is_claim, says, stands_alone
 from projections.text.sentences import closed, fitting, shortened, statements, term_set
 
 LESSONS = 5

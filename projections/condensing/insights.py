@@ -19,7 +19,6 @@ from ingest.events.envelope import Trust
 from ingest.log.position import project_route
 from ingest.platform.clock import Clock, from_ms
 from projections.condensing import slots as slot_rules
-from projections.condensing.claims import SAME_CLAIM, Claim, claim_groups, claims_in, is_claim, is_figure, stands_alone
 from projections.condensing.consolidation import (
     PROJECT_OBSERVATIONS,
     named_by,
@@ -47,6 +46,7 @@ from projections.nouns.trust import is_condensed, is_stated, lowest
 from projections.operations.current import Current, Writing
 from projections.queries.profile import changes_files, failures, run_of, shell_line, topics_of
 from projections.text.accounts import in_time, prose, user_words
+from projections.text.claims import SAME_CLAIM, Claim, claim_groups, claims_in, is_claim, is_figure, stands_alone
 from projections.text.compression import told_by
 from projections.text.sentences import SCAN_CHARS, closed, pieces, stated, term_set
 

@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from ingest.ids import DocumentId
 from ingest.kinds import SESSION, SUMMARY
-from projections.condensing.claims import SAME_CLAIM, Remainder, confirmed, cut, reworded, sayers, says
 from projections.condensing.crystals import outcome_of, rules_of
 from projections.condensing.summaries import is_made, observations_of
 from projections.nouns.action import Action
@@ -24,6 +23,7 @@ from projections.nouns.relation import Relation
 from projections.nouns.session import Session, Summary
 from projections.queries.documents import DocumentReader
 from projections.text.accounts import account
+from projections.text.claims import SAME_CLAIM, Remainder, confirmed, cut, reworded, sayers, says
 
 Derived: TypeAlias = Memory | Lesson | Relation
 Find: TypeAlias = Callable[[Sequence[str]], Awaitable[list[Document]]]

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from projections.condensing.claims import is_claim, stands_alone
 from projections.condensing.summaries import modified_first
 from projections.nouns.observation import Observation
 from projections.nouns.slot import Slot
 from projections.nouns.trust import is_data, is_stated
 from projections.text.accounts import MODIFYING, in_time, prose, user_words
+from projections.text.claims import is_claim, stands_alone
 from projections.text.sentences import shortened, statements
 
 PENDING, PATTERNS, CONTEXT = "pending_items", "session_patterns", "project_context"

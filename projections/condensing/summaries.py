@@ -20,7 +20,6 @@ from ingest.ids import DocumentId, relation_id
 from ingest.kinds import RELATION
 from ingest.log.position import Position, Token, partition_of, project_route
 from ingest.secrets.scrub import is_only_marks
-from projections.condensing.claims import VERB_STEMS
 from projections.condensing.salience import SHORT, Sentence, chosen, sentences_of
 from projections.nouns.access import Reader, may_read
 from projections.nouns.lesson import Lesson
@@ -33,6 +32,7 @@ from projections.nouns.trust import lowest
 from projections.operations.current import Current, Writing
 from projections.queries.documents import DocumentReader
 from projections.text.accounts import MODIFYING, account, in_time, is_call_alone, prose, story_turn
+from projections.text.claims import VERB_STEMS
 from projections.text.sentences import ALIKE, FULL_SENTENCE, closed, pieces, shortened, term_set
 from projections.text.story import story_of
 from projections.text.terms import UNSPACED, terms

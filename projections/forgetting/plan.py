@@ -19,7 +19,6 @@ from ingest.events.subject import MAX_FORGOTTEN
 from ingest.ids import DocumentId, document_id
 from ingest.kinds import MEMORY, SESSION
 from ingest.log.position import START, Position, Token, partition_of, project_route, session_route
-from projections.condensing.claims import Remainder
 from projections.condensing.remaining import Derived, is_derived_by_server, remaining
 from projections.condensing.slots import contributed, without
 from projections.nouns.action import Action
@@ -45,6 +44,7 @@ from projections.nouns.tombstone import (
 )
 from projections.operations.current import Current
 from projections.queries.retired import Retired
+from projections.text.claims import Remainder
 
 PAGE = 100
 """Documents whose derived ones are looked for in one round trip."""

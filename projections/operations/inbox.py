@@ -1,5 +1,7 @@
-"""The inbox: what the server suggests to remember, until somebody approves or rejects it."""
+"""The inbox: what the server suggests to remember, and memories that contradict, until somebody decides on them."""
 
+import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeGuard
 
@@ -7,24 +9,25 @@ from msgspec import Struct
 
 from ingest.commands.decide import Caller, ConfirmMemory, Quarantine, ReinforceLesson, ReviseLesson
 from ingest.commands.handler import Accepted
-from ingest.errors import NotFound
+from ingest.errors import Forbidden, NotFound
 from ingest.ids import DocumentId
 from ingest.nouns.command import Name
 from ingest.platform.clock import from_ms
 from projections.nouns.access import Reader, may_read
-from projections.nouns.document import Searched, searchable_text
+from projections.nouns.document import Document, Searched, searchable_text
 from projections.nouns.lesson import REFLECTION, SUGGESTION, Lesson, lessons
 from projections.nouns.memory import MADE_TAGS, Memory, memories, rules
 from projections.nouns.observation import Observation
 from projections.operations.current import Current
 from projections.operations.memory import MemoryChanges, MemoryOperations
 from projections.text.accounts import headline
+from projections.text.claims import contradictions
 from projections.text.sentences import shortened
 
 LOOKED_AT = 200
 """The newest rules, lessons and memories of a project that are looked at."""
 EVIDENCE, EVIDENCE_CHARS = 3, 160
-Kind = Literal["rule", "lesson", "memory"]
+Kind = Literal["rule", "lesson", "memory", "contradiction"]
 
 
 class Evidence(Struct, frozen=True):
@@ -37,6 +40,7 @@ class Evidence(Struct, frozen=True):
 class Suggestion(Struct, frozen=True, kw_only=True):
     """A rule, lesson or memory that the server made, and up to three documents that it was made of.
 
+    Or a contradiction: a memory, and older ones that state something else. Approved, it hides these.
     `disputed_by` is how many writers called it wrong, if these are the reason why it is here.
     """
 
@@ -72,19 +76,31 @@ class Inbox:
             for located in page.documents:
                 if is_suggestion(located.document) and len(waiting) < limit:
                     waiting.setdefault(located.document.id, located.document)
-        return [await self._suggestion(document, reader) for document in waiting.values()]
+        suggestions = [await self._suggestion(document, reader) for document in waiting.values()]
+        for newer, older in (await self._contradictions(project, reader)).values():
+            if newer.id not in waiting:
+                suggestions.append(_row(newer, "contradiction", older))
+        return suggestions[:limit]
 
     async def decide(self, name: str, decision: Decision, reader: Reader, caller: Caller) -> Accepted:
         """Approve a suggestion, with another text if one is given, or reject it: it is hidden, and not made again.
 
-        Raises NotFound for what is not, or no longer, a suggestion.
+        Raises NotFound for what is not, or no longer, a suggestion, and Forbidden for a contradiction without admin
+        rights: one agent could hide what others remember.
         """
         document = next(iter(await self._current.find_all([name], reader)), None)
-        if document is None or not is_suggestion(document):
-            raise NotFound(f"there is no suggestion {name!r}")
+        contradicted: Sequence[Memory] = ()
+        if not is_suggestion(document):
+            if isinstance(document, Memory):
+                _, contradicted = (await self._contradictions(document.project, reader)).get(name, (document, ()))
+            if not isinstance(document, Memory) or not contradicted:
+                raise NotFound(f"there is no suggestion {name!r}")
+            if not caller.key_scope.is_admin:
+                raise Forbidden("deciding between memories needs a key with the role admin")
         if decision.decision == "reject":
-            order = Quarantine(document=document.id, reason="rejected", agent_id=reader.agent_id)
-            return await self._changes.quarantine(order, reader, caller)
+            return await self._hide(document, reader, caller)
+        for older in contradicted:
+            await self._hide(older, reader, caller)
         by: dict[str, Any] = {"project": document.project, "agent_id": reader.agent_id}
         if isinstance(document, Lesson):
             if decision.content:
@@ -96,22 +112,46 @@ class Inbox:
             name = (await self._changes.change(document.id, changes, reader, caller)).id
         return await self._current.give(ConfirmMemory(memory=name, **by), caller)
 
+    async def _hide(self, document: Document, reader: Reader, caller: Caller) -> Accepted:
+        order = Quarantine(document=document.id, reason="rejected", agent_id=reader.agent_id)
+        return await self._changes.quarantine(order, reader, caller)
+
+    async def _contradictions(self, project: str, reader: Reader) -> dict[str, tuple[Memory, list[Memory]]]:
+        """The newest memories of a project that contradict older ones, with these, by id."""
+        page = await self._current.documents.newest(
+            memories(reader.tenant, project), reader, project, None, LOOKED_AT, at_home=True
+        )
+        stated: list[Memory] = []
+        for located in reversed(page.documents):
+            document = located.document
+            if isinstance(document, Memory) and document.is_latest and not document.derived_from:
+                stated.append(document)
+        pairs = await asyncio.to_thread(contradictions, [memory.content for memory in stated])
+        by_newer: dict[str, tuple[Memory, list[Memory]]] = {}
+        for older, newer in pairs:
+            by_newer.setdefault(stated[newer].id, (stated[newer], []))[1].append(stated[older])
+        return by_newer
+
     async def _suggestion(self, document: Memory | Lesson, reader: Reader) -> Suggestion:
         names = document.sources if isinstance(document, Lesson) else document.derived_from
         sources = await self._current.documents.find_all([DocumentId(name) for name in names[:EVIDENCE]])
         readable = [source.document for source in sources if may_read(source.document, reader)]
-        return Suggestion(
-            id=document.id,
-            kind=_kind(document),
-            text=document.content,
-            occurred_at=from_ms(document.occurred_ms) if isinstance(document, Lesson) else document.occurred_at,
-            disputed_by=document.disputed_by if isinstance(document, Memory) else 0,
-            evidence=[
-                Evidence(source.id, shortened(_line_of(source), EVIDENCE_CHARS))
-                for source in readable
-                if isinstance(source, Searched)
-            ],
-        )
+        return _row(document, _kind(document), readable)
+
+
+def _row(document: Memory | Lesson, kind: Kind, evidence: Sequence[Document]) -> Suggestion:
+    return Suggestion(
+        id=document.id,
+        kind=kind,
+        text=document.content,
+        occurred_at=from_ms(document.occurred_ms) if isinstance(document, Lesson) else document.occurred_at,
+        disputed_by=document.disputed_by if isinstance(document, Memory) else 0,
+        evidence=[
+            Evidence(source.id, shortened(_line_of(source), EVIDENCE_CHARS))
+            for source in evidence[:EVIDENCE]
+            if isinstance(source, Searched)
+        ],
+    )
 
 
 def _line_of(source: Searched) -> str:

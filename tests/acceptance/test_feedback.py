@@ -117,3 +117,27 @@ async def test_forgotten_project_leaves_no_list_of_reads(client: Client, project
     await wait_until(done, 60)
     assert receipt["removed"]["read_ledger"] == 1
     assert (await read(client, "/v1/reads", project=project, document=memory["id"]))["items"] == []
+
+
+async def test_contradicting_memories_wait_in_the_inbox_until_an_admin_decides(server: Server):
+    tenant = await new_tenant(server, "contradictions")
+    where = {"project": "shop"}
+    async with tenant.client() as admin:
+        old = await write(admin, "/v1/memories", **where, content="The API listens on port 8080.", agent_id="ada")
+        new = await write(admin, "/v1/memories", **where, content="The API listens on port 9090.", agent_id="bob")
+        made = await admin.post("/v1/admin/keys", json={"name": "bob", "roles": ["read", "write"]})
+        (item,) = (await read(admin, "/v1/inbox", **where, after=new["position"]))["items"]
+        assert (item["id"], item["kind"], item["text"]) == (new["id"], "contradiction", "The API listens on port 9090.")
+        assert item["evidence"] == [{"id": old["id"], "text": "The API listens on port 8080."}]
+        approve = {"decision": "approve"}
+        async with server.client("bob", secret=made.json()["key"]) as bob:
+            await until_ready(bob)
+            refused = await repeated(bob, "POST", f"/v1/inbox/{new['id']}", json=approve)
+            assert (refused.status_code, fault(refused)["code"]) == (403, "forbidden")
+        decided = await repeated(admin, "POST", f"/v1/inbox/{new['id']}", json=approve)
+        assert decided.status_code == 202, decided.text
+        results = await recall(admin, "port of the API", **where, after=decided.json()["position"])
+        assert ids(results) == [new["id"]]
+        assert (await read(admin, "/v1/inbox", **where))["items"] == []
+        again = await repeated(admin, "POST", f"/v1/inbox/{new['id']}", json=approve)
+        assert again.status_code == 404

@@ -2,7 +2,7 @@
 
 import pytest
 
-from projections.condensing.claims import Remainder, confirmed, cut, reworded, says
+from projections.text.claims import Remainder, confirmed, cut, reworded, says
 
 TOPIC = "About redis\n- Redis lost a node.\n- Redis runs with appendfsync always."
 

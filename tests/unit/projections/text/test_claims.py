@@ -2,7 +2,16 @@
 
 import pytest
 
-from projections.condensing.claims import Claim, claim_groups, claims_in, is_claim, is_figure, is_sentence, replaced
+from projections.text.claims import (
+    Claim,
+    claim_groups,
+    claims_in,
+    contradictions,
+    is_claim,
+    is_figure,
+    is_sentence,
+    replaced,
+)
 
 
 @pytest.mark.parametrize(
@@ -178,3 +187,39 @@ def test_repeats_and_other_subjects_replace_nothing(old: str, new: str):
 )
 def test_number_of_the_past_is_a_figure_unless_it_was_decided(text: str, is_one: bool):
     assert is_figure(text) is is_one
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The API listens on port 8080.", "The API listens on port 9090."),
+        ("We deploy on Tuesdays.", "We deploy on Fridays."),
+        ("The backup is encrypted.", "The backup is not encrypted."),
+        ("Retention is 14 days.", "It was decided last week. Retention is 30 days."),
+        ("The vendor allows 100 requests per minute.", "The vendor allows 60 requests per minute, since June."),
+        ("Die Wartung ist immer am Dienstag.", "Die Wartung ist immer am Freitag."),
+    ],
+)
+def test_texts_that_differ_in_a_value_or_a_denial_contradict(old: str, new: str):
+    assert contradictions([old, "The menu is blue.", new]) == [(0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The API listens on port 8080.", "The API listens on port 8080, behind nginx."),
+        ("The checkout service number 1 listens on port 8001.", "The checkout service number 2 listens on port 8002."),
+        ("The pool of worker A has size 5.", "The pool of worker B has size 5."),
+        ("Ana owns the billing service.", "Bob owns the billing service."),
+        ("All 41 tests pass.", "All 42 tests pass."),
+        ("The worker retries requests.", "The worker retries connections."),
+        ("The backup is encrypted.", "The nightly export is not encrypted."),
+        ("My order is 17.", "My order is 18."),
+    ],
+)
+def test_texts_about_other_subjects_moments_or_lists_do_not_contradict(old: str, new: str):
+    assert contradictions([old, new]) == []
+
+
+def test_text_does_not_contradict_itself():
+    assert contradictions(["Retention is 14 days. For audits, retention is 90 days. Retention is 30 days."]) == []

@@ -9,6 +9,7 @@ a sentence aside.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import combinations
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -62,9 +63,9 @@ VERB_STEMS = frozenset(
         "accept add allow answer apply ask avoid become begin belong block break bring build call cancel cause change "
         "check choose clean close come commit compare connect contain cost crash create cut delete depend deploy die "
         "disable drop enable end ensure exit expect expire explain fail fall find finish fix follow forget freeze get "
-        "give go grow handle happen help hold ignore include install keep know last launch lead learn leave let live "
-        "load lock log lose make matter mean merge migrate miss move name need open overwrite own pass pay pick prefer "
-        "prevent print protect provide publish pull push put raise reach read rebuild receive reconnect reduce refuse "
+        "give go grow handle happen help hold ignore include install keep know last launch lead learn leave let listen "
+        "live load lock log lose make matter mean merge migrate miss move name need open overwrite own pass pay pick "
+        "prefer prevent print protect provide publish pull push put raise reach read rebuild receive reconnect reduce "
         "refuse reject release reload remain remember remove rename repeat replace reply report reproduce require "
         "reset resolve respond restart restore retry return revert review roll rotate run save say see seem send serve "
         "set share ship show skip solve sort speak spend split start stay stop store succeed support take talk tell "
@@ -170,7 +171,7 @@ class Claim(NamedTuple):
         tokens = [bare for token in text.replace("`", " ").split() if (bare := token.strip(_EDGES))]
         lowered = [_lowered(token) for token in tokens]
         named = {word for token, word in zip(tokens, lowered, strict=True) if _names(token)}
-        denials = sum(word in NEGATIONS or word.endswith("n't") for word in lowered)
+        denials = sum(map(_denies, lowered))
         return cls(term_set(text), frozenset(lowered), frozenset(named), denials)
 
     def conflicts(self, other: "Claim") -> bool:
@@ -223,6 +224,44 @@ def replaced(statements: Iterable[str]) -> set[str]:
         gone.discard(text)
         standing[text] = is_decision
     return gone
+
+
+def contradictions(texts: Sequence[str]) -> list[tuple[int, int]]:
+    """Returns the indices of each two texts that contradict each other, in ascending order.
+
+    They do if they state the same but for one number or name: "the API listens on 8080", "the API listens on 9090"; or
+    but for a denial. Numbers that were measured once do not count, nor do claims in other words.
+    """
+    stated: dict[tuple[str, ...], list[tuple[int, list[str]]]] = {}
+    for number, text in enumerate(texts):
+        for claim in claims_in(text):
+            if not is_figure(claim):
+                tokens = [token.strip(_EDGES) for token in claim.split()]
+                subject = [_lowered(token) for token in tokens if not _denies(token)]
+                stated.setdefault((*subject[:2],), []).append((number, tokens))
+    pairs: set[tuple[int, int]] = set()
+    for claims in stated.values():
+        for (earlier, old), (later, new) in combinations(claims, 2):
+            if earlier != later and _differ(old, new):
+                pairs.add((earlier, later))
+    return sorted(pairs)
+
+
+def _differ(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether two claims contradict each other: their words are the same but for one, or but for a denial."""
+    before, after = list(map(_lowered, old)), list(map(_lowered, new))
+    if any(map(_denies, before)) != any(map(_denies, after)):
+        return [word for word in before if not _denies(word)] == [word for word in after if not _denies(word)]
+    at = next((n for n, words in enumerate(zip(before, after, strict=False)) if len({*words}) > 1), 0)
+    rests = {*before[at + 1 :]}, {*after[at + 1 :]}
+    if not (rests[0] <= rests[1] or rests[1] <= rests[0]):
+        return False
+    # what differs before the verb is the subject
+    return _names(old[at]) and _names(new[at]) and (at > len(old) // 2 or any(map(_is_verb, before[:at])))
+
+
+def _denies(word: str) -> bool:
+    return word.lower() in NEGATIONS or word.endswith("n't")
 
 
 def _replaces(new: str, old: str, decided: bool) -> bool:
