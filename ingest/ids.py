@@ -48,6 +48,11 @@ def dedup_id(routing_key: str, event_id: str) -> str:
     return blake2b(f"{routing_key}\0{event_id}".encode(), digest_size=16).hexdigest()
 
 
+def part_id(kind: str, event_id: str, name: str) -> EventId:
+    """The id of the event about one of the documents that a request with this event id names."""
+    return EventId(f"{kind}:{blake2b(f'{event_id}:{name}'.encode(), digest_size=16).hexdigest()}")
+
+
 def imported_dedup_id(routing_key: str, event_id: str, payload: bytes) -> str:
     """What a repeat of an imported event is recognised by: the whole event. Behind its dedup window a log may have
     taken an event id twice, as another event or as the stub of an erased repeat; an import within one window keeps

@@ -27,7 +27,7 @@ class EventData(Struct, frozen=True, kw_only=True):
     """Base of the data of an event, which names its type and version. `ingest.nouns.registry` lists all of them."""
 
     TYPE: ClassVar[str]
-    VERSION: ClassVar[int]
+    VERSION: ClassVar[int] = 1
 
     @property
     def is_awaited(self) -> bool:

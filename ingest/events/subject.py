@@ -1,7 +1,5 @@
 """Deletion: the tombstone that every projection and every replay applies."""
 
-from typing import ClassVar
-
 from ingest.events.envelope import SESSION_TYPES, EventData
 from ingest.kinds import SubjectKind
 
@@ -19,8 +17,7 @@ class SubjectForgotten(EventData, frozen=True, kw_only=True, omit_defaults=True)
     the same; `sources` are what they are derived from no more.
     """
 
-    TYPE: ClassVar[str] = "subject.forgotten"
-    VERSION: ClassVar[int] = 1
+    TYPE = "subject.forgotten"
 
     kind: SubjectKind
     subject: str
@@ -37,8 +34,7 @@ class SubjectForgotten(EventData, frozen=True, kw_only=True, omit_defaults=True)
 class MemoryQuarantined(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """An operator put a memory or a lesson into quarantine, hidden from everyone else, or (`released`) took it out."""
 
-    TYPE: ClassVar[str] = "memory.quarantined"
-    VERSION: ClassVar[int] = 1
+    TYPE = "memory.quarantined"
 
     document: str
     released: bool = False
@@ -48,7 +44,7 @@ class MemoryQuarantined(EventData, frozen=True, kw_only=True, omit_defaults=True
 class ObservationQuarantined(MemoryQuarantined, frozen=True, kw_only=True, omit_defaults=True):
     """The same of an observation, in its session's stream. The summary of the session is made again without it."""
 
-    TYPE: ClassVar[str] = "observation.quarantined"
+    TYPE = "observation.quarantined"
 
 
 class EventErased(EventData, frozen=True, kw_only=True, omit_defaults=True):
@@ -60,8 +56,7 @@ class EventErased(EventData, frozen=True, kw_only=True, omit_defaults=True):
     discarded and erased.
     """
 
-    TYPE: ClassVar[str] = "event.erased"
-    VERSION: ClassVar[int] = 1
+    TYPE = "event.erased"
 
     was: str
     document: str

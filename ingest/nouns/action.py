@@ -3,7 +3,7 @@
 First its events, then its commands and the decision on each. Pure.
 """
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -46,8 +46,7 @@ class ActionEdge(Struct, frozen=True, kw_only=True):
 class ActionCreated(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """A work item was written down. `requires` is short for edges of that type."""
 
-    TYPE: ClassVar[str] = "action.created"
-    VERSION: ClassVar[int] = 1
+    TYPE = "action.created"
 
     title: str
     description: str = ""
@@ -67,8 +66,7 @@ class ActionUpdated(ConditionalData, frozen=True, kw_only=True, omit_defaults=Tr
     An event with a `token` is refused unless this is the token of the current claim.
     """
 
-    TYPE: ClassVar[str] = "action.updated"
-    VERSION: ClassVar[int] = 1
+    TYPE = "action.updated"
 
     action: str
     status: str | None = None
@@ -102,8 +100,7 @@ class ActionClaimed(_Awaited, frozen=True, kw_only=True, omit_defaults=True):
     refuses the event.
     """
 
-    TYPE: ClassVar[str] = "action.claimed"
-    VERSION: ClassVar[int] = 1
+    TYPE = "action.claimed"
 
     actions: list[str]
     lease_seconds: int
@@ -112,8 +109,7 @@ class ActionClaimed(_Awaited, frozen=True, kw_only=True, omit_defaults=True):
 class ActionRenewed(_Awaited, frozen=True, kw_only=True, omit_defaults=True):
     """The holder of a claim needs longer: the lease ends `lease_seconds` after the time of recording."""
 
-    TYPE: ClassVar[str] = "action.renewed"
-    VERSION: ClassVar[int] = 1
+    TYPE = "action.renewed"
 
     action: str
     token: str
@@ -123,8 +119,7 @@ class ActionRenewed(_Awaited, frozen=True, kw_only=True, omit_defaults=True):
 class ActionReleased(_Awaited, frozen=True, kw_only=True, omit_defaults=True):
     """The holder of a claim gave the work item back, unfinished."""
 
-    TYPE: ClassVar[str] = "action.released"
-    VERSION: ClassVar[int] = 1
+    TYPE = "action.released"
 
     action: str
     token: str
@@ -133,8 +128,7 @@ class ActionReleased(_Awaited, frozen=True, kw_only=True, omit_defaults=True):
 class ActionExpired(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """The lease of a claim ended before the work item was finished or released."""
 
-    TYPE: ClassVar[str] = "action.expired"
-    VERSION: ClassVar[int] = 1
+    TYPE = "action.expired"
 
     action: str
     token: str

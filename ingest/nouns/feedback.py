@@ -3,7 +3,7 @@
 First its event, then its command and the decision on it. Pure.
 """
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -16,8 +16,7 @@ Verdict = Literal["helped", "misled", "wrong", "outdated"]
 class FeedbackGiven(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """An agent judged a memory or a lesson that it had been given. Its newest verdict counts."""
 
-    TYPE: ClassVar[str] = "feedback.given"
-    VERSION: ClassVar[int] = 1
+    TYPE = "feedback.given"
 
     document: str
     verdict: Verdict

@@ -4,7 +4,7 @@ First its events, then its commands and the decision on each. Pure.
 """
 
 from hashlib import sha256
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -35,8 +35,7 @@ Severity = Literal["", "critical", "warning", "info"]
 class LessonRecorded(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """A lesson was stated. The same text again (by fingerprint) strengthens the lesson that exists."""
 
-    TYPE: ClassVar[str] = "lesson.recorded"
-    VERSION: ClassVar[int] = 1
+    TYPE = "lesson.recorded"
 
     content: str
     context: str = ""
@@ -53,8 +52,7 @@ class LessonRecorded(EventData, frozen=True, kw_only=True, omit_defaults=True):
 class LessonReinforced(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """A lesson proved right again."""
 
-    TYPE: ClassVar[str] = "lesson.reinforced"
-    VERSION: ClassVar[int] = 1
+    TYPE = "lesson.reinforced"
 
     lesson: str
 
@@ -62,8 +60,7 @@ class LessonReinforced(EventData, frozen=True, kw_only=True, omit_defaults=True)
 class LessonRevised(ConditionalData, frozen=True, kw_only=True, omit_defaults=True):
     """A lesson was edited; absent fields stay as they were. Its id, and what counts as saying it again, stay too."""
 
-    TYPE: ClassVar[str] = "lesson.revised"
-    VERSION: ClassVar[int] = 1
+    TYPE = "lesson.revised"
 
     lesson: str
     content: str | None = None
@@ -79,8 +76,7 @@ class LessonRevised(ConditionalData, frozen=True, kw_only=True, omit_defaults=Tr
 class LessonTriggered(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """A lesson was shown to an agent about to do what it warns of."""
 
-    TYPE: ClassVar[str] = "lesson.triggered"
-    VERSION: ClassVar[int] = 1
+    TYPE = "lesson.triggered"
 
     lesson: str
 
@@ -91,8 +87,7 @@ class LessonRetired(EventData, frozen=True, kw_only=True, omit_defaults=True):
     The fold ignores it if the lesson was reinforced or stated again before it.
     """
 
-    TYPE: ClassVar[str] = "lesson.retired"
-    VERSION: ClassVar[int] = 1
+    TYPE = "lesson.retired"
 
     lesson: str
     confidence: float

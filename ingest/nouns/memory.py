@@ -4,7 +4,7 @@ First its events, then its commands and the decision on each. Pure.
 """
 
 from datetime import datetime, timedelta
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -64,8 +64,8 @@ class MemoryRecorded(_MemoryData, frozen=True, kw_only=True, omit_defaults=True)
     Version 2 carries `forget_after`, a time; version 1 carried `ttl_days`, which only a reader with a clock could use.
     """
 
-    TYPE: ClassVar[str] = "memory.recorded"
-    VERSION: ClassVar[int] = 2
+    TYPE = "memory.recorded"
+    VERSION = 2
 
 
 class MemoryRevised(_MemoryData, frozen=True, kw_only=True, omit_defaults=True):
@@ -75,8 +75,7 @@ class MemoryRevised(_MemoryData, frozen=True, kw_only=True, omit_defaults=True):
     version's agent, where the envelope names another one.
     """
 
-    TYPE: ClassVar[str] = "memory.revised"
-    VERSION: ClassVar[int] = 1
+    TYPE = "memory.revised"
 
     memory: str
     creator: str = ""
@@ -93,8 +92,7 @@ class MemoryCondensed(EventData, frozen=True, kw_only=True, omit_defaults=True):
     The fold ignores it unless every original is current, so that of two that race only the first counts.
     """
 
-    TYPE: ClassVar[str] = "memory.condensed"
-    VERSION: ClassVar[int] = 1
+    TYPE = "memory.condensed"
 
     originals: list[str]
     content: str
@@ -111,8 +109,7 @@ class MemoryCondensed(EventData, frozen=True, kw_only=True, omit_defaults=True):
 class MemoryConfirmed(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """A memory proved right, or was relied on."""
 
-    TYPE: ClassVar[str] = "memory.confirmed"
-    VERSION: ClassVar[int] = 1
+    TYPE = "memory.confirmed"
 
     memory: str
 
@@ -120,8 +117,7 @@ class MemoryConfirmed(EventData, frozen=True, kw_only=True, omit_defaults=True):
 class MemoryVisibilityChanged(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """Who may read a memory was changed; `shared_with` None keeps the list there was."""
 
-    TYPE: ClassVar[str] = "memory.visibility_changed"
-    VERSION: ClassVar[int] = 1
+    TYPE = "memory.visibility_changed"
 
     memory: str
     visibility: Visibility

@@ -3,7 +3,7 @@
 First its events, then its command and the decision on it. Pure.
 """
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from msgspec import Meta
 
@@ -16,8 +16,7 @@ from ingest.nouns.command import Command, Decision, Origin, creating, data_of, d
 class ObservationRecorded(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """An agent reported something: text in `content`, structure (a tool call, a hook payload) in `data`, or both."""
 
-    TYPE: ClassVar[str] = "observation.recorded"
-    VERSION: ClassVar[int] = 1
+    TYPE = "observation.recorded"
 
     kind: str = ""
     content: str = ""
@@ -27,8 +26,7 @@ class ObservationRecorded(EventData, frozen=True, kw_only=True, omit_defaults=Tr
 class ObservationCompressed(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """A model compressed an observation. (The synthetic compression is derived and never an event.)"""
 
-    TYPE: ClassVar[str] = "observation.compressed"
-    VERSION: ClassVar[int] = 1
+    TYPE = "observation.compressed"
 
     observation: str
     title: str

@@ -3,7 +3,7 @@
 First its events, then its command and the decision on it. Pure.
 """
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -16,8 +16,7 @@ from ingest.nouns.command import Command, Confidence, Decision, Names, Origin, c
 class RelationLinked(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """Two documents were related."""
 
-    TYPE: ClassVar[str] = "relation.linked"
-    VERSION: ClassVar[int] = 1
+    TYPE = "relation.linked"
 
     source: str
     target: str
@@ -29,8 +28,7 @@ class RelationLinked(EventData, frozen=True, kw_only=True, omit_defaults=True):
 class RelationUnlinked(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """A relation was withdrawn."""
 
-    TYPE: ClassVar[str] = "relation.unlinked"
-    VERSION: ClassVar[int] = 1
+    TYPE = "relation.unlinked"
 
     source: str
     target: str

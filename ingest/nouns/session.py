@@ -3,7 +3,7 @@
 First its events, then its commands and the decision on each. Pure.
 """
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -29,8 +29,7 @@ Outcome = Literal["completed", "failed"]
 class SessionStarted(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """A session began, or an ended one was taken up again."""
 
-    TYPE: ClassVar[str] = "session.started"
-    VERSION: ClassVar[int] = 1
+    TYPE = "session.started"
 
     cwd: str = ""
     title: str = ""
@@ -44,8 +43,7 @@ class SessionEnded(EventData, frozen=True, kw_only=True, omit_defaults=True):
     The fold ignores it if the session was active after that.
     """
 
-    TYPE: ClassVar[str] = "session.ended"
-    VERSION: ClassVar[int] = 1
+    TYPE = "session.ended"
 
     reason: str = ""
     outcome: Outcome = "completed"
@@ -55,8 +53,7 @@ class SessionEnded(EventData, frozen=True, kw_only=True, omit_defaults=True):
 class SessionCommitted(EventData, frozen=True, kw_only=True, omit_defaults=True):
     """A version-control commit was made, in the session the envelope names if it names one. Routed by project."""
 
-    TYPE: ClassVar[str] = "session.committed"
-    VERSION: ClassVar[int] = 1
+    TYPE = "session.committed"
 
     commit: str
     message: str = ""
@@ -79,8 +76,7 @@ class SessionRetired(EventData, frozen=True, kw_only=True, omit_defaults=True):
     time of the last event that the job knew of.
     """
 
-    TYPE: ClassVar[str] = "session.retired"
-    VERSION: ClassVar[int] = 1
+    TYPE = "session.retired"
 
     documents: list[str] = []
     part: int = 0
@@ -94,8 +90,7 @@ class SessionSummarised(EventData, frozen=True, kw_only=True, omit_defaults=True
     made: the fold ignores a summary if some of its observations were forgotten since.
     """
 
-    TYPE: ClassVar[str] = "session.summarised"
-    VERSION: ClassVar[int] = 1
+    TYPE = "session.summarised"
 
     title: str
     narrative: str

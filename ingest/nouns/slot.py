@@ -3,7 +3,7 @@
 First its events, then its commands and the decision on each. Pure.
 """
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -31,8 +31,8 @@ class SlotSet(ConditionalData, frozen=True, kw_only=True, omit_defaults=True):
     Version 1 said all of a slot every time.
     """
 
-    TYPE: ClassVar[str] = "slot.set"
-    VERSION: ClassVar[int] = 2
+    TYPE = "slot.set"
+    VERSION = 2
 
     label: str
     content: str
@@ -46,8 +46,7 @@ class SlotSet(ConditionalData, frozen=True, kw_only=True, omit_defaults=True):
 class SlotAppended(ConditionalData, frozen=True, kw_only=True, omit_defaults=True):
     """A line was added to a slot."""
 
-    TYPE: ClassVar[str] = "slot.appended"
-    VERSION: ClassVar[int] = 1
+    TYPE = "slot.appended"
 
     label: str
     content: str
@@ -57,8 +56,7 @@ class SlotAppended(ConditionalData, frozen=True, kw_only=True, omit_defaults=Tru
 class SlotDeleted(ConditionalData, frozen=True, kw_only=True, omit_defaults=True):
     """A slot was removed. (What it said stays in the log until the project is forgotten.)"""
 
-    TYPE: ClassVar[str] = "slot.deleted"
-    VERSION: ClassVar[int] = 1
+    TYPE = "slot.deleted"
 
     label: str
     scope: SlotScope = "project"

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, convert
 from ingest.commands.decide import DeleteSlot, Observe, RecordLesson, Remember, SetSlot
 from ingest.errors import CommandRejected
 from ingest.nouns.command import Name
+from ingest.nouns.feedback import Verdict
 from ingest.nouns.memory import MemoryType, Visibility
 from ingest.nouns.slot import SlotScope
 from ingest.roles import READ_WRITE, WRITE
@@ -183,16 +184,17 @@ REVISE = Tool(
 
 
 class ConfirmArguments(Arguments, frozen=True, kw_only=True):
-    """What proved correct."""
+    """What proved correct, or something else with a verdict."""
 
     ids: Annotated[list[Name], Meta(min_length=1, max_length=100, description="Ids of memories and lessons.")]
+    verdict: Annotated[Verdict, Meta(description="What else you found.")] | UnsetType = UNSET
     event_id: EventId = ""
 
 
-class ConfirmedIds(Struct, frozen=True, kw_only=True):
-    """The confirmed ids, and those that are not memories or lessons for this agent."""
+class JudgedIds(Struct, frozen=True, kw_only=True):
+    """The judged ids, and those that are no memories or lessons, or were not given to this agent."""
 
-    confirmed: list[str]
+    judged: list[str]
     unknown: list[str]
     event_id: Annotated[str, Meta(description="Id of the confirmation.")]
     position: Annotated[
@@ -201,20 +203,33 @@ class ConfirmedIds(Struct, frozen=True, kw_only=True):
 
 
 async def confirm(call: Call, arguments: ConfirmArguments) -> ToolAnswer:
-    """Confirm the memories and lessons."""
+    """Confirm or judge the memories and lessons."""
+    from projections.operations.feedback import FeedbackRequest  # loads numpy and more, which the stdio bridge must not
+
     reader, caller = call.reader(arguments.agent_id), call.caller(arguments.agent_id)
     ids = await call.whole_ids(arguments.ids, arguments.agent_id)
-    outcome = await call.operations.confirming.confirm(ids, reader, caller, arguments.event_id)
+    verdict, event_id = arguments.verdict, arguments.event_id
+    outcome: Any
+    if verdict is UNSET:
+        outcome = await call.operations.confirming.confirm(ids, reader, caller, event_id)
+        judged = outcome.confirmed
+    else:
+        request = FeedbackRequest(ids=ids, verdict=verdict, event_id=event_id)
+        outcome = await call.operations.feedback(request, reader, caller)
+        judged = outcome.judged
     call.wrote(caller.agent_id, outcome.position)
-    unknown = f"; not a memory or lesson: {', '.join(outcome.unknown)}" if outcome.unknown else ""
-    answer = convert(outcome, ConfirmedIds, from_attributes=True)
-    return ToolAnswer(f"confirmed {', '.join(outcome.confirmed) or 'nothing'}{unknown}", answer)
+    unknown = f"; no memory or lesson that you were given: {', '.join(outcome.unknown)}" if outcome.unknown else ""
+    answer = JudgedIds(judged=judged, unknown=outcome.unknown, event_id=outcome.event_id, position=outcome.position)
+    return ToolAnswer(f"{verdict or 'confirmed'}: {', '.join(judged) or 'nothing'}{unknown}", answer)
 
 
 CONFIRM = Tool(
     name="confirm", title="Confirm",
-    description="Mark recalled memories and lessons that proved correct or helped; this ranks them higher.",
-    arguments=ConfirmArguments, answer=ConfirmedIds, reads_only=False, needs=READ_WRITE, call=confirm,
+    description=(
+        "Mark recalled memories and lessons that proved correct; this ranks them higher. Or say by `verdict` that one "
+        "misled you or is wrong or outdated, for all agents."
+    ),
+    arguments=ConfirmArguments, answer=JudgedIds, reads_only=False, needs=READ_WRITE, call=confirm,
 )  # fmt: skip
 
 

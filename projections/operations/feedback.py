@@ -2,14 +2,13 @@
 
 import asyncio
 from collections.abc import Collection
-from hashlib import blake2b
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from ingest.commands.decide import Caller, GiveFeedback
 from ingest.errors import CommandRejected
-from ingest.ids import new_event_id
+from ingest.ids import new_event_id, part_id
 from ingest.nouns.command import EventName, Name
 from ingest.nouns.feedback import Verdict
 from projections.nouns.access import Reader
@@ -72,10 +71,9 @@ class GivingFeedback:
         commands: list[GiveFeedback] = []
         for document in documents:
             if isinstance(document, Memory | Lesson) and document.id in given:
-                own_id = blake2b(f"{event_id}:{document.id}".encode(), digest_size=16).hexdigest()
                 commands.append(
                     GiveFeedback(
-                        event_id=f"feedback:{own_id}",
+                        event_id=part_id("feedback", event_id, document.id),
                         project=document.project,
                         agent_id=reader.agent_id,
                         document=document.id,

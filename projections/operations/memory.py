@@ -1,7 +1,6 @@
 """Changing a memory: a new version, or other readers. What is restricted, only its creator and its owner may change."""
 
 from datetime import datetime
-from hashlib import blake2b
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -9,6 +8,7 @@ from msgspec.structs import asdict, replace
 from ingest.commands.decide import Caller, ChangeVisibility, Quarantine, ReviseMemory
 from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected, Forbidden, NotFound
+from ingest.ids import part_id
 from ingest.log.position import Position, Token
 from ingest.nouns.command import EventName, Importance, Name, Names, Title, Version
 from ingest.nouns.memory import MemoryRevised, MemoryType, Purpose, Visibility
@@ -142,8 +142,8 @@ class MemoryOperations:
             if version.id == accepted.id or not _owns(version, reader):
                 continue
             if Position.parse(version.position) <= max(first.values()):
-                digest = blake2b(f"{accepted.event_id}:{version.id}".encode(), digest_size=16).hexdigest()
-                commands.append(_showing(version, visibility, shared_with, reader, f"show:{digest}"))
+                own_id = part_id("show", accepted.event_id, version.id)
+                commands.append(_showing(version, visibility, shared_with, reader, own_id))
         if not commands:
             return accepted
         position = await self._current.append_batch(commands, caller)

@@ -5,7 +5,6 @@ whole text (a replacement, reflection, the rewriting after a forgetting) that ra
 """
 
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import TypeVar
 
 from msgspec import Struct
@@ -25,7 +24,7 @@ from ingest.commands.decide import (
 )
 from ingest.commands.handler import Accepted
 from ingest.errors import AlreadyThere, CommandRejected, NotFound, SlotFull
-from ingest.ids import DocumentId, new_event_id
+from ingest.ids import DocumentId, new_event_id, part_id
 from ingest.log.position import project_route
 from ingest.nouns.action import ActionUpdated
 from ingest.nouns.lesson import LessonRevised
@@ -218,7 +217,7 @@ class Confirming:
         event_id = event_id or new_event_id()
         commands: dict[str, ConfirmMemory | ReinforceLesson] = {}
         for document in await self._current.find_all(list(dict.fromkeys(names)), reader):
-            own_id = f"confirm:{blake2b(f'{event_id}:{document.id}'.encode(), digest_size=16).hexdigest()}"
+            own_id = part_id("confirm", event_id, document.id)
             if isinstance(document, Memory) and document.is_latest:
                 commands[document.id] = ConfirmMemory(
                     event_id=own_id, project=document.project, agent_id=reader.agent_id, memory=document.id
