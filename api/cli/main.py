@@ -45,6 +45,7 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
         "slots": Listed("nouns", "Short pinned notes in every agent's context: list, get, set, append, delete."),
         "actions": Listed("nouns", "Work items for agents: list, frontier, add, done, claim, next, renew, release."),
         "confirm": Listed("show", "Mark memories or lessons as correct, which ranks them higher."),
+        "feedback": Listed("show", "Judge memories or lessons that an agent was given."),
         "forget": Listed("show", "Permanently delete documents, a session, or everything of a user or project."),
         "inbox": Listed("nouns", "Suggested rules, lessons and memories: list, approve, reject."),
         "quarantine": Listed("nouns", "Documents that only admins can see: list, add, release."),

@@ -1,4 +1,4 @@
-"""`mnemolog show`: any document by its id, in full; `sessions`; `confirm`: record which documents proved correct.
+"""`mnemolog show`: any document by its id, in full; `sessions`; `confirm` and `feedback`: record what proved correct.
 
 `mnemolog forget`: permanently delete documents, a session, or everything of a user or project, from every store.
 """
@@ -38,9 +38,11 @@ from api.cli.rows import (
     names_in,
     on_server,
     table,
+    text_option,
     when,
 )
 from ingest.kinds import COLLECTIONS, FORGETTABLE, KIND_NAMES
+from ingest.nouns.feedback import Verdict
 
 _TIMES = ("_at", "forget_after", "valid_until")
 _FIRST = ("id", "project", "agent_id", "user_id", "session_id", "occurred_at")
@@ -66,7 +68,7 @@ SessionProject = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the commands to an application."""
     add(app, show, "show mem_9e710a163bd72db5a7de")
-    add_rows(app, [CONFIRM])
+    add_rows(app, [CONFIRM, FEEDBACK])
     add(app, forget, 'forget session s1 --project shop --reason "asked to"')
     sessions = group("sessions", "Agents' sessions: list them, or show one with its summary and turns.")
     add_rows(sessions, [SESSIONS])
@@ -97,28 +99,40 @@ def show(
         output.show(Text("\nversions", style="bold"), history_table(versions, str(document["id"])))
 
 
-def _show_confirmed(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
-    for name in answer["confirmed"]:
-        output.line(f"confirmed {name}")
+def _show_judged(output: Output, client: ApiClient, answer: Any, values: Values) -> None:
+    verdict = values.get("verdict", "confirmed")
+    judged = answer["judged" if "verdict" in values else "confirmed"]
+    for name in judged:
+        output.line(f"{verdict} {name}")
     for name in answer["unknown"]:
-        output.note(f"there is no memory or lesson {name!r}")
-    if not answer["confirmed"]:
+        output.note(f"{name} is no memory or lesson that this agent can judge")
+    if not judged:
         raise Failed
 
 
+_JUDGED = {
+    "ids": Param(
+        list[str],
+        typer.Argument(..., metavar="ID...", help="Ids of memories and lessons; also comma-separated."),
+        sent=names_in,
+    ),
+    "agent": AGENT_READS,
+    "event_id": EVENT_ID,
+}
 CONFIRM = Do(
     "confirm", "POST /v1/confirm",
     "Mark memories or lessons as correct, which ranks them higher. Exits 1 if none of them exists.",
+    _JUDGED, "confirm mem_9e710a163bd72db5a7de lsn_f168ba040fafdf237b61", _show_judged,
+)  # fmt: skip
+FEEDBACK = Do(
+    "feedback", "POST /v1/feedback",
+    "Judge memories or lessons that an agent was given. Exits 1 if it was given none of them.",
     {
-        "ids": Param(
-            list[str],
-            typer.Argument(..., metavar="ID...", help="Ids of memories and lessons; also comma-separated."),
-            sent=names_in,
-        ),
-        "agent": AGENT_READS,
-        "event_id": EVENT_ID,
+        "verdict": Param(Verdict, typer.Argument(..., help="What you found.")),
+        **_JUDGED,
+        "note": text_option("Why."),
     },
-    "confirm mem_9e710a163bd72db5a7de lsn_f168ba040fafdf237b61", _show_confirmed,
+    "feedback wrong mem_9e710a163bd72db5a7de --note 'The port is 9090.'", _show_judged,
 )  # fmt: skip
 
 

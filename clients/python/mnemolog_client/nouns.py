@@ -37,6 +37,7 @@ from mnemolog_client.calls import (
 from mnemolog_client.fields import (
     ActionChanges,
     ContextOptions,
+    FeedbackOptions,
     InTime,
     LessonChanges,
     MemoryChanges,
@@ -48,6 +49,7 @@ from mnemolog_client.fields import (
     RecallOptions,
     SessionEnd,
     SessionStart,
+    Verdict,
 )
 from mnemolog_client.position import Position
 
@@ -464,6 +466,13 @@ class Root(Noun[S]):
     def confirm(self, ids: Sequence[str], *, event_id: str | None = None) -> Call[answers.Confirmed]:
         """Say which memories and lessons proved right, or were relied on."""
         return write("/v1/confirm", answers.Confirmed, {"ids": ids, "event_id": event_id})
+
+    @remote
+    def feedback(
+        self, verdict: Verdict, ids: Sequence[str] = (), **options: Unpack[FeedbackOptions]
+    ) -> Call[answers.Feedback]:
+        """Judge memories and lessons that this agent was given: by id, or all of the answer `recall_id`."""
+        return write("/v1/feedback", answers.Feedback, {"verdict": verdict, "ids": ids, **options})
 
     @remote
     def frontier(

@@ -7,8 +7,8 @@ import { text } from "node:stream/consumers";
 import openapiTS, { astToString } from "openapi-typescript";
 
 const NOUNS = new Set([
-  "actions", "agents", "confirm", "context", "events", "forget", "frontier", "lessons", "live", "memories", "observations",
-  "projects", "recall", "sessions", "slots", "timeline",
+  "actions", "agents", "confirm", "context", "events", "feedback", "forget", "frontier", "lessons", "live", "memories",
+  "observations", "projects", "recall", "sessions", "slots", "timeline",
 ]);
 const HEADER = `// Made by \`make types\` from the server's OpenAPI document. Do not edit.
 

@@ -20,6 +20,8 @@ export type BatchAccepted = Schemas["BatchAnswer"];
 export type Rejection = Schemas["Rejection"];
 /** Which documents were confirmed, and which are none that can be. */
 export type Confirmed = Schemas["Confirmed"];
+/** Which documents were judged, and which are none that this agent was given. */
+export type Feedback = Schemas["Feedback"];
 /** What a session that was forgotten took with it: documents by kind. */
 export type Forgotten = Schemas["Forgotten"];
 /** A version of a memory. */

@@ -28,6 +28,9 @@ export type SessionEnd = Apart<
   Body<"/v1/sessions", "post">,
   "type" | "session_id" | "status" | "cwd" | "title" | "agent_type"
 >;
+/** Which answer the judged documents are from, and why. */
+export type FeedbackOptions = Apart<Body<"/v1/feedback", "post">, "verdict" | "ids">;
+export type Verdict = Body<"/v1/feedback", "post">["verdict"];
 /** What a slot may be beside its text. */
 export type OfSlot = Apart<Body<"/v1/slots", "post">, "type" | "label" | "content" | "append">;
 /** What a work item may say. */

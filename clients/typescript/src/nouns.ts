@@ -1,7 +1,7 @@
 /** The native HTTP API by noun. Each method sends one call; a listing asks for a page when it comes to it. */
 
 import type {
-  Accepted, Action, Agent, Applied, BatchAccepted, Claim, Confirmed, Context, Event, Forgotten, FoundLesson, Frontier, Health, Lesson,
+  Accepted, Action, Agent, Applied, BatchAccepted, Claim, Confirmed, Context, Event, Feedback, Forgotten, FoundLesson, Frontier, Health, Lesson,
   LiveEvent, Memory, Observation, Project, Recalled, RecallResult, Receipt, Session, SessionStory, Slot, Summary, SummaryMade, SureLesson,
 } from "./answers.ts";
 import type { Body, Call, Given, Query } from "./calls.ts";
@@ -11,8 +11,8 @@ import {
 } from "./calls.ts";
 import { NotFound } from "./errors.ts";
 import type {
-  ActionChanges, Asked, ClaimOptions, Command, ContextOptions, InProjectOptions, LessonChanges, ListOptions, MemoryChanges, OfAction, OfLesson,
-  OfMemory, OfObservation, OfSlot, RecallOptions, SessionEnd, SessionStart,
+  ActionChanges, Asked, ClaimOptions, Command, ContextOptions, FeedbackOptions, InProjectOptions, LessonChanges, ListOptions, MemoryChanges, OfAction, OfLesson,
+  OfMemory, OfObservation, OfSlot, RecallOptions, SessionEnd, SessionStart, Verdict,
 } from "./fields.ts";
 import type { Position } from "./position.ts";
 import type { Transport } from "./sending.ts";
@@ -397,6 +397,11 @@ export class Root extends Noun {
   /** Say which memories and lessons proved right, or were relied on. */
   confirm(ids: readonly string[], options: Repeatable = {}): Promise<Confirmed> {
     return this.transport.send(write("post", "/v1/confirm", { ids, ...options }));
+  }
+
+  /** Judge memories and lessons that this agent was given: by id, or all of the answer `recall_id`. */
+  feedback(verdict: Verdict, ids: readonly string[] = [], options: FeedbackOptions = {}): Promise<Feedback> {
+    return this.transport.send(write("post", "/v1/feedback", { verdict, ids, ...options }));
   }
 
   /** What can be done now: actions that nothing blocks and no other agent works on, most urgent first. */

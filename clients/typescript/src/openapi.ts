@@ -267,6 +267,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/feedback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Judge memories and lessons that the agent was given.
+         * @description `helped` ranks them higher, the other verdicts lower. Verdicts of different writers count, and fade with time.
+         *
+         *     The verdict on documents by id; without ids, on all memories and lessons that the answer `recall_id` gave. `project` is that of the answer's documents, where no ids are named.
+         */
+        post: operations["post_v1_feedback"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/forget": {
         parameters: {
             query?: never;
@@ -1162,6 +1184,40 @@ export interface components {
         EventsPage: {
             events: Record<string, unknown>[];
             next: string | null;
+        };
+        /**
+         * Feedback
+         * @description The judged documents; those that are no memory or lesson, or were not given to this agent; and the position.
+         *
+         *         `position` is empty if nothing was judged.
+         */
+        Feedback: {
+            event_id: string;
+            judged: string[];
+            position: string;
+            unknown: string[];
+        };
+        /**
+         * FeedbackRequest
+         * @description The verdict on documents by id; without ids, on all memories and lessons that the answer `recall_id` gave.
+         *
+         *         `project` is that of the answer's documents, where no ids are named.
+         */
+        FeedbackRequest: {
+            /** @default  */
+            agent_id?: string;
+            /** @default  */
+            event_id?: string;
+            /** @default [] */
+            ids?: string[];
+            /** @default  */
+            note?: string;
+            /** @default  */
+            project?: string;
+            /** @default  */
+            recall_id?: string;
+            /** @enum {unknown} */
+            verdict: "helped" | "misled" | "outdated" | "wrong";
         };
         /**
          * FileChange
@@ -3627,6 +3683,49 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["BatchAnswer"];
+                };
+            };
+        };
+    };
+    post_v1_feedback: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "verdict": "helped",
+                 *       "ids": [
+                 *         "mem_9f01e400307031dcf3e6"
+                 *       ],
+                 *       "recall_id": "01M86G37QABSREYRWQMKFM3F1R"
+                 *     }
+                 */
+                "application/json": components["schemas"]["FeedbackRequest"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "judged": [
+                     *         "mem_9f01e400307031dcf3e6"
+                     *       ],
+                     *       "unknown": [],
+                     *       "position": "0:1769860800000-0"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Feedback"];
                 };
             };
         };

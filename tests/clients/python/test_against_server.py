@@ -44,6 +44,9 @@ def test_what_a_client_writes_it_reads_at_once(server: Server, project: str):
         assert [one.version for one in client.memories.history(kept.id)] == [1, 2]
         assert client.search("when is tea served?", project=project)[0].id == revised.id
         assert client.confirm([revised.id]).confirmed == [revised.id]
+        recalled = client.recall("when is tea served?", project=project)
+        judged = client.feedback("helped", recall_id=recalled.recall_id, project=project)
+        assert revised.id in judged.judged
         client.memories.delete(revised.id, reason="asked to")
         with pytest.raises(NotFound):
             client.memories.get(revised.id)

@@ -36,6 +36,7 @@ NOUNS: dict[str, Noun[Any]] = {
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "batch": ([{"type": "remember", "content": "tea"}],),
     "confirm": (["mem_1"],),
+    "feedback": ("helped", ["mem_1"]),
     "forget": ("user", "u"),
     "slots.set": ("notes", "tea"),
     "slots.append": ("notes", "tea"),
@@ -128,6 +129,7 @@ OF_BODIES: list[tuple[str, type, set[str]]] = [
     ("actions.create", fields.OfAction, {"title", "action", "result", "crystallized_into"}),
     ("actions.update", fields.ActionChanges, {"action", "parent"}),
     ("context", fields.ContextOptions, {"project", "after"}),
+    ("feedback", fields.FeedbackOptions, {"verdict", "ids"}),
 ]
 """Fields as keywords, and those that stand apart or are not for this call."""
 

@@ -70,6 +70,18 @@ class Confirmed(Struct, frozen=True, kw_only=True):
     position: str
 
 
+class Feedback(Struct, frozen=True, kw_only=True):
+    """The judged documents; those that are no memory or lesson, or were not given to this agent; and the position.
+
+    `position` is empty if nothing was judged.
+    """
+
+    event_id: str
+    judged: list[str]
+    unknown: list[str]
+    position: str
+
+
 class Forgotten(Struct, frozen=True, kw_only=True):
     """What a forgetting covered: how many documents of each kind, the position that covers all of it, and what that
     survives.

@@ -309,3 +309,13 @@ class ContextOptions(TypedDict, total=False):
     agent_id: str | None
     min_confidence: float | None
     time_zone: str | None
+
+
+class FeedbackOptions(TypedDict, total=False):
+    """Which answer the judged documents are from, and why."""
+
+    recall_id: str | None
+    project: str | None
+    note: str | None
+    agent_id: str | None
+    event_id: str | None

@@ -37,6 +37,7 @@ test("what a client writes it reads at once", async () => {
   assert.equal(found?.id, revised.id);
   assert.ok(found.explain);
   assert.deepEqual((await memory.confirm([revised.id])).confirmed, [revised.id]);
+  assert.deepEqual((await memory.feedback("helped", [revised.id])).judged, [revised.id]);
   await memory.memories.delete(revised.id, { reason: "asked to" });
   await assert.rejects(memory.memories.get(revised.id), NotFound);
 });

@@ -12,6 +12,7 @@ from tests.support.fake_api import FakeServer, listening
 COMMANDS = [
     "observe hello", "remember hello", "lesson hello", "recall hello", "context", "show mem_1", "show s1",
     "confirm mem_1",
+    "feedback wrong mem_1",
     "forget mem_1 --yes", "forget user ada --yes", "sessions", "sessions show s1", "memories", "memories history mem_1",
     "memories revise mem_1 x", "lessons", "lessons match Bash", "lessons reinforce lsn_1", "lessons retire lsn_1",
     "slots",
