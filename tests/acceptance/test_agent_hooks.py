@@ -26,7 +26,7 @@ from tests.acceptance.running import SECRET, Server, frozen, running
 from tests.unit.api.agents.payloads import codex, cursor, gemini
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 HOOK = [sys.executable, "-I", "-S", str(Path(hook.__file__)), "claude-code"]
 TIDY = {"PATH": os.environ["PATH"], "MNEMOLOG_HOOK_CONTEXT": "0"}
 

@@ -52,7 +52,7 @@ def test_the_rest_works_without_a_room(room: str, tmp_path: Path, short_path: Pa
         return "mnemolog is up" in log.read_text()
 
     try:
-        asyncio.run(wait_until(is_up))
+        asyncio.run(wait_until(is_up, 90))
         assert httpx.get(f"{url}/readyz", trust_env=False).json()["degraded"] == []
         text = f"No change has touched {room}."
         written = httpx.post(f"{url}/v1/memories", json={"project": "atlas", "content": text}, trust_env=False).json()
