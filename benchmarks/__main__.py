@@ -32,7 +32,7 @@ from benchmarks.servers import Server, Stack, commit, machine
 
 ROOT = Path(__file__).parents[1]
 MODULES = (
-    "serving", "projecting", "sizing", "relevance", "coding", "secrets", "search_engine", "fit_ranking",
+    "serving", "claims", "projecting", "sizing", "relevance", "coding", "secrets", "search_engine", "fit_ranking",
     "fit_summaries", "peers.comparing",
 )  # fmt: skip
 
