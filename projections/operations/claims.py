@@ -25,7 +25,8 @@ from projections.queries.work import ActionView
 CANDIDATES = 20
 """Actions that one request for the next free one names. With fewer, agents that ask together lose against each other;
 each one more costs 30 bytes of the log per request."""
-PAGE = 100
+PAGE = 2 * CANDIDATES
+"""Actions of the queue that are read at once. With five times as many, 64 agents claimed half as many a second."""
 ROUNDS = 50
 """Requests until the queue is given up: a thousand actions that other agents took first."""
 
