@@ -51,6 +51,7 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
         "quarantine": Listed("nouns", "Documents that only admins can see: list, add, release."),
         "export": Listed("transfer", "Export the whole log, one event per line, for `mnemolog import`."),
         "import": Listed("transfer", "Import an export, or the data of another memory system."),
+        "skills": Listed("skills", "Approved procedures as Agent Skills: export."),
         "mirror": Listed(
             "mirror",
             "Mirror a project's memories and lessons as Markdown files, and send back what was edited in them.",

@@ -22,6 +22,7 @@ COMMANDS = [
     "tail --no-follow", "lag", "health", "open",
     "demo --exit", "reconcile", "rebuild status", "dead-letters list", "dead-letters show 0:1-0", "export",
     "mirror nowhere --dry-run",
+    "skills export nowhere",
     "inbox list", "inbox approve mem_1", "inbox reject mem_1",
     "quarantine list", "quarantine add mem_1", "quarantine release mem_1",
 ]  # fmt: skip

@@ -1,0 +1,52 @@
+"""Approved procedures become Agent Skills that the format's own checker accepts."""
+
+from pathlib import Path
+
+import httpx
+from skills_ref import validate
+
+from tests.acceptance.asking import repeated, write
+from tests.acceptance.running import Server, mnemolog
+
+STEPS = "Rotate the keys\n1. Create the new key.\n2. Restart the workers: `make restart`.\n3. Delete the old key."
+
+
+async def approved(client: httpx.AsyncClient, project: str, content: str) -> str:
+    fields = {"project": project, "memory_type": "procedural", "keep_duplicates": True}
+    memory = await write(client, "/v1/memories", content=content, **fields)
+    confirmed = await repeated(client, "POST", "/v1/confirm", json={"ids": [memory["id"]]})
+    assert confirmed.json()["confirmed"] == [memory["id"]], confirmed.text
+    return memory["id"]
+
+
+def exported(folder: Path) -> dict[str, str]:
+    """The text of each skill in a folder, by name; all are valid."""
+    texts: dict[str, str] = {}
+    for skill in folder.iterdir():
+        assert validate(skill) == []
+        texts[skill.name] = (skill / "SKILL.md").read_text()
+    return texts
+
+
+async def test_approved_procedures_are_exported_as_skills(
+    server: Server, client: httpx.AsyncClient, project: str, tmp_path: Path
+):
+    first = await approved(client, project, STEPS)
+    second = await approved(client, project, "Rotate the keys\nAsk Ana: she has the vault.")
+    await approved(client, project, "发布新版本\n1. 运行测试。\n2. 打标签。")
+    await write(client, "/v1/memories", project=project, content="Deploy\n1. Push.", memory_type="procedural")
+    code, told = await mnemolog(server, "skills", "export", str(tmp_path), "--project", project)
+    texts = exported(tmp_path)
+    assert (code, {*told["skills"]}) == (0, {*texts})
+    older = f"rotate-the-keys-{first[-7:]}"
+    assert {*texts} == {"rotate-the-keys", older, "发布新版本"}
+    assert (second in texts["rotate-the-keys"], first in texts[older]) == (True, True)
+    assert "2. Restart the workers: `make restart`." in texts[older]
+
+
+async def test_export_without_approved_procedures_writes_nothing_and_fails(
+    server: Server, client: httpx.AsyncClient, project: str, tmp_path: Path
+):
+    await write(client, "/v1/memories", project=project, content="Deploy\n1. Push.", memory_type="procedural")
+    code, told = await mnemolog(server, "skills", "export", str(tmp_path), "--project", project)
+    assert (code, told, exported(tmp_path)) == (1, {"skills": []}, {})
