@@ -15,6 +15,8 @@ SERVER = "mnemolog"
 """Our name among the MCP servers of a host."""
 TOOLS = ("recall", "remember", "observe", "lesson", "confirm", "context", "revise", "forget", "slots", "claim")
 """Our MCP tools, for a host that names only the tool."""
+PREVIEW_CHARS, PREVIEW_PART_CHARS = 1_000, 500  # as much as the server reads
+PATH_FIELDS = ("file_path", "notebook_path", "path")
 
 
 class HookHost:
@@ -198,3 +200,15 @@ GEMINI_CLI = HookHost(
     folder="GEMINI_PROJECT_DIR",
 )
 HOSTS = {host.name: host for host in (CLAUDE_CODE, CODEX, CURSOR, GEMINI_CLI)}
+
+
+def preview(tool_input: Any) -> str:
+    """A tool's input as matched by lessons: its texts, a path first, then in order, each cut, joined."""
+    if isinstance(tool_input, str):
+        return tool_input[:PREVIEW_CHARS]
+    if type(tool_input).__name__ != "dict":
+        return ""
+    names = sorted(tool_input, key=lambda name: name not in PATH_FIELDS)
+    parts = [text for name in names if isinstance(text := tool_input[name], str)]
+    most = PREVIEW_CHARS if len(parts) == 1 or tool_input.get("command") else PREVIEW_PART_CHARS
+    return " ".join(text[:most] for text in parts)[:PREVIEW_CHARS]

@@ -20,13 +20,13 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
+    from api.agents import spools
     from api.agents.checkouts import complain, content, file_key, hook_project, listing, spools_of
-    from api.agents.payloads import dumps, loads
-    from api.agents.spools import FAILURE, claim, forget_claims, is_claimed, spooled, start_server, waiting
+    from api.agents.payloads import dumps, loads, preview
 else:  # as a hook, which has only this folder on its path
+    import spools
     from checkouts import complain, content, file_key, hook_project, listing, spools_of
-    from payloads import dumps, loads
-    from spools import FAILURE, claim, forget_claims, is_claimed, spooled, start_server, waiting
+    from payloads import dumps, loads, preview
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,8 +64,6 @@ PROMPTS_FLAG, START_FLAG = "--prompts", "--start"
 FEWEST_WORDS = 3
 """A shorter prompt ("go on") has no topic to recall."""
 FEWEST_CHARS = 10  # the same for languages without spaces
-PREVIEW_CHARS, PREVIEW_PART_CHARS = 1_000, 500  # as much as the server reads
-PATH_FIELDS = ("file_path", "notebook_path", "path")
 MAX_INPUT_BYTES = 32 << 20
 PARSED_BYTES = 1 << 20  # a bigger payload is spooled unparsed, because parsing it would take too long
 PAYLOAD_CHARS = 64_000  # stored of a tool's input and output together
@@ -365,7 +363,7 @@ def _exchange(host: str, port: int, request: bytes, deadline: float) -> tuple[in
 def record(command: dict[str, Any], body: bytes, server: HookServer, spool: str) -> int:
     """Deliver, or spool, or store with the reason of the refusal; returns the status of the answer, 0 for none."""
     path = "/v1/sessions" if command["type"] == "session" else "/v1/observations"
-    if command.get("status") == "ended" and spooled(spool):
+    if command.get("status") == "ended" and spools.spooled(spool):
         keep(spool, body)  # after the session's spooled events, which would reopen it
         return 0
     try:
@@ -412,12 +410,12 @@ def silence(event: Mapping[str, Any], server: HookServer, spool: str, claims: st
 
     A hook only knows what becomes of events for a remote server when it reads from it, or from the sender's note.
     """
-    events, is_stuck = waiting(spool)
-    reason = server.reason or (content(os.path.join(spool, FAILURE)) if server.is_remote else "")
+    events, is_stuck = spools.waiting(spool)
+    reason = server.reason or (content(os.path.join(spool, spools.FAILURE)) if server.is_remote else "")
     is_silent = bool(reason) if server.is_remote else server.is_down
     local = start and server.is_down and local_address(server.url)
-    output = start_server(*local, spool, os.environ) if local else ""
-    if not events or not (is_silent or (is_stuck and is_fresh(event))) or not claim(claims, event, "silence"):
+    output = spools.start_server(*local, spool, os.environ) if local else ""
+    if not events or not (is_silent or (is_stuck and is_fresh(event))) or not spools.claim(claims, event, "silence"):
         return ""
     if not is_silent:
         return f"{events}, and mnemolog at {server.url} has not fetched them. Run `mnemolog doctor`."
@@ -431,7 +429,7 @@ def silence(event: Mapping[str, Any], server: HookServer, spool: str, claims: st
 def keep(folder: str, body: bytes, reason: bytes = b"") -> None:
     """Write one file atomically. If the folder is full, complain instead."""
     os.makedirs(folder, 0o700, exist_ok=True)
-    names = spooled(folder)
+    names = spools.spooled(folder)
     if len(names) >= (REJECTED_FILES if reason else SPOOL_FILES):
         complain(f"{folder} is full ({len(names)} files); the event is lost")
         return
@@ -501,13 +499,13 @@ def memories(
         # claims of another name: the lesson is still shown in full before its tool, and counted
         shown_as = {sentence: f"prompt {name} {sentence}" for sentence in sentences_of(_text(result.get("snippet")))}
         news = [sentence for sentence in shown_as if bare not in sentence and not sentence.endswith("?")]
-        unseen = [sentence for sentence in news if not is_claimed(claims, event, shown_as[sentence])]
+        unseen = [sentence for sentence in news if not spools.is_claimed(claims, event, shown_as[sentence])]
         result["snippet"] = " ".join(unseen)
         fits = len(memories_text([*new, result])) <= PROMPT_TOKENS * CHARS_PER_TOKEN
-        if unseen and fits and not is_claimed(claims, event, name):
+        if unseen and fits and not spools.is_claimed(claims, event, name):
             new.append(result)
             for sentence in unseen:
-                claim(claims, event, shown_as[sentence])
+                spools.claim(claims, event, shown_as[sentence])
     return new
 
 
@@ -570,18 +568,6 @@ def _titled(title: str, text: str, most: int) -> str:
 # --- lessons, before a tool is used
 
 
-def preview(tool_input: Any) -> str:
-    """A tool's input as matched by lessons: its texts, a path first, then in order, each cut, joined."""
-    if isinstance(tool_input, str):
-        return tool_input[:PREVIEW_CHARS]
-    if type(tool_input).__name__ != "dict":
-        return ""
-    names = sorted(tool_input, key=lambda name: name not in PATH_FIELDS)
-    parts = [text for name in names if isinstance(text := tool_input[name], str)]
-    most = PREVIEW_CHARS if len(parts) == 1 or tool_input.get("command") else PREVIEW_PART_CHARS
-    return " ".join(text[:most] for text in parts)[:PREVIEW_CHARS]
-
-
 def lessons(server: HookServer, event: Mapping[str, Any], project: str, claims: str, own: str) -> list[dict[str, Any]]:
     """Lessons about a tool call, and claims of other agents than `own`, that this agent has not seen yet; marks them as
     seen."""
@@ -590,6 +576,8 @@ def lessons(server: HookServer, event: Mapping[str, Any], project: str, claims: 
     if is_off or not name or name.startswith(OWN_TOOLS) or event.get("entrypoint") == "sdk-ts":
         return []
     request = {"tool_name": name, "preview": preview(event.get("tool_input")), "project": project}
+    if not server.has_key:  # a key may be for one agent, and would refuse another name
+        request["agent_id"] = own
     query = "&".join(f"{field}={_quoted(text)}" for field, text in request.items())
     answer = server.fetch("GET", f"/v1/lessons/match?{query}&limit={LESSONS_REQUESTED}", {}, LESSONS_S)
     claimed: list[dict[str, Any]] = []
@@ -599,7 +587,7 @@ def lessons(server: HookServer, event: Mapping[str, Any], project: str, claims: 
     except (KeyError, TypeError, AttributeError):
         return []
     for lesson in matching:
-        if len(claimed) < LESSONS_SHOWN and claim(claims, event, _text(lesson.get("id"))):
+        if len(claimed) < LESSONS_SHOWN and spools.claim(claims, event, _text(lesson.get("id"))):
             claimed.append(lesson)
     return claimed
 
@@ -632,13 +620,14 @@ def show_lessons(
     host: HookHost, server: HookServer, payload: dict[str, Any], event: dict[str, Any], project: str, claims: str
 ) -> bool:
     """Give the agent the lessons and claims about a call that it has not seen. Returns whether they stop the call."""
-    new = lessons(server, event, project, claims, os.environ.get("AGENT_ID") or host.agent(event))
+    own = os.environ.get("AGENT_ID") or host.agent(event)
+    new = lessons(server, event, project, claims, own)
     if not new:
         return False
     stops = host.can_deny and os.environ.get("MNEMOLOG_LESSONS") != "advise" and any(map(is_strong, new))
     answer = host.denial if stops else host.answer
     os.write(1, dumps(answer(payload, lessons_text(new))))
-    count_shown(server, new, event)
+    count_shown(server, [lesson for lesson in new if lesson["severity"] != CLAIMED], event, claims, own)
     return stops
 
 
@@ -648,18 +637,30 @@ def is_strong(lesson: dict[str, Any]) -> bool:
     return _text(lesson.get("severity")) in STRONG or (isinstance(sure, float | int) and sure >= STRONG_CONFIDENCE)
 
 
-def count_shown(server: HookServer, lessons: list[dict[str, Any]], event: Mapping[str, Any]) -> None:
-    """Count that the lessons were shown."""
+def count_shown(
+    server: HookServer, lessons: list[dict[str, Any]], event: Mapping[str, Any], claims: str, own: str
+) -> None:
+    """Count that the lessons were shown, and store that they helped until the tool succeeds."""
     used = _text(event.get("tool_use_id")) or os.urandom(10).hex()
     for lesson in lessons:
-        if lesson["severity"] == CLAIMED:
-            continue
         name = _text(lesson.get("id"))
         path = f"/v1/lessons/{_quoted(name)}/trigger?event_id={_quoted(f'{used}:{name}'[:EVENT_ID_CHARS])}"
         try:
             server.ask("POST", path, b"", TRIGGER_S)
         except Undeliverable:
             pass  # it was probably sent; a count is not worth more of the host's time
+    if lessons:
+        feedback: dict[str, Any] = {"verdict": "helped", "ids": [lesson["id"] for lesson in lessons]}
+        spools.keep_feedback(claims, event, dumps(feedback if server.has_key else {**feedback, "agent_id": own}))
+
+
+def judge(server: HookServer, event: Mapping[str, Any], claims: str) -> None:
+    """Send that lessons helped whose tool has succeeded."""
+    if event["hook_event_name"] == "PostToolUse" and (feedback := spools.take_feedback(claims, event)):
+        try:
+            server.ask("POST", "/v1/feedback", feedback.encode(), TRIGGER_S)
+        except Undeliverable:
+            pass  # it was probably sent
 
 
 # --- the task of a subagent, which the event of its start does not contain
@@ -744,10 +745,11 @@ def run(host: HookHost, url: str, environ: Mapping[str, str], *, prompts: bool, 
         facts["agent_id"] = host.agent(event)
     command = command_of(event, **facts)
     if name == COMPACT_EVENT or (command and is_fresh(event)):
-        forget_claims(claims, event)
+        spools.forget_claims(claims, event)
     if command is None:
         return
     status = record(command, dumps(command), server, spool)
+    judge(server, event, claims)
     refusal = notice(status, name == "SessionStart", server, spool)
     text = ""
     has_context = is_fresh(event) and environ.get("MNEMOLOG_HOOK_CONTEXT") != "0"

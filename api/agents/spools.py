@@ -12,9 +12,9 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING or __package__:
-    from api.agents.checkouts import complain, file_key, listing
+    from api.agents.checkouts import complain, content, file_key, listing
 else:  # as a hook, which has only this folder on its path
-    from checkouts import complain, file_key, listing
+    from checkouts import complain, content, file_key, listing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,6 +119,25 @@ def is_claimed(folder: str, event: Mapping[str, Any], document: str) -> bool:
 def _claim_of(folder: str, event: Mapping[str, Any], document: str) -> str:
     agent_and_document = str(event.get("agent_id") or "") + " " + document
     return os.path.join(folder, f"{file_key(str(event.get('session_id') or ''))}-{file_key(agent_and_document)}")
+
+
+def keep_feedback(folder: str, event: Mapping[str, Any], feedback: bytes) -> None:
+    """Store what to send if the tool of an event succeeds; it replaces an earlier one."""
+    with open(_feedback_of(folder, event), "wb") as file:
+        file.write(feedback)
+
+
+def take_feedback(folder: str, event: Mapping[str, Any]) -> str:
+    """What was stored for the tool of an event, once; empty if nothing was."""
+    path = _feedback_of(folder, event)
+    feedback = content(path)
+    if feedback:
+        os.unlink(path)
+    return feedback
+
+
+def _feedback_of(folder: str, event: Mapping[str, Any]) -> str:
+    return _claim_of(folder, event, f"feedback {event.get('tool_name')}")
 
 
 def forget_claims(folder: str, event: Mapping[str, Any]) -> None:

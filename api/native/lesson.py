@@ -49,6 +49,7 @@ class MatchRequest(After, frozen=True, kw_only=True):
     tool_name: Name
     preview: Annotated[str, Meta(max_length=10_000)] = ""
     project: Name | None = None
+    agent_id: Name = ""
     limit: Annotated[int, Meta(ge=1, le=100)] = 5
 
 
@@ -102,7 +103,7 @@ async def get_match(call: NativeCall, query: MatchRequest) -> LessonMatches:
     The most severe first; their texts without control characters. If the tool edits files of the project that other
     agents have claimed, also these claims.
     """
-    lessons, reader = call.queries.lessons, call.reader()
+    lessons, reader = call.queries.lessons, call.reader(query.agent_id)
     matching = await lessons.match(reader, query.tool_name, query.preview, query.project, query.limit)
     call.queries.reads.note(reader, "tool", ((lesson.project, lesson.id) for lesson in matching))
     files = edited_files(query.tool_name, query.preview)

@@ -473,6 +473,44 @@ async def test_own_claims_other_files_and_other_tools_are_used_in_silence(server
         assert (await asyncio.to_thread(agent.hook, "PreToolUse", **fields)).stdout == b""
 
 
+async def test_lesson_helped_if_its_tool_then_succeeds(server: Server, agent: Agent):
+    async with server.client() as client:
+        await tool_succeeds(client, agent._replace(environ={**agent.environ, "AGENT_ID": "ada"}), "ada")
+
+
+async def test_lesson_helped_the_program_of_the_hook_where_no_agent_is_named(cache_dir: Path, tmp_path: Path):
+    with running(cache_dir, secret=None, embedder="none", partitions=2) as server:
+        async with httpx.AsyncClient(base_url=server.url, trust_env=False) as client:
+            await tool_succeeds(
+                client, agent_of(server, "shop", tmp_path)._replace(environ=keyless(server)), "claude-code"
+            )
+
+
+def keyless(server: Server) -> dict[str, str]:
+    return TIDY | {"MNEMOLOG_URL": server.url, "MNEMOLOG_SPOOL": str(server.supervisor.settings.spool)}
+
+
+async def tool_succeeds(client: httpx.AsyncClient, agent: Agent, name: str) -> None:
+    """A tool with a lesson fails, and then succeeds twice: the agent of this name judges the lesson once."""
+    where = {"project": agent.folder.parent.name}
+    await write(client, "/v1/lessons", **where, content=WARNING, trigger_tool="Bash", severity="warning")
+    assert WARNING in await warned(agent)
+    await asyncio.to_thread(agent.hook, "PostToolUseFailure", **PUSH, error="rejected")
+
+    async def verdicts() -> list[tuple[str, str]]:
+        page = await read(client, "/v1/events", **where, type="feedback.given")
+        return [(event["agent_id"], event["data"]["verdict"]) for event in page["events"]]
+
+    assert await verdicts() == []
+    for _ in range(2):
+        await asyncio.to_thread(agent.hook, "PostToolUse", **PUSH, tool_response={"stdout": "done"})
+
+    async def judged() -> bool:
+        return await verdicts() == [(name, "helped")]
+
+    await wait_until(judged, PATIENCE_S)
+
+
 async def test_of_hooks_that_run_at_once_one_tells_the_lesson(server: Server, agent: Agent):
     async with server.client() as client:
         rule = {"project": agent.folder.parent.name, "trigger_tool": "Bash", "severity": "warning"}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.agents import checkouts, recording, spools
+from api.agents import checkouts, payloads, recording, spools
 from api.agents.payloads import HOSTS
 from api.agents.recording import command_of, cut
 from ingest.commands.decide import Caller, Observe, TrackSession, decide
@@ -369,7 +369,7 @@ def test_no_half_of_a_word_is_left_where_a_text_is_cut():
     ],
 )
 def test_a_preview_is_the_texts_of_a_tools_input(tool_input: Any, expected: str):
-    assert recording.preview(tool_input) == expected
+    assert payloads.preview(tool_input) == expected
 
 
 def test_a_lesson_is_claimed_once_by_each_agent_of_a_session_until_the_session_begins_anew(tmp_path: Path):
