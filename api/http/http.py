@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from api.http.requests import route_of
+from api.http.requests import header_of, route_of
 from ingest import errors
 from ingest.commands.parse import parse_json, rejected
 from ingest.names import with_nfc
@@ -55,7 +55,7 @@ async def read_json(request: Request, cls: type[T], limit: int = MAX_BODY_BYTES)
 
 async def read_body(scope: Scope, receive: Receive, limit: int = MAX_BODY_BYTES) -> bytes:
     """The body of a request; raises RequestTooLarge as soon as it exceeds `limit`, without reading the rest."""
-    declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    declared = header_of(scope["headers"], b"content-length")
     if declared.isdigit() and int(declared) > limit:
         raise errors.RequestTooLarge("the body", int(declared), limit)
     parts: list[bytes] = []
@@ -70,7 +70,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int = MAX_BODY_BYTES)
             raise errors.RequestTooLarge("the body", size, limit)
         parts.append(part)
         if not message.get("more_body", False):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+            return b"".join(parts)
 
 
 async def send_json(send: Send, status: int, content: Any, version: int | None = None) -> None:

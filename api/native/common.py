@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from api.access.principal import Principal, principal_of
 from api.http.endpoint import Endpoint
 from api.http.http import query_of, read_body, send_json
+from api.http.requests import header_of
 from api.services import native_call
 from ingest.commands.parse import parse_json
 from ingest.errors import CommandRejected
@@ -187,7 +188,7 @@ class TypedHandler:
 
 def _matched_version(scope: Scope) -> int | None:
     """The version in the header `If-Match`; None without one and for `*`. Raises CommandRejected for any other ETag."""
-    value = next((value for name, value in scope["headers"] if name == b"if-match"), b"*")
+    value = header_of(scope["headers"], b"if-match", b"*")
     if value == b"*":
         return None
     version = value.decode("latin-1").strip().removeprefix("W/").strip('"')
