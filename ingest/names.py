@@ -53,6 +53,11 @@ def with_nfc(value: T) -> T:
     return value
 
 
+def comma_separated(text: str) -> list[str]:
+    """The names in a list with commas, trimmed; empty ones are left out."""
+    return [name for name in map(str.strip, text.split(",")) if name]
+
+
 def header_name(headers: Mapping[str, str], header: str) -> str:
     """The name in a header, empty without one. Frameworks hand over headers decoded as Latin-1."""
     return sent_name(headers.get(header, "").encode("latin-1"))

@@ -38,6 +38,7 @@ from api.cli.rows import (
 from ingest.errors import InvalidSetting
 from ingest.names import visible
 from ingest.platform.addresses import LOOPBACK, client_key, proxy_options
+from ingest.platform.clock import utc_text
 from ingest.platform.settings import from_environment
 
 CONNECT_TIMEOUT_S = 10.0
@@ -309,7 +310,7 @@ def _utc(option: str) -> Callable[[str], str | None]:
             when = msgspec.convert(text, datetime) if text else None
             if when is not None and when.tzinfo is None:
                 raise ValueError("it has no offset")
-            return when and when.astimezone(UTC).isoformat().replace("+00:00", "Z")
+            return when and utc_text(when)
         except (ValueError, OverflowError):
             message = f"{text!r} is not an RFC 3339 time; use a form like 2026-01-31T12:00:00Z"
             raise typer.BadParameter(message, param_hint=option) from None

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ingest.durability import Durability, parse_durability
 from ingest.errors import CommandRejected, InvalidSetting
-from ingest.names import nfc
+from ingest.names import comma_separated, nfc
 from ingest.platform.addresses import FORMS, fault_of_url, is_cluster, is_redis_url, search_engine_of
 from ingest.platform.processes import usable_cores
 from ingest.roles import roles_by_scope
@@ -88,7 +88,7 @@ def _folder(raw: str) -> Path:
 
 
 def _names(raw: str) -> tuple[str, ...]:
-    return tuple(name for name in map(str.strip, raw.split(",")) if name)
+    return tuple(comma_separated(raw))
 
 
 def _paths(raw: str) -> tuple[Path, ...]:

@@ -38,7 +38,6 @@ from api.dialects.agentd.records import (
     listing,
     memory_name,
     name_of,
-    names,
     new_name,
     not_blank,
     read_body,
@@ -52,6 +51,7 @@ from api.http.http import Json
 from api.http.openapi import TEXT, About, documented
 from api.services import services
 from ingest.errors import AccessDenied, CommandRejected, Forbidden, LogFull, NotFound, Overloaded
+from ingest.names import comma_separated
 from ingest.nouns.memory import Purpose, Visibility
 from ingest.platform.clock import system_clock
 from ingest.platform.settings import Settings
@@ -161,7 +161,7 @@ async def listed(request: Request) -> Response:
         body.limit,
         name_of,
         types=[body.type] if body.type else [],
-        any_tags=names(body.tag),
+        any_tags=comma_separated(body.tag),
         agent_id=body.created_by or "",
         visibility=body.visibility or "",
     )

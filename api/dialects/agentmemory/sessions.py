@@ -44,7 +44,7 @@ from api.hook_observations import hook_observation
 from ingest.commands.decide import LinkCommit, TrackSession, WriteCommand
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.log.position import Token
-from ingest.platform.clock import system_clock, to_ms
+from ingest.platform.clock import in_utc, system_clock, to_ms
 from ingest.secrets.scrub import beginning
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call
@@ -313,7 +313,7 @@ def moment_of(given: str | float) -> datetime | None:
             moment = datetime.fromisoformat(given.strip())
         else:
             moment = datetime.fromtimestamp(given / 1000 if given > _LATEST_S else given, UTC)
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        moment = in_utc(moment)
     except (ValueError, OverflowError, OSError):
         return None
     return moment if 1970 <= moment.year < 2200 else None
