@@ -46,6 +46,7 @@ from projections.store.dead_letters import (
     State,
     dead_letter,
     letter_counts,
+    live_keys,
     noted,
     noted_after,
     queue_count,
@@ -290,7 +291,7 @@ class DeadLetters:
         keys, position = PartitionKeys(location.partition), location.position
         # watched first, read after: the transaction fails if any of it changes before it is carried out
         await pipe.watch(keys.generation, keys.redrive, keys.discarded, keys.rebuild)
-        live = keys.of_generation(int(await pipe.get(keys.generation) or 1))
+        live = await live_keys(pipe, keys)
         beside = await Rebuilds(self._redis, self._clock).beside(keys.partition) - {live.generation}
         others = [keys.of_generation(generation) for generation in sorted(beside)]
         await pipe.watch(live.dead, *(other.checkpoint for other in others))

@@ -413,7 +413,7 @@ async def trim_feed(redis: Client, partition: int, at: FeedPosition) -> None:
         await pipe.execute()
 
 
-async def live_generation(redis: Client, partition: int) -> int:
+async def live_generation(redis: Client | Transaction, partition: int) -> int:
     """The generation that readers of a partition use."""
     return int(await redis.get(PartitionKeys(partition).generation) or 1)
 
