@@ -61,7 +61,7 @@ def create_listeners(settings: Settings, api_process: ApiProcess | None = None) 
     return Listeners(native, on_main_port, by_port)
 
 
-def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None = None) -> Starlette:
+def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None) -> Starlette:
     if settings.redis_url is None:
         raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
     check_model(settings)

@@ -65,14 +65,14 @@ async def read_model(model: type[M], request: Request, content_type: str = "appl
 def parse(model: type[M], raw: bytes, content_type: str = "application/json") -> M:
     """A body as `model`; raises Unprocessable, or RequestTooLarge for more than MAX_VALUES."""
     if not raw:
-        raise _missing(["body"])
+        raise _missing()
     if "json" not in content_type.lower():
         text = raw.decode("utf-8", "replace")
         message = "Input should be a valid dictionary or object to extract fields from"
         raise Unprocessable([{"type": "model_attributes_type", "loc": ["body"], "msg": message, "input": text}])
     value = _decoded(raw)
     if value is None:
-        raise _missing(["body"])
+        raise _missing()
     return _validated(model, value, "body")
 
 
@@ -124,8 +124,8 @@ def _decoded(raw: bytes) -> Any:
         raise Unprocessable([{**error, "input": {}, "ctx": {"error": message}}]) from None
 
 
-def _missing(loc: list[str | int]) -> Unprocessable:
-    return Unprocessable([{"type": "missing", "loc": loc, "msg": "Field required", "input": None}])
+def _missing() -> Unprocessable:
+    return Unprocessable([{"type": "missing", "loc": ["body"], "msg": "Field required", "input": None}])
 
 
 def _validated(model: type[M], value: Any, where: str) -> M:

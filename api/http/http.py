@@ -48,7 +48,7 @@ async def parsed(raw: bytes, parse: Callable[[bytes], T]) -> T:
     return parse(raw) if len(raw) <= INLINE_BYTES else await in_thread(parse, raw)
 
 
-async def read_json(request: Request, cls: type[T], limit: int = MAX_BODY_BYTES) -> T:
+async def read_json(request: Request, cls: type[T], limit: int) -> T:
     """The body as a request of type `cls`; raises RequestTooLarge, MalformedRequest or CommandRejected."""
     return await parsed(await body(request, limit), partial(parse_json, cls=cls))
 

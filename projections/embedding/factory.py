@@ -45,7 +45,7 @@ def load_default(cache: Path | None = None, threads: int = 1, suffix: str = "") 
     return embedder
 
 
-def exact_graph(directory: Path, cache: Path | None, required: float = REQUIRED_MEAN_COSINE) -> str:
+def exact_graph(directory: Path, cache: Path | None) -> str:
     """The file with the graph to use on this processor: that of int8 unless its vectors are too far from the original.
 
     The first call computes some texts (0.3 s) and writes the result to the folder `cache`, for later processes.
@@ -63,7 +63,7 @@ def exact_graph(directory: Path, cache: Path | None, required: float = REQUIRED_
         cosine = mean_cosine(OnnxEmbedder(directory), directory)
         if result is not None:
             _write(result, str(cosine))
-    if cosine >= required:
+    if cosine >= REQUIRED_MEAN_COSINE:
         return MODEL_FILE
     logger.warning(
         "int8 arithmetic is not exact on this processor (mean cosine %.3f): the embedder is %s, which is slower",
