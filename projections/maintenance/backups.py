@@ -604,8 +604,7 @@ class BackupJob:
 
     async def aclose(self) -> None:
         """Stop a backup that is in progress; nothing of it remains."""
-        if self._under_way is not None:
-            await end(self._under_way)
+        await end(self._under_way)
 
     async def run(self, *, force: bool = False) -> BackupManifest | None:
         """Back up if it is due, or (`force`) if the log has changed; returns the new manifest, or None.

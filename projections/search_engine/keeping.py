@@ -85,10 +85,7 @@ class SearchEngineIndexes:
 
     async def aclose(self) -> None:
         """Leave them as they are: another worker continues."""
-        if self._task is not None:
-            await end(self._task)
-        if self._dropping is not None:
-            await end(self._dropping)
+        await end(self._task, self._dropping)
         await self._stop(list(self._fillers))
 
     async def _run(self) -> None:

@@ -6,7 +6,6 @@ tag, so each runs on one node: this client finds the node and uses redis-py's cl
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import urlsplit
 
@@ -64,9 +63,7 @@ class SpreadPipeline(AsyncCoreCommands):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         self._queued = []
 
     def execute_command(self, *args: Any, **options: Any) -> Self:
@@ -109,9 +106,7 @@ class SlotTransaction(AsyncCoreCommands):
         await self._router.topology.ready()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self.reset()
 
     async def reset(self) -> None:

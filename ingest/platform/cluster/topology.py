@@ -131,11 +131,7 @@ class Topology:
 
     async def aclose(self) -> None:
         """Close every connection."""
-        ending = [*self._silent.values(), *([] if self._refreshing is None else [self._refreshing])]
-        for task in ending:
-            task.cancel()
-        if ending:
-            await asyncio.wait(ending)
+        await end(*self._silent.values(), self._refreshing)
         clients, self._clients = self.clients, {}
         for client in clients:
             await client.aclose()
