@@ -17,6 +17,7 @@ import platform
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ingest.platform.addresses import is_http
 from projections.vectors.embedder import Embedder, NoEmbedder, UnknownEmbedder
 from projections.vectors.model_files import (
     FALLBACK_FILE,
@@ -155,7 +156,7 @@ def openai_compatible(spec: str, target: str, api_key: str, timeout_s: float) ->
     model, _, dimensions = rest.rpartition("|")
     try:
         parts = urlsplit(base_url)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        valid = is_http(parts)
     except ValueError:
         raise UnknownEmbedder(spec, "the URL is invalid") from None
     if not (valid and model and dimensions.isdecimal() and int(dimensions)):
