@@ -37,6 +37,7 @@ from projections.search.question import Facets
 from projections.vectors.bitmaps import BitMap, bitmap, ordinals
 from projections.vectors.columns import Column, TermColumn
 from projections.vectors.embedder import Embedder, Embedders
+from projections.vectors.model_files import sha256_of
 from projections.vectors.static import StaticTable, table_of
 from projections.vectors.vectors import VectorIndex
 
@@ -119,7 +120,7 @@ def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name
         dimensions=index.vectors.dimensions,
         documents=len(index),
         partitions=dict(at),
-        files={str(path.relative_to(work)): _sha256(path) for path in sorted(work.rglob("*")) if path.is_file()},
+        files={str(path.relative_to(work)): sha256_of(path) for path in sorted(work.rglob("*")) if path.is_file()},
     ).signed
     (work / "manifest.json").write_bytes(msgspec.json.encode(manifest))
     # atomic: a reader sees a whole snapshot or none; a crash leaves `.writing-…`, which `prune` removes
@@ -159,7 +160,7 @@ def _manifest(path: Path) -> SnapshotManifest | None:
 def damage(path: Path, manifest: SnapshotManifest) -> str | None:
     """What is wrong with the files of a snapshot; None for nothing. Reads all of it."""
     try:
-        altered = (path / name for name, expected in manifest.files.items() if _sha256(path / name) != expected)
+        altered = (path / name for name, expected in manifest.files.items() if sha256_of(path / name) != expected)
         return next((f"{file} was altered" for file in altered), None)
     except OSError as error:
         return f"{path} is incomplete: {error}"
@@ -289,11 +290,6 @@ def prune(folder: Path, kept: int = KEPT) -> None:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 WORTHWHILE = 0.2
