@@ -229,7 +229,7 @@ def json_rows(rows: Sequence[dict[str, Any]]) -> ToolAnswer:
     return ToolAnswer(json.dumps(rows, indent=2, ensure_ascii=False))
 
 
-def rows_and_reminder(rows: Sequence[dict[str, Any]], lacks: Sequence[str] = ()) -> ToolAnswer:
+def rows_and_reminder(rows: Sequence[dict[str, Any]], lacks: Sequence[str]) -> ToolAnswer:
     """Rows as JSON, then a reminder; what the rows may lack stands in it."""
     notes = [f"Note: {lack}." for lack in lacks]
     return ToolAnswer("\n".join([json_rows(rows).text, "", "---", *notes, REMINDER]))
