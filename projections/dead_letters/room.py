@@ -25,7 +25,7 @@ from ingest.events.subject import EventErased
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored, entry_at
 from ingest.log.keys import PartitionKeys
-from ingest.log.position import START, Position, Token
+from ingest.log.position import START, Position, Token, stored_position
 from ingest.log.redis_log import stub_member
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client, Transaction
@@ -305,7 +305,7 @@ class DeadLetters:
             if await pipe.get(keys.rebuild):
                 raise BeingRebuilt(keys.partition)
             for other in others:
-                checkpoint = Position.parse(await pipe.get(other.checkpoint) or str(START))
+                checkpoint = stored_position(await pipe.get(other.checkpoint))
                 if checkpoint >= position and await dead_letter(self._redis, other, position) is None:
                     raise BeingRebuilt(keys.partition)
         entry = await entry_at(self._log, *location) if why.erase else None

@@ -28,7 +28,7 @@ from ingest.errors import MnemologError
 from ingest.ids import new_event_id
 from ingest.log.keys import JOB_LEASE_TTL, PURGED, SNAPSHOT_LEASE, PartitionKeys
 from ingest.log.lease import lease
-from ingest.log.position import Position
+from ingest.log.position import Position, stored_position
 from ingest.platform.connections import Client, past_memory_limit
 from ingest.platform.tasks import end
 from projections.index.comparing import catch_up
@@ -451,7 +451,7 @@ class SnapshotJob:
             keys = PartitionKeys(partition)
             feed = keys.of_generation(await live_generation(self._redis, partition))
             changes, covered = feed.changes, at.get(partition, FeedPosition())
-            trimmed = Position.parse(await self._redis.get(feed.trimmed) or b"0-0")
+            trimmed = stored_position(await self._redis.get(feed.trimmed))
             if covered.generation != feed.generation or trimmed > Position.parse(covered.feed):
                 logger.info("no usable snapshot covers partition %d with its current feed", partition)
                 return True

@@ -19,7 +19,7 @@ from msgspec import Struct, msgpack
 from ingest.errors import MnemologError
 from ingest.log.event_log import EventLog, Stored, pages
 from ingest.log.keys import GenerationKeys, PartitionKeys
-from ingest.log.position import START, Position
+from ingest.log.position import START, Position, stored_position
 from ingest.nouns.registry import decode as decode_event
 from ingest.platform.connections import Client
 from projections.index.comparing import differences
@@ -186,7 +186,7 @@ async def _steady(redis: Client, keys: PartitionKeys, generation: int | None) ->
         after = await redis.get(generation_keys.checkpoint)
         live = generation or await live_generation(redis, keys.partition)
         if (after, live) == (before, generation_keys.generation):
-            return contents.manifest(Position.parse(before) if before else START)
+            return contents.manifest(stored_position(before))
     raise ManifestUnsteady(f"partition {keys.partition} is being written to; stop the writers, or try again later")
 
 
