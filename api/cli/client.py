@@ -14,7 +14,7 @@ import httpx
 import msgspec
 
 from api.cli.errors import ClientError, InvalidUrl, NotMnemolog, ServerUnreachable
-from ingest.errors import MnemologError
+from ingest.errors import MnemologError, reason_of
 from ingest.platform.addresses import is_http, proxy_options
 from ingest.platform.processes import release
 
@@ -162,9 +162,7 @@ class ApiClient:
             lost = f"{self.url} closed the connection ({error}); does another program use the port?"
             raise ClientError("connection_lost", lost) from None
         except httpx.TransportError as error:
-            raise ClientError(
-                "connection_lost", f"{self.url} closed the connection: {error or type(error).__name__}"
-            ) from None
+            raise ClientError("connection_lost", f"{self.url} closed the connection: {reason_of(error)}") from None
 
     def _send(
         self,

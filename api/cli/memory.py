@@ -35,7 +35,7 @@ from api.cli.rows import (
     values_of,
     with_options,
 )
-from ingest.errors import InvalidSetting
+from ingest.errors import InvalidSetting, reason_of
 from ingest.names import visible
 from ingest.platform.addresses import LOOPBACK, client_key, proxy_options
 from ingest.platform.clock import utc_text
@@ -184,7 +184,7 @@ def _ask(row: Command, values: Values) -> Any:
                 _fail(f"the service answered {response.status_code}: {response.text.strip()}")
             return msgspec.json.decode(response.content, type=row.answer)
         except httpx.TransportError as error:
-            _fail(f"no memory service answers at {client.base_url}: {error or type(error).__name__}; {ADVICE}")
+            _fail(f"no memory service answers at {client.base_url}: {reason_of(error)}; {ADVICE}")
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             _fail(f"{client.base_url} is not a memory service: {error}")
 

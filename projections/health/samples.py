@@ -16,6 +16,7 @@ from msgspec import Struct
 from redis.exceptions import ResponseError
 
 from ingest.embedded.log_file import trouble
+from ingest.errors import reason_of
 from ingest.log.keys import LEASE_TTL, REPLICAS, WORKERS, PartitionKeys
 from ingest.log.lag import entries_behind
 from ingest.log.position import Position, stored_position
@@ -248,7 +249,7 @@ class HealthSampler:
         except TimeoutError:
             return f"no response within {PATIENCE_S:g} s"
         except UNREACHABLE as error:
-            return str(error) or type(error).__name__
+            return reason_of(error)
         return ""
 
 

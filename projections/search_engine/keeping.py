@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from redis.exceptions import RedisError
 
+from ingest.errors import reason_of
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
 from ingest.platform.connections import Client
@@ -95,7 +96,7 @@ class SearchEngineIndexes:
                 errors = [filling.filler.error for filling in self._fillers.values() if filling.filler.error]
                 self._report(errors[0] if errors else "")
             except (RedisError, OSError, EmbeddingError) as error:
-                self._report(str(error) or type(error).__name__)
+                self._report(reason_of(error))
             except Exception:
                 logger.exception("search index: it is not kept")
             await asyncio.sleep(TICK_S)

@@ -17,7 +17,7 @@ from api.dialects.errors import parse_query
 from api.http.http import Json
 from api.http.openapi import TEXT
 from api.services import services
-from ingest.errors import ProjectionBehind
+from ingest.errors import ProjectionBehind, reason_of
 from projections.rebuilding.reembedding import ReEmbedding
 
 logger = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ async def _database(request: Request) -> dict[str, Any]:
     except TimeoutError:
         return {"status": "error", "error": f"no answer within {DATABASE_WITHIN_S:g} s"}
     except (RedisError, OSError) as error:
-        return {"status": "error", "error": str(error) or type(error).__name__}
+        return {"status": "error", "error": reason_of(error)}
     version = about.get("valkey_version") or about.get("redis_version", "")
     name = about.get("server_name") or "redis"
     details = {"version": f"{name} {version}", "pgvector": True}  # which means that vectors can be searched

@@ -50,7 +50,7 @@ from api.http.endpoint import Endpoint, routes
 from api.http.http import Json
 from api.http.openapi import TEXT, About, documented
 from api.services import services
-from ingest.errors import AccessDenied, CommandRejected, Forbidden, LogFull, NotFound, Overloaded
+from ingest.errors import AccessDenied, CommandRejected, Forbidden, LogFull, NotFound, Overloaded, reason_of
 from ingest.names import comma_separated
 from ingest.nouns.memory import Purpose, Visibility
 from ingest.platform.clock import system_clock
@@ -120,7 +120,7 @@ async def health(request: Request) -> Response:
     wrong = dependencies.watch.readiness.impaired
     index = next((condition.message for condition in wrong if condition.code == "index"), "")
     error = await redis_fault(request, ANSWERS_WITHIN_S)
-    away = "" if error is None else f"Redis is not responding: {str(error) or type(error).__name__}"
+    away = "" if error is None else f"Redis is not responding: {reason_of(error)}"
     log = away or next((condition.message for condition in wrong if condition.code != "index"), "")
     details = Details(
         vector_store=not index, sqlite_storage=not log, vector_store_error=index, sqlite_storage_error=log

@@ -23,7 +23,7 @@ from redis.exceptions import (
 )
 from redis.retry import Retry
 
-from ingest.errors import InvalidSetting
+from ingest.errors import InvalidSetting, reason_of
 from ingest.platform.cluster.routing import (
     BROKEN,
     MERGED,
@@ -193,7 +193,7 @@ class SlotTransaction(AsyncCoreCommands):
             await self._router.heed(error, node)
             if isinstance(error, MovedError):
                 raise _Moved(str(error)) from error
-            raise ClusterChanged(f"a transaction was not executed: {error or type(error).__name__}") from error
+            raise ClusterChanged(f"a transaction was not executed: {reason_of(error)}") from error
         except BROKEN:
             await self._router.look_again(node)
             raise
@@ -286,11 +286,7 @@ class ClusterClient(AsyncCoreCommands):
 
     async def info_of_nodes(self, *sections: str, of_any: bool = False) -> list[dict[str, Any]]:
         """These sections of INFO, of each primary, with `of_any` of those that answer; raises the first error."""
-        answers = await self._router.run_everywhere(("INFO", *sections), {}, of_any=of_any)
-        for answer in answers:
-            if isinstance(answer, (RedisError, OSError)):
-                raise answer
-        return list(answers)
+        return await self._router.run_everywhere(("INFO", *sections), {}, of_any=of_any)
 
     async def down_nodes(self) -> str:
         """Return which nodes are down, as the answering node knows it that misses most; empty if none is down. Raises
