@@ -47,10 +47,7 @@ def detail_answer(status: int, message: str, error: Exception) -> Response:
         status = 422
     if status == 500:
         return Response("Internal Server Error", 500, media_type="text/plain")
-    return Json({"detail": _PHRASES.get(status, message) if message == "Not Found" else message}, status)
-
-
-_PHRASES = {404: "Not Found", 405: "Method Not Allowed"}
+    return Json({"detail": message}, status)
 
 
 async def read_model(model: type[M], request: Request, content_type: str = "application/json") -> M:
