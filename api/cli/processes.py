@@ -22,7 +22,7 @@ from ingest.platform.addresses import client_key, place_of
 from ingest.platform.exporting import exporting
 from ingest.platform.processes import load_without_collecting, wait_for_parent
 from ingest.platform.settings import DROP_INS, Settings, from_environment, warnings
-from ingest.secrets.redaction import formatter_of
+from ingest.secrets.redaction import log_to_stderr
 
 POLL_S = 0.1
 """How often dead processes are looked for: a check costs microseconds, and requests fail until the next one."""
@@ -166,9 +166,7 @@ def _logged_settings(*, warn: bool = False) -> Settings:
     With `warn`, it logs which variables of the imitated systems are ignored. Raises InvalidSetting.
     """
     settings = from_environment(os.environ)
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(formatter_of(settings))
-    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
+    log_to_stderr(settings)
     for name in ("httpx", "httpx2", "arq.worker", "mcp.server.streamable_http", "mcp.server.streamable_http_manager"):
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
     for warning in warnings(os.environ, settings.drop_in) if warn else ():
