@@ -277,13 +277,9 @@ def _import(
                 on_rows=lambda count: progress.advance(task, count),
             )  # fmt: skip
             return run.run(system_clock)
-    except (KeyboardInterrupt, ClientError, importing.Unusable) as error:
-        if isinstance(error, KeyboardInterrupt):
-            output.error("interrupted")
+    except (KeyboardInterrupt, ClientError, importing.Unusable):
         if client is not None:
             output.note(f"{state.report.rows:,} rows are done; run the same command to resume ({file.path})")
-        if isinstance(error, KeyboardInterrupt):
-            raise typer.Exit(INTERRUPTED) from None
         raise
 
 
