@@ -6,7 +6,6 @@ The variables of the imitated systems' servers are here too: which set one of ou
 
 import re
 import tempfile
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,6 +17,7 @@ from ingest.durability import Durability, parse_durability
 from ingest.errors import CommandRejected, InvalidSetting
 from ingest.names import comma_separated, nfc
 from ingest.platform.addresses import FORMS, fault_of_url, is_cluster, is_redis_url, search_engine_of
+from ingest.platform.files import toml_beside
 from ingest.platform.processes import usable_cores
 from ingest.roles import roles_by_scope
 
@@ -70,7 +70,7 @@ MOST_WORKERS = 4
 SCOPES = ("mnemolog:read=read", "mnemolog:write=write", "mnemolog:admin=admin")
 """The default roles of access token scopes."""
 
-_VARIABLES = tomllib.loads(Path(__file__).with_name("variables.toml").read_text("utf-8"))
+_VARIABLES = toml_beside(__file__, "variables.toml")
 VARIABLES: dict[str, str] = _VARIABLES["server"]
 """Every variable with its description; the documentation and compose.yaml are checked against it."""
 
