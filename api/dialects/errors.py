@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.http.http import Json, body, parsed
-from api.http.openapi import TEXT
+from api.http.openapi import TEXT, object_schema
 from ingest.commands.parse import check_values
 from ingest.errors import MalformedRequest, MnemologError
 from ingest.names import with_nfc
@@ -19,13 +19,9 @@ from mcp_gateway.lenient import repaired_json
 M = TypeVar("M", bound=BaseModel)
 
 
-_ERROR = {
-    "type": "object",
-    "properties": {"type": TEXT, "loc": {"type": "array"}, "msg": TEXT},
-    "required": ["type", "loc", "msg"],
-}
-_DETAIL = {"anyOf": [{"type": "string"}, {"type": "array", "items": _ERROR}]}
-FAULT = {"type": "object", "properties": {"detail": _DETAIL}, "required": ["detail"]}
+_ERROR = object_schema({"type": TEXT, "loc": {"type": "array"}, "msg": TEXT}, "type", "loc", "msg")
+_DETAIL = {"anyOf": [TEXT, {"type": "array", "items": _ERROR}]}
+FAULT = object_schema({"detail": _DETAIL}, "detail")
 """The shape of an error."""
 
 

@@ -15,7 +15,7 @@ from api.dialects.agent_memory.common import MAX_BATCH, ReEmbedQuery, context_of
 from api.dialects.agent_memory.records import nearest_type
 from api.dialects.errors import parse_query
 from api.http.http import Json
-from api.http.openapi import TEXT
+from api.http.openapi import TEXT, object_schema
 from api.services import services
 from ingest.errors import ProjectionBehind, reason_of
 from projections.rebuilding.reembedding import ReEmbedding
@@ -139,28 +139,26 @@ async def _observations(request: Request) -> int:
 
 _INTEGER, _NUMBER = {"type": "integer"}, {"type": "number"}
 _STATUS = {"enum": ["idle", "running", "done", "cancelled"]}
-PROGRESS = {
-    "type": "object",
-    "properties": {
+PROGRESS = object_schema(
+    {
         "status": _STATUS,
         **dict.fromkeys(("total", "processed", "errors"), _INTEGER),
         **dict.fromkeys(("rate", "elapsed_seconds"), _NUMBER),
         **dict.fromkeys(("model", "error"), TEXT),
         "only_missing": {"type": "boolean"},
     },
-    "required": ["status"],
-}
+    "status",
+)
 """How far a run is; only the status, where there never was one."""
-BEGUN = {
-    "type": "object",
-    "properties": {
+BEGUN = object_schema(
+    {
         "status": {"anyOf": [{"const": "started"}, PROGRESS]},
         "error": TEXT,
         "only_missing": {"type": "boolean"},
         "batch_size": _INTEGER,
     },
-    "required": ["status"],
-}
+    "status",
+)
 """That it began; or that one runs already, and how far that is."""
 
 

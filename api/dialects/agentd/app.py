@@ -48,7 +48,7 @@ from api.dialects.agentd.records import (
 from api.dialects.application import application, redis_fault, usual
 from api.http.endpoint import Endpoint, routes
 from api.http.http import Json
-from api.http.openapi import TEXT, About, documented
+from api.http.openapi import TEXT, About, documented, object_schema
 from api.services import services
 from ingest.errors import AccessDenied, CommandRejected, Forbidden, LogFull, NotFound, Overloaded, reason_of
 from ingest.names import comma_separated
@@ -297,7 +297,7 @@ def _next_ms(at: datetime | None) -> datetime | None:
 
 _BAD_ID = {400: "The id contains characters other than letters, digits, `_` and `-`."}
 
-FAULT = {"type": "object", "properties": {"error": TEXT}, "required": ["error"]}
+FAULT = object_schema({"error": TEXT}, "error")
 ABOUT = About(
     SERVICE, VERSION, "Agents' public, shared or private memories, with agentd's API.", FAULT,
     partial(usual, invalid=400), pages=("docs", "redoc"),
