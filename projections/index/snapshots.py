@@ -26,7 +26,7 @@ from redis.exceptions import ResponseError
 
 from ingest.errors import MnemologError
 from ingest.ids import new_event_id
-from ingest.log.keys import JOB_LEASE_TTL, PURGED, SNAPSHOT_LEASE, PartitionKeys
+from ingest.log.keys import PURGED, SNAPSHOT_LEASE, PartitionKeys
 from ingest.log.lease import lease
 from ingest.log.position import Position, stored_position
 from ingest.platform.connections import Client, past_memory_limit
@@ -409,7 +409,7 @@ class SnapshotJob:
             if not force and not compact and not await self._worthwhile():
                 return None
             # of two concurrent writers the older could win after the newer trimmed the feeds
-            async with lease(self._redis, SNAPSHOT_LEASE, self._id, JOB_LEASE_TTL) as mine:
+            async with lease(self._redis, SNAPSHOT_LEASE, self._id) as mine:
                 if not mine:
                     logger.info("another worker is writing a snapshot")
                 elif (trouble := await asyncio.to_thread(unwritable, self._folder)) is not None:

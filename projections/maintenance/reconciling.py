@@ -32,7 +32,7 @@ from ingest.events.subject import SubjectForgotten
 from ingest.ids import DocumentId, document_id, new_event_id
 from ingest.kinds import MEMORY, OBSERVATION
 from ingest.log.event_log import EventLog, Stored, pages
-from ingest.log.keys import CONSUMER_GROUP, JOB_LEASE_TTL, MANIFEST, RECONCILE_LEASE, RECONCILED, PartitionKeys
+from ingest.log.keys import CONSUMER_GROUP, MANIFEST, RECONCILE_LEASE, RECONCILED, PartitionKeys
 from ingest.log.lease import lease
 from ingest.log.position import ALTERED, START, Position
 from ingest.log.redis_log import RedisLog
@@ -551,7 +551,7 @@ class ReconcileJob:
 
         Returns the report so far; None when there was nothing to do, or another worker does it.
         """
-        async with lease(self._redis, RECONCILE_LEASE, self._id, JOB_LEASE_TTL) as mine:
+        async with lease(self._redis, RECONCILE_LEASE, self._id) as mine:
             if not mine:
                 return None
             report = await load_report(self._redis)
