@@ -11,12 +11,12 @@ from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict
 
 from api.http.endpoint import Endpoint
-from api.native.common import Bounds, Fields, InProject, Queued, Repeatable, as_struct, router
+from api.native.common import Bounds, Fields, InProject, Queued, Repeatable, ShortLimit, as_struct, router
 from api.services import NativeCall
 from ingest.commands.decide import Quarantine
 from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected
-from ingest.nouns.command import Name
+from ingest.nouns.command import Name, ReasonText
 from ingest.platform.clock import system_clock
 from ingest.roles import ADMIN, OPERATOR
 from projections.dead_letters.room import Done, LogLocation, Reason, Selection
@@ -66,7 +66,7 @@ class QuarantineRequest(Repeatable, frozen=True, kw_only=True):
 
     id: Name
     released: bool = False
-    reason: Annotated[str, Meta(max_length=512)] = ""
+    reason: ReasonText = ""
 
 
 class Quarantined(Struct, frozen=True, kw_only=True):
@@ -126,7 +126,7 @@ class LettersRequest(Bounds, frozen=True, kw_only=True):
     code: str = ""
     type: str = ""
     cursor: str | None = None
-    limit: Annotated[int, Meta(ge=1, le=200)] = 50
+    limit: ShortLimit = 50
 
 
 class RedriveRequest(Fields, frozen=True, kw_only=True):

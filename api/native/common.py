@@ -38,6 +38,7 @@ APPLIED = {200: Applied}
 """The answer to a change with an expected version: it is applied."""
 VERSION_CONFLICT = {409: "The document has another version than expected, or the token is stale."}
 PageLimit = Annotated[int, Meta(ge=1, le=1000)]
+ShortLimit = Annotated[int, Meta(ge=1, le=200)]
 Time = Annotated[datetime, Meta(tz=True)]
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
 C = TypeVar("C", bound=Struct)
