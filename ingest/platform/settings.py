@@ -299,6 +299,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     log_format: Annotated[str, "MNEMOLOG_LOG_FORMAT", _choice("text", "json")] = "text"
     url: Annotated[str, "MNEMOLOG_URL"] = "http://127.0.0.1:3111"
 
+    def required_redis_url(self) -> str:
+        """The server of the log; raises InvalidSetting if no server is named."""
+        if self.redis_url is None:
+            raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
+        return self.redis_url
+
     @property
     def jobs_url(self) -> str:
         """The server of the job queue, empty if no server is named; raises InvalidSetting for a cluster (arq needs one
