@@ -20,7 +20,7 @@ from api.cli.output import waiting
 from ingest.errors import LogUnavailable
 from ingest.platform.addresses import client_key, place_of
 from ingest.platform.exporting import exporting
-from ingest.platform.processes import load_without_collecting, wait_for_parent
+from ingest.platform.processes import load_without_collecting, on_stop, wait_for_parent
 from ingest.platform.settings import DROP_INS, Settings, from_environment, warnings
 from ingest.secrets.redaction import log_to_stderr
 
@@ -55,8 +55,7 @@ def up(
     os.environ["MNEMOLOG_DROP_IN"] = drop_in
     settings = _logged_settings(warn=True)
     supervisor = Supervisor(settings)
-    for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, signal.default_int_handler)
+    on_stop(signal.default_int_handler)
     try:
         with waiting(console, "starting") as tell, _explained(settings):
             supervisor.start(on_wait=tell)
@@ -87,8 +86,7 @@ def up(
     except KeyboardInterrupt:
         pass
     finally:
-        for name in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(name, signal.SIG_IGN)
+        on_stop(signal.SIG_IGN)
         with waiting(console, "stopping"):
             supervisor.stop()
     console.print("stopped")

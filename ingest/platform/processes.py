@@ -67,6 +67,12 @@ def wait_for_parent() -> None:
         sys.exit(1)
 
 
+def on_stop(handle: Any) -> None:
+    """Have both signals that stop a process handled so, as `signal.signal` takes it."""
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, handle)
+
+
 def usable_cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
