@@ -27,7 +27,6 @@ from api.viewer.room import OPEN_PATHS
 from api.wiring import wire
 from ingest.commands.decide import Caller, WriteCommand
 from ingest.commands.spool import Spool
-from ingest.errors import InvalidSetting
 from ingest.nouns.command import writer
 from ingest.platform.addresses import LOOPBACK
 from ingest.platform.processes import tune_interpreter
@@ -61,9 +60,8 @@ def create_listeners(settings: Settings, api_process: ApiProcess | None = None) 
     return Listeners(native, on_main_port, by_port)
 
 
-def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None = None) -> Starlette:
-    if settings.redis_url is None:
-        raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
+def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None) -> Starlette:
+    settings.required_redis_url()
     check_model(settings)
     rules = token_rules(settings)
     resource = None

@@ -89,7 +89,7 @@ def native_call(scope: Mapping[str, Any]) -> NativeCall:
     return shared.on_behalf(principal_of(scope), agent, durability)
 
 
-def tool_context(scope: Mapping[str, Any], source: str, agent: str = "") -> Call:
+def tool_context(scope: Mapping[str, Any], source: str, agent: str) -> Call:
     """The call that a request's tools share; the roles are checked for each tool call."""
 
     async def admitted(tool: Tool | None) -> None:

@@ -38,8 +38,7 @@ class Spooling:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        if self._task is not None:
-            await end(self._task)
+        await end(self._task)
 
     async def drain(self) -> int:
         """Append all spooled files; returns the number of files. Raises LogUnavailable, Overloaded or OSError."""

@@ -13,7 +13,6 @@ from api.native.log import Transfer
 from api.services import NativeCall
 from ingest.commands.handler import CommandHandler
 from ingest.embedded.room import Acknowledged, EmbeddedValkey
-from ingest.errors import InvalidSetting
 from ingest.log.event_log import refuse_if_closed
 from ingest.log.group_commit import GroupCommit
 from ingest.log.opening import open_to_write
@@ -73,10 +72,9 @@ class Wired(NamedTuple):
 
 async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProcess | None = None) -> Wired:
     """Connect everything; the stack closes it again, connections after the last write."""
-    if settings.redis_url is None:
-        raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
-    jobs_url = settings.jobs_url  # raises for invalid settings before anything is opened
-    redis = connect(settings.redis_url)
+    # both raise for invalid settings, before anything is opened
+    redis_url, jobs_url = settings.required_redis_url(), settings.jobs_url
+    redis = connect(redis_url)
     stack.push_async_callback(redis.aclose)
     log = await retry_until_connected(redis, "to open the log", lambda: open_to_write(settings, redis))
     if (folder := _embedded(settings)) is None:
@@ -93,7 +91,7 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
     build = partial(build_embedder, cache=settings.cache_dir, api_key=settings.embedder_key or "")
     embedders = LiveEmbedder(redis, build, settings.named_embedders)
     await retry_until_connected(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
-    index = await _index(settings, settings.redis_url, redis, log, embedders, stack)
+    index = await _index(settings, redis_url, redis, log, embedders, stack)
     documents = DocumentReader(redis, settings.partitions, index.partition_of)
     jobs = await JobQueue.connect(jobs_url)
     stack.push_async_callback(jobs.aclose)

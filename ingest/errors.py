@@ -20,6 +20,11 @@ def without_traceback(error: E) -> E:
     return error
 
 
+def reason_of(error: BaseException) -> str:
+    """An error's message, or the name of its class where the message is empty."""
+    return str(error) or type(error).__name__
+
+
 class CommandRejected(MnemologError):
     """The request is well formed but may not become an event. `field` is the path of the offending value."""
 

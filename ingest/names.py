@@ -53,6 +53,11 @@ def with_nfc(value: T) -> T:
     return value
 
 
+def comma_separated(text: str) -> list[str]:
+    """The names in a list with commas, trimmed; empty ones are left out."""
+    return [name for name in map(str.strip, text.split(",")) if name]
+
+
 def header_name(headers: Mapping[str, str], header: str) -> str:
     """The name in a header, empty without one. Frameworks hand over headers decoded as Latin-1."""
     return sent_name(headers.get(header, "").encode("latin-1"))
@@ -86,7 +91,12 @@ def _is_plain(value: Any) -> bool:
 def _name_fields(cls: type[Struct]) -> tuple[tuple[str, ...], Callable[[Struct], tuple[Any, ...]]]:
     """The fields that hold names, and what reads all of them in one call: every write pays for it."""
     fields = tuple(name for name in cls.__struct_fields__ if name in FIELDS)
-    return fields, attrgetter(*fields) if len(fields) > 1 else lambda struct: tuple(getattr(struct, f) for f in fields)
+    return fields, fields_reader(fields)
+
+
+def fields_reader(names: tuple[str, ...]) -> Callable[[Struct], tuple[Any, ...]]:
+    """What reads some fields of a struct in one call."""
+    return attrgetter(*names) if len(names) > 1 else lambda struct: tuple(getattr(struct, name) for name in names)
 
 
 @lru_cache(1024)

@@ -102,9 +102,9 @@ class BuiltInPattern:
             yield span
             at = max(span[1], at + 1)
 
-    def is_in(self, raw: bytes, start: int = 0, end: int | None = None) -> bool:
-        """Whether it matches anywhere between two places."""
-        return self._places(_ANYWHERE, raw, start, len(raw) if end is None else end)[0][0] >= 0
+    def is_in(self, raw: bytes) -> bool:
+        """Whether it matches anywhere."""
+        return self._places(_ANYWHERE, raw, 0, len(raw))[0][0] >= 0
 
     def groups(self, raw: bytes, start: int, end: int) -> list[tuple[int, int]]:
         """The places of the match in one of those places, and of its groups; -1 for a group that took no part."""

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from redis.exceptions import RedisError
 
-from ingest.errors import LeaseLost
+from ingest.errors import LeaseLost, reason_of
 from ingest.log.event_log import EventLog
 from ingest.log.keys import LEASE_TTL, WORKERS, PartitionKeys
 from ingest.log.scripts import acquire_lease, beat, release_lease, renew_leases
@@ -102,7 +102,7 @@ class RunnerHost:
                 try:
                     await step()
                 except (RedisError, OSError, TimeoutError) as error:
-                    logger.warning("leases: Redis is unreachable: %s", error or type(error).__name__)
+                    logger.warning("leases: Redis is unreachable: %s", reason_of(error))
             await asyncio.sleep(TICK_S)
 
     async def _look(self) -> None:
@@ -112,7 +112,7 @@ class RunnerHost:
                 async with asyncio.timeout(ANSWER_WITHIN_S):
                     await self._look_at_log()
             except (RedisError, OSError, TimeoutError) as error:
-                logger.debug("could not check whether the log accepts writes: %s", error or type(error).__name__)
+                logger.debug("could not check whether the log accepts writes: %s", reason_of(error))
             await asyncio.sleep(TICK_S)
 
     async def _drop_finished(self) -> None:
@@ -169,7 +169,7 @@ class RunnerHost:
             async with asyncio.timeout(ANSWER_WITHIN_S):
                 fence = await acquire_lease(self._redis, PartitionKeys(partition), self._worker_id, _TTL_MS)
         except (RedisError, OSError, TimeoutError) as error:
-            logger.warning("partition %d: could not be leased: %s", partition, error or type(error).__name__)
+            logger.warning("partition %d: could not be leased: %s", partition, reason_of(error))
             return
         if fence:
             # runners block on a connection pool of their own, so renewals never wait behind a blocking read

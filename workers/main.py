@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from api.access.keys import Registry
 from ingest.commands.handler import CommandHandler
-from ingest.errors import InvalidSetting, MnemologError
+from ingest.errors import MnemologError
 from ingest.events.envelope import Event, encode, route_of
 from ingest.ids import dedup_id, new_event_id
 from ingest.log.event_log import Entry, refuse_if_closed
@@ -87,10 +87,8 @@ class WorkerProcess:
     """Everything a worker does, from start to stop."""
 
     def __init__(self, settings: Settings) -> None:
-        if settings.redis_url is None:
-            raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
+        self._settings, self._redis_url, self._jobs_url = settings, settings.required_redis_url(), settings.jobs_url
         check_model(settings)
-        self._settings, self._redis_url, self._jobs_url = settings, settings.redis_url, settings.jobs_url
         self._id = self._arq_worker_id = str(new_event_id())
         self._documents_changed, self._session_ended = asyncio.Event(), asyncio.Event()
         # before an embedder may tell the library that both use to stay offline
@@ -459,9 +457,7 @@ def worker_settings(settings: Settings) -> dict[str, Any]:
 
 async def alive(settings: Settings) -> bool:
     """Whether any worker has beaten its heart within the lease time."""
-    if settings.redis_url is None:
-        raise InvalidSetting("REDIS_URL is not set")
-    redis = connect(settings.redis_url, connections=1)
+    redis = connect(settings.required_redis_url(), connections=1)
     try:
         return bool(await heard_of(redis, WORKERS, LEASE_TTL // timedelta(milliseconds=1)))
     finally:

@@ -5,7 +5,6 @@ the worker does.
 """
 
 import asyncio
-import logging
 import os
 import sys
 import threading
@@ -18,7 +17,7 @@ from msgspec import json
 from ingest.platform.connections import connect
 from ingest.platform.processes import load_without_collecting
 from ingest.platform.settings import from_environment
-from ingest.secrets.redaction import formatter_of
+from ingest.secrets.redaction import log_to_stderr
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
 from projections.index.snapshots import SnapshotJob, SnapshotManifest
@@ -46,9 +45,7 @@ class SubprocessSnapshotJob(SnapshotJob):
 
 async def _snapshot(*, compact: bool) -> SnapshotManifest:
     settings = from_environment(os.environ)
-    handler = logging.StreamHandler()
-    handler.setFormatter(formatter_of(settings))
-    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
+    log_to_stderr(settings)
     redis = connect(settings.redis_url or "")
     build = partial(build_embedder, cache=settings.cache_dir, api_key=settings.embedder_key or "")
     embedders = LiveEmbedder(redis, build, settings.named_embedders)

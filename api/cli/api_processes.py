@@ -6,7 +6,6 @@ or restarted drops only its own connections.
 
 import logging
 import shutil
-import signal
 import socket
 import sys
 import time
@@ -17,6 +16,7 @@ from api.cli.supervisor import Child
 from api.dialects.registry import ports_of
 from api.http.sockets import bind
 from ingest.errors import ServerStartFailed
+from ingest.platform.processes import on_stop
 from ingest.platform.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -36,8 +36,7 @@ class ApiProcesses:
 
     def run(self) -> None:
         """Run until a signal. Raises ServerStartFailed if the first process ends before it has served."""
-        for name in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(name, self._stop)
+        on_stop(self._stop)
         try:
             # another program on a port would get some of the connections, so every port is bound alone first
             for port in ports_of(self._settings):

@@ -14,8 +14,8 @@ import httpx
 import msgspec
 
 from api.cli.errors import ClientError, InvalidUrl, NotMnemolog, ServerUnreachable
-from ingest.errors import MnemologError
-from ingest.platform.addresses import proxy_options
+from ingest.errors import MnemologError, reason_of
+from ingest.platform.addresses import is_http, proxy_options
 from ingest.platform.processes import release
 
 PATIENCE_S = 10.0
@@ -162,9 +162,7 @@ class ApiClient:
             lost = f"{self.url} closed the connection ({error}); does another program use the port?"
             raise ClientError("connection_lost", lost) from None
         except httpx.TransportError as error:
-            raise ClientError(
-                "connection_lost", f"{self.url} closed the connection: {error or type(error).__name__}"
-            ) from None
+            raise ClientError("connection_lost", f"{self.url} closed the connection: {reason_of(error)}") from None
 
     def _send(
         self,
@@ -256,12 +254,12 @@ def host_of(url: str) -> str:
     """The host of an http(s) URL; raises InvalidUrl."""
     try:
         parts = urlsplit(url)
-        port_is_readable = parts.port is None or parts.port > 0
+        host = parts.hostname if is_http(parts) else None
     except ValueError:
         raise InvalidUrl(url) from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_readable:
+    if not host:
         raise InvalidUrl(url)
-    return parts.hostname
+    return host
 
 
 def _seconds(header: str | None) -> float | None:

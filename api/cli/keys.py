@@ -201,7 +201,7 @@ def _hand_out(output: Output, made: Made, store_it: bool, url: str | None, opera
     output.note("shown only once; clients send it as `Authorization: Bearer mnk_...`, or set MNEMOLOG_KEY")
 
 
-def _store_key(output: Output, key: str, url: str | None = None) -> Path:
+def _store_key(output: Output, key: str, url: str | None) -> Path:
     server = url or from_environment(os.environ).url
     path = store_key(key, server, os.environ)
     output.note(f"stored in {path}: this user's commands, hooks and MCP bridges send it to {server}")

@@ -35,9 +35,10 @@ from api.cli.rows import (
     values_of,
     with_options,
 )
-from ingest.errors import InvalidSetting
+from ingest.errors import InvalidSetting, reason_of
 from ingest.names import visible
 from ingest.platform.addresses import LOOPBACK, client_key, proxy_options
+from ingest.platform.clock import utc_text
 from ingest.platform.settings import from_environment
 
 CONNECT_TIMEOUT_S = 10.0
@@ -183,7 +184,7 @@ def _ask(row: Command, values: Values) -> Any:
                 _fail(f"the service answered {response.status_code}: {response.text.strip()}")
             return msgspec.json.decode(response.content, type=row.answer)
         except httpx.TransportError as error:
-            _fail(f"no memory service answers at {client.base_url}: {error or type(error).__name__}; {ADVICE}")
+            _fail(f"no memory service answers at {client.base_url}: {reason_of(error)}; {ADVICE}")
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             _fail(f"{client.base_url} is not a memory service: {error}")
 
@@ -309,7 +310,7 @@ def _utc(option: str) -> Callable[[str], str | None]:
             when = msgspec.convert(text, datetime) if text else None
             if when is not None and when.tzinfo is None:
                 raise ValueError("it has no offset")
-            return when and when.astimezone(UTC).isoformat().replace("+00:00", "Z")
+            return when and utc_text(when)
         except (ValueError, OverflowError):
             message = f"{text!r} is not an RFC 3339 time; use a form like 2026-01-31T12:00:00Z"
             raise typer.BadParameter(message, param_hint=option) from None

@@ -20,9 +20,9 @@ from api.cli.output import waiting
 from ingest.errors import LogUnavailable
 from ingest.platform.addresses import client_key, place_of
 from ingest.platform.exporting import exporting
-from ingest.platform.processes import load_without_collecting, wait_for_parent
+from ingest.platform.processes import load_without_collecting, on_stop, wait_for_parent
 from ingest.platform.settings import DROP_INS, Settings, from_environment, warnings
-from ingest.secrets.redaction import formatter_of
+from ingest.secrets.redaction import log_to_stderr
 
 POLL_S = 0.1
 """How often dead processes are looked for: a check costs microseconds, and requests fail until the next one."""
@@ -55,8 +55,7 @@ def up(
     os.environ["MNEMOLOG_DROP_IN"] = drop_in
     settings = _logged_settings(warn=True)
     supervisor = Supervisor(settings)
-    for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, signal.default_int_handler)
+    on_stop(signal.default_int_handler)
     try:
         with waiting(console, "starting") as tell, _explained(settings):
             supervisor.start(on_wait=tell)
@@ -87,8 +86,7 @@ def up(
     except KeyboardInterrupt:
         pass
     finally:
-        for name in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(name, signal.SIG_IGN)
+        on_stop(signal.SIG_IGN)
         with waiting(console, "stopping"):
             supervisor.stop()
     console.print("stopped")
@@ -166,9 +164,7 @@ def _logged_settings(*, warn: bool = False) -> Settings:
     With `warn`, it logs which variables of the imitated systems are ignored. Raises InvalidSetting.
     """
     settings = from_environment(os.environ)
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(formatter_of(settings))
-    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
+    log_to_stderr(settings)
     for name in ("httpx", "httpx2", "arq.worker", "mcp.server.streamable_http", "mcp.server.streamable_http_manager"):
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
     for warning in warnings(os.environ, settings.drop_in) if warn else ():

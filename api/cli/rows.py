@@ -25,7 +25,7 @@ from api.cli.client import ApiClient
 from api.cli.output import Failed, Output, WrongCommand, answering, one_line
 from ingest.ids import new_event_id
 from ingest.kinds import KIND_NAMES
-from ingest.names import visible
+from ingest.names import comma_separated, visible
 from ingest.platform.addresses import client_key
 from ingest.platform.settings import from_environment
 
@@ -378,4 +378,4 @@ def text_of(text: str) -> str:
 def names_in(values: str | Iterable[str]) -> list[str]:
     """The names of one or several comma-separated lists."""
     lists = [values] if isinstance(values, str) else values
-    return [name.strip() for names in lists for name in names.split(",") if name.strip()]
+    return [name for names in lists for name in comma_separated(names)]

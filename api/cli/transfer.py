@@ -115,7 +115,7 @@ def import_(
         if dry_run or restart:
             raise WrongCommand("--dry-run and --restart are only for other systems")
         file = Path(source)
-        with _open_input(output, file) as lines, connect(url) as client, output.progress() as progress:
+        with _open_input(file) as lines, connect(url) as client, output.progress() as progress:
             header = lines.readline(BLOCK_BYTES)
             read_header(header)
             task = progress.add_task("KiB", total=None if file == STDIN_STDOUT else file.stat().st_size // KIB)
@@ -160,8 +160,7 @@ def _write_file(client: ApiClient, output: Output, project: str | None, file: Pa
             part.replace(file)
         return end
     except OSError as error:
-        output.error(f"{file} cannot be written: {error.strerror}")
-        raise typer.Exit(USAGE) from None
+        raise WrongCommand(f"{file} cannot be written: {error.strerror}") from None
     finally:
         part.unlink(missing_ok=True)
 
@@ -184,15 +183,14 @@ def _write(client: ApiClient, output: Output, project: str | None, target: Binar
 
 
 @contextmanager
-def _open_input(output: Output, file: Path) -> Generator[importing.Readable]:
+def _open_input(file: Path) -> Generator[importing.Readable]:
     if file == STDIN_STDOUT:
         yield importing.utf8(BufferedReader(cast("RawIOBase", sys.stdin.buffer)))
         return
     try:
         source = file.open("rb")
     except OSError as error:
-        output.error(f"{file} cannot be read: {error.strerror}")
-        raise typer.Exit(USAGE) from None
+        raise WrongCommand(f"{file} cannot be read: {error.strerror}") from None
     with source:
         yield importing.utf8(source)
 
@@ -279,13 +277,9 @@ def _import(
                 on_rows=lambda count: progress.advance(task, count),
             )  # fmt: skip
             return run.run(system_clock)
-    except (KeyboardInterrupt, ClientError, importing.Unusable) as error:
-        if isinstance(error, KeyboardInterrupt):
-            output.error("interrupted")
+    except (KeyboardInterrupt, ClientError, importing.Unusable):
         if client is not None:
             output.note(f"{state.report.rows:,} rows are done; run the same command to resume ({file.path})")
-        if isinstance(error, KeyboardInterrupt):
-            raise typer.Exit(INTERRUPTED) from None
         raise
 
 

@@ -1,30 +1,22 @@
 """The application of a dialect: its gate and error responses. Statuses are the same for all dialects, bodies differ."""
 
 import asyncio
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
 from redis.exceptions import RedisError
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from api.http.endpoint import Endpoint
 from api.http.gate import OTHER_ORIGIN, Application, Gate
-from api.http.http import Json, retry_after, status_of
-from api.http.requests import route_of
+from api.http.http import FaultAnswer, Json, handlers, retry_after, status_of
 from api.services import services
 from ingest.errors import LogUnavailable, MnemologError
 from ingest.platform.settings import Settings
-
-logger = logging.getLogger(__name__)
-
-FaultAnswer = Callable[[int, str, Exception], Response]
-"""A dialect's answer to an error: its status, its message, and the error itself."""
 
 
 def usual(
@@ -82,39 +74,3 @@ async def redis_fault(request: Request, within_s: float) -> Exception | None:
     except (TimeoutError, RedisError, OSError) as error:
         return error
     return None
-
-
-def handlers(fault_answer: FaultAnswer) -> dict[Any, Any]:
-    """Starlette's exception handlers for an application that answers errors like this."""
-
-    async def on_error(request: Request, error: Exception) -> Response:
-        assert isinstance(error, MnemologError)
-        answer = fault_answer(status_of(error), str(error), error)
-        answer.headers.update(retry_after(error))
-        return answer
-
-    async def on_redis_error(request: Request, error: Exception) -> Response:
-        answer = fault_answer(503, f"Redis is not responding: {error}", error)
-        answer.headers.update(retry_after(error))
-        return answer
-
-    async def on_http_error(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        answer = fault_answer(error.status_code, error.detail, error)
-        answer.headers.update(error.headers or {})
-        return answer
-
-    async def on_disconnect(request: Request, error: Exception) -> Response:
-        return fault_answer(400, "the request body is incomplete", error)  # the client is gone; nothing was stored
-
-    async def on_bug(request: Request, error: Exception) -> Response:
-        logger.exception("%s %s failed", request.method, route_of(request.scope), exc_info=error)
-        return fault_answer(500, "unexpected error; see the server's log", error)
-
-    return {
-        MnemologError: on_error,
-        RedisError: on_redis_error,
-        HTTPException: on_http_error,
-        ClientDisconnect: on_disconnect,
-        Exception: on_bug,
-    }

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.http.http import Json, body, parsed
-from api.http.openapi import TEXT
+from api.http.openapi import TEXT, object_schema
 from ingest.commands.parse import check_values
 from ingest.errors import MalformedRequest, MnemologError
 from ingest.names import with_nfc
@@ -19,13 +19,9 @@ from mcp_gateway.lenient import repaired_json
 M = TypeVar("M", bound=BaseModel)
 
 
-_ERROR = {
-    "type": "object",
-    "properties": {"type": TEXT, "loc": {"type": "array"}, "msg": TEXT},
-    "required": ["type", "loc", "msg"],
-}
-_DETAIL = {"anyOf": [{"type": "string"}, {"type": "array", "items": _ERROR}]}
-FAULT = {"type": "object", "properties": {"detail": _DETAIL}, "required": ["detail"]}
+_ERROR = object_schema({"type": TEXT, "loc": {"type": "array"}, "msg": TEXT}, "type", "loc", "msg")
+_DETAIL = {"anyOf": [TEXT, {"type": "array", "items": _ERROR}]}
+FAULT = object_schema({"detail": _DETAIL}, "detail")
 """The shape of an error."""
 
 
@@ -47,10 +43,7 @@ def detail_answer(status: int, message: str, error: Exception) -> Response:
         status = 422
     if status == 500:
         return Response("Internal Server Error", 500, media_type="text/plain")
-    return Json({"detail": _PHRASES.get(status, message) if message == "Not Found" else message}, status)
-
-
-_PHRASES = {404: "Not Found", 405: "Method Not Allowed"}
+    return Json({"detail": message}, status)
 
 
 async def read_model(model: type[M], request: Request, content_type: str = "application/json") -> M:
@@ -65,14 +58,14 @@ async def read_model(model: type[M], request: Request, content_type: str = "appl
 def parse(model: type[M], raw: bytes, content_type: str = "application/json") -> M:
     """A body as `model`; raises Unprocessable, or RequestTooLarge for more than MAX_VALUES."""
     if not raw:
-        raise _missing(["body"])
+        raise _missing()
     if "json" not in content_type.lower():
         text = raw.decode("utf-8", "replace")
         message = "Input should be a valid dictionary or object to extract fields from"
         raise Unprocessable([{"type": "model_attributes_type", "loc": ["body"], "msg": message, "input": text}])
     value = _decoded(raw)
     if value is None:
-        raise _missing(["body"])
+        raise _missing()
     return _validated(model, value, "body")
 
 
@@ -124,8 +117,8 @@ def _decoded(raw: bytes) -> Any:
         raise Unprocessable([{**error, "input": {}, "ctx": {"error": message}}]) from None
 
 
-def _missing(loc: list[str | int]) -> Unprocessable:
-    return Unprocessable([{"type": "missing", "loc": loc, "msg": "Field required", "input": None}])
+def _missing() -> Unprocessable:
+    return Unprocessable([{"type": "missing", "loc": ["body"], "msg": "Field required", "input": None}])
 
 
 def _validated(model: type[M], value: Any, where: str) -> M:

@@ -35,17 +35,17 @@ class Fitted(NamedTuple):
     image: str = ""
 
 
-def fitted(data: Mapping[str, Any], limit: int = MAX_BYTES) -> Fitted:
-    """The data with images named instead of kept, cut to about `limit` bytes of JSON."""
+def fitted(data: Mapping[str, Any]) -> Fitted:
+    """The data with images named instead of kept, cut to about MAX_BYTES of JSON."""
     walk = _Walk()
     reduced = cast("dict[str, Any]", walk.over(dict(data), 0))
     modality = "" if not walk.images else "mixed" if walk.text else "image"
     image = walk.images[0] if walk.images else ""
     for cap in CAPS:
-        if len(_json(reduced)) <= limit:
+        if len(_json(reduced)) <= MAX_BYTES:
             return Fitted(reduced, modality, image)
         reduced = cast("dict[str, Any]", _capped(reduced, cap))
-    return Fitted(reduced if len(_json(reduced)) <= limit else _few_fields(reduced, limit), modality, image)
+    return Fitted(reduced if len(_json(reduced)) <= MAX_BYTES else _few_fields(reduced), modality, image)
 
 
 class _Walk:
@@ -94,9 +94,9 @@ def _capped(value: Any, cap: int) -> Any:
     return value
 
 
-def _few_fields(data: Mapping[str, Any], limit: int) -> dict[str, Any]:
+def _few_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     """For what is big by the number of its parts: the first fields, what is too big of them as a text of its JSON."""
-    share = limit // min(len(data), MAX_FIELDS)
+    share = MAX_BYTES // min(len(data), MAX_FIELDS)
     few: dict[str, Any] = {}
     for name, value in list(data.items())[:MAX_FIELDS]:
         encoded = _json(value)

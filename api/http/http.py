@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from api.http.requests import route_of
+from api.http.requests import header_of, route_of
 from ingest import errors
 from ingest.commands.parse import parse_json, rejected
 from ingest.names import with_nfc
@@ -23,6 +23,8 @@ from ingest.platform.tasks import INLINE_BYTES, in_thread
 from projections.health.samples import HealthSample
 
 T = TypeVar("T")
+FaultAnswer: TypeAlias = Callable[[int, str, Exception], Response]
+"""An API's answer to an error: its status, its message, and the error itself."""
 
 MAX_BODY_BYTES = 16 << 20
 
@@ -46,14 +48,14 @@ async def parsed(raw: bytes, parse: Callable[[bytes], T]) -> T:
     return parse(raw) if len(raw) <= INLINE_BYTES else await in_thread(parse, raw)
 
 
-async def read_json(request: Request, cls: type[T], limit: int = MAX_BODY_BYTES) -> T:
+async def read_json(request: Request, cls: type[T], limit: int) -> T:
     """The body as a request of type `cls`; raises RequestTooLarge, MalformedRequest or CommandRejected."""
     return await parsed(await body(request, limit), partial(parse_json, cls=cls))
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int = MAX_BODY_BYTES) -> bytes:
     """The body of a request; raises RequestTooLarge as soon as it exceeds `limit`, without reading the rest."""
-    declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    declared = header_of(scope["headers"], b"content-length")
     if declared.isdigit() and int(declared) > limit:
         raise errors.RequestTooLarge("the body", int(declared), limit)
     parts: list[bytes] = []
@@ -68,7 +70,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int = MAX_BODY_BYTES)
             raise errors.RequestTooLarge("the body", size, limit)
         parts.append(part)
         if not message.get("more_body", False):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+            return b"".join(parts)
 
 
 async def send_json(send: Send, status: int, content: Any, version: int | None = None) -> None:
@@ -195,40 +197,57 @@ def retry_after(error: Exception) -> dict[str, str]:
             return {}
 
 
-async def on_error(request: Request, error: Exception) -> Response:
-    """Starlette's handler for MnemologError."""
-    assert isinstance(error, errors.MnemologError)
-    return answer(error)
+def handlers(fault_answer: FaultAnswer) -> dict[Any, Any]:
+    """Starlette's exception handlers for an application that answers errors like this."""
+
+    async def on_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, errors.MnemologError)
+        response = fault_answer(status_of(error), str(error), error)
+        response.headers.update(retry_after(error))
+        return response
+
+    async def on_redis_error(request: Request, error: Exception) -> Response:
+        response = fault_answer(503, f"Redis is not responding: {error}", error)
+        response.headers.update(retry_after(error))
+        return response
+
+    async def on_http_error(request: Request, error: Exception) -> Response:
+        """Routing errors (no such route, wrong method), and those that a handler raises."""
+        assert isinstance(error, HTTPException)
+        response = fault_answer(error.status_code, error.detail, error)
+        response.headers.update(error.headers or {})
+        return response
+
+    async def on_disconnect(request: Request, error: Exception) -> Response:
+        return fault_answer(400, "the request body is incomplete", error)  # the client is gone; nothing was stored
+
+    async def on_bug(request: Request, error: Exception) -> Response:
+        logger.exception("%s %s failed", request.method, route_of(request.scope), exc_info=error)
+        return fault_answer(500, "unexpected error; see the server's log", error)
+
+    return {
+        errors.MnemologError: on_error,
+        RedisError: on_redis_error,
+        HTTPException: on_http_error,
+        ClientDisconnect: on_disconnect,
+        Exception: on_bug,
+    }
 
 
-async def on_http_error(request: Request, error: Exception) -> Response:
-    """Starlette's handler for routing errors (no such route, wrong method)."""
-    assert isinstance(error, HTTPException)
-    code = _HTTP_CODES.get(error.status_code, "http_error")
-    return ProblemAnswer(error.status_code, code, error.detail, error.headers)
+def problem(status: int, message: str, error: Exception) -> ProblemAnswer:
+    """The native API's response to any error."""
+    match error:
+        case errors.MnemologError():
+            return answer(error)
+        case RedisError():
+            code = errors.LogUnavailable.code
+        case HTTPException():
+            code = _HTTP_CODES.get(status, "http_error")
+        case ClientDisconnect():
+            code = "client_disconnected"
+        case _:
+            code = "internal"
+    return ProblemAnswer(status, code, message)
 
 
-async def on_disconnect(request: Request, error: Exception) -> Response:
-    """The client disconnected before its body was complete: nothing was stored, and this response is not read."""
-    return ProblemAnswer(400, "client_disconnected", "the request body is incomplete")
-
-
-async def on_bug(request: Request, error: Exception) -> Response:
-    """Starlette's handler for unexpected errors; the traceback is in the log."""
-    logger.exception("%s %s failed", request.method, route_of(request.scope), exc_info=error)
-    return ProblemAnswer(500, "internal", "unexpected error; see the server's log")
-
-
-async def on_redis_error(request: Request, error: Exception) -> Response:
-    """Starlette's handler for Redis errors: 503 with `Retry-After`."""
-    detail = f"Redis is not responding: {error}"
-    return ProblemAnswer(503, errors.LogUnavailable.code, detail, retry_after(error))
-
-
-HANDLERS: dict[Any, Any] = {
-    errors.MnemologError: on_error,
-    RedisError: on_redis_error,
-    HTTPException: on_http_error,
-    ClientDisconnect: on_disconnect,
-    Exception: on_bug,
-}
+HANDLERS = handlers(problem)

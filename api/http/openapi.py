@@ -76,11 +76,16 @@ class About(NamedTuple):
 
 ANYTHING: Mapping[str, Any] = {"type": "object", "additionalProperties": True}
 TEXT: Mapping[str, Any] = {"type": "string"}
-DESCRIPTION = {
-    "type": "object",
-    "properties": {"openapi": TEXT, "info": ANYTHING, "paths": ANYTHING, "components": ANYTHING},
-    "required": ["openapi", "info", "paths"],
-}
+
+
+def object_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
+    """The schema of an object with these properties."""
+    return {"type": "object", "properties": properties, "required": [*required]}
+
+
+DESCRIPTION = object_schema(
+    {"openapi": TEXT, "info": ANYTHING, "paths": ANYTHING, "components": ANYTHING}, "openapi", "info", "paths"
+)
 _BEARER = {
     "type": "http",
     "scheme": "bearer",

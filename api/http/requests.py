@@ -17,9 +17,14 @@ _PROBES = frozenset(("/livez", "/readyz", "/metrics"))
 """They are requested every few seconds, so they start no traces."""
 
 
+def header_of(headers: Iterable[tuple[bytes, bytes]], name: bytes, default: bytes = b"") -> bytes:
+    """The value of a header, by its name in lowercase."""
+    return next((value for key, value in headers if key == name), default)
+
+
 def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     """The id in a request's headers if it is valid; otherwise a new id."""
-    stated = next((value for name, value in headers if name == REQUEST_ID), b"")
+    stated = header_of(headers, REQUEST_ID)
     return stated if _ID.fullmatch(stated) else b"%016x" % getrandbits(64)  # os.urandom would be a system call
 
 

@@ -4,7 +4,7 @@ Event ids are hashes of the system and the row's id there, so the same row alway
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -17,7 +17,7 @@ from ingest.events.envelope import Event
 from ingest.ids import EventId, imported_event_id
 from ingest.nouns.command import Command
 from ingest.nouns.observation import ObservationCompressed
-from ingest.platform.clock import to_ms
+from ingest.platform.clock import EPOCH, in_utc, to_ms
 from ingest.secrets.clean import cleaned
 from ingest.secrets.scrub import repair_text
 
@@ -93,7 +93,7 @@ def events_of(mapped: Mapped, system: str, tenant: str) -> list[Event]:
     """
     events: list[Event] = []
     for step in mapped.steps:
-        recorded_at = _EPOCH + timedelta(milliseconds=to_ms(step.at))
+        recorded_at = EPOCH + timedelta(milliseconds=to_ms(step.at))
         name = EventId(step.command.event_id) or imported_event_id(system, step.key)
         decision = decide(checked(step.command), Caller(tenant, SOURCE), name, recorded_at)
         envelope = replace(decision.event.envelope, recorded_at=recorded_at)
@@ -228,13 +228,13 @@ def when(row: Record, *fields: str) -> datetime:
             continue
         try:
             if isinstance(value, int | float):
-                moment = _EPOCH + timedelta(milliseconds=value if value >= _LATEST_S else value * 1000)
+                moment = EPOCH + timedelta(milliseconds=value if value >= _LATEST_S else value * 1000)
             else:
                 moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
-            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+            moment = in_utc(moment)
         except (ValueError, OverflowError, TypeError):
             raise CommandRejected("is not a time", field) from None
-        if moment < _EPOCH:
+        if moment < EPOCH:
             raise CommandRejected("is before 1970", field)
         return moment
     raise CommandRejected("has no time", fields[0])
@@ -245,6 +245,5 @@ def when_given(row: Record, *fields: str) -> datetime | None:
     return when(row, *fields) if any(row.get(field) not in (None, "") for field in fields) else None
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST_S = 10_000_000_000
 """The year 2286 in seconds; larger numbers are milliseconds."""

@@ -22,6 +22,7 @@ import msgspec
 
 from api.importing.claude_code import TranscriptLine
 from api.importing.mapping import ImportRow, Mapped, Record, as_object, objects, text
+from ingest.errors import reason_of
 from ingest.platform.addresses import proxy_options
 from ingest.secrets.scrub import repair_text
 
@@ -332,7 +333,7 @@ class RestServer:
                 if answer.status_code != 429 and answer.status_code < 500:
                     raise Unusable(reason)
             except httpx.TransportError as error:
-                reason = f"{self.url} is not responding: {error or type(error).__name__}"
+                reason = f"{self.url} is not responding: {reason_of(error)}"
             time.sleep(attempts.pause_s(Unusable(reason, busy=True)))
 
     def pages(self, path: str, field: str, limit: int) -> list[Record]:

@@ -19,6 +19,7 @@ from api.importing.source import Cursor, Placed, Source, Unusable, lines, readin
 from ingest.commands.decide import Observe
 from ingest.commands.parse import parse_batch
 from ingest.errors import CommandRejected
+from ingest.platform.clock import EPOCH
 
 MAX_FILES = 100_000
 LOOKED_AT = 50
@@ -58,7 +59,7 @@ class LinesSource(Source):
         self._form = form
         self._root = location if location.is_dir() else location.parent
         self._files = _jsonl_files(location)
-        self._at = datetime(1970, 1, 1, tzinfo=UTC)
+        self._at = EPOCH
 
     def rows(self, after: Cursor) -> Iterator[Placed]:
         """The rows after a cursor; raises Unusable."""

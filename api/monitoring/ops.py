@@ -291,8 +291,7 @@ class ProcessFigures:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        if self._task is not None:
-            await end(self._task)
+        await end(self._task)
         self._file(self._sibling.number).unlink(missing_ok=True)
 
     def of_all(self) -> bytes:

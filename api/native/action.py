@@ -1,12 +1,12 @@
 """Routes of actions, the work items that agents share."""
 
-from typing import Annotated, cast
+from typing import cast
 
-from msgspec import Meta, Struct, field
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from api.http.endpoint import Endpoint
-from api.native.common import APPLIED, VERSION_CONFLICT, After, Fields, ListRequest, as_struct, router
+from api.native.common import APPLIED, VERSION_CONFLICT, After, Fields, ListRequest, PageLimit, as_struct, router
 from api.services import NativeCall
 from ingest.commands.decide import WriteAction
 from ingest.commands.handler import Accepted
@@ -47,7 +47,7 @@ class FrontierRequest(After, frozen=True, kw_only=True):
 
     project: Name | None = None
     agent_id: Name = ""
-    limit: Annotated[int, Meta(ge=1, le=1000)] = 20
+    limit: PageLimit = 20
 
 
 @route("GET /v1/actions", READ)

@@ -11,18 +11,17 @@ from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict
 
 from api.http.endpoint import Endpoint
-from api.native.common import Bounds, Fields, InProject, Queued, Repeatable, as_struct, router
+from api.native.common import Bounds, Fields, InProject, Queued, Repeatable, ShortLimit, as_struct, router
 from api.services import NativeCall
 from ingest.commands.decide import Quarantine
 from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected
-from ingest.nouns.command import Name
+from ingest.nouns.command import Name, ReasonText
 from ingest.platform.clock import system_clock
 from ingest.roles import ADMIN, OPERATOR
 from projections.dead_letters.room import Done, LogLocation, Reason, Selection
 from projections.embedding.live import choice_of, chosen
 from projections.maintenance.reconciling import Fault, Findings, load_report
-from projections.nouns.access import operator_of
 from projections.nouns.document import Searched, searchable_text
 from projections.queries.lookup import hidden
 from projections.queries.views import Items
@@ -67,7 +66,7 @@ class QuarantineRequest(Repeatable, frozen=True, kw_only=True):
 
     id: Name
     released: bool = False
-    reason: Annotated[str, Meta(max_length=512)] = ""
+    reason: ReasonText = ""
 
 
 class Quarantined(Struct, frozen=True, kw_only=True):
@@ -86,8 +85,7 @@ async def post_quarantine(call: NativeCall, body: QuarantineRequest) -> Accepted
     The event stays in the log: `GET /v1/audit` shows who did it, when and why.
     """
     order = Quarantine(event_id=body.event_id, document=body.id, released=body.released, reason=body.reason)
-    operator = operator_of(call.tenant, call.key_scope, system_clock())
-    return await call.operations.memories.quarantine(order, operator, call.caller())
+    return await call.operations.memories.quarantine(order, call.operator(), call.caller())
 
 
 @route("GET /v1/admin/quarantine", ADMIN)
@@ -96,8 +94,7 @@ async def list_quarantine(call: NativeCall, query: InProject) -> Items[Quarantin
 
     Up to 1,000 of them, with the beginning of each text.
     """
-    operator = operator_of(call.tenant, call.key_scope, system_clock())
-    documents = await call.queries.lookup.found(hidden, operator, query.project, MOST_HIDDEN)
+    documents = await call.queries.lookup.found(hidden, call.operator(), query.project, MOST_HIDDEN)
     texts = [searchable_text(document)[:SHOWN_CHARS] for document in documents if isinstance(document, Searched)]
     rows = zip(documents, texts, strict=True)
     return Items([as_struct(Quarantined, document, text=text) for document, text in rows])
@@ -129,7 +126,7 @@ class LettersRequest(Bounds, frozen=True, kw_only=True):
     code: str = ""
     type: str = ""
     cursor: str | None = None
-    limit: Annotated[int, Meta(ge=1, le=200)] = 50
+    limit: ShortLimit = 50
 
 
 class RedriveRequest(Fields, frozen=True, kw_only=True):
@@ -341,8 +338,7 @@ async def get_rebuilds(call: NativeCall) -> RebuildsView:
 
     Including those in progress, with their progress and canary results.
     """
-    rebuilds = Rebuilds(call.redis)
-    return RebuildsView([rebuild_view(rebuild, rebuilds) for rebuild in await rebuilds.all()])
+    return RebuildsView([rebuild_view(rebuild) for rebuild in await Rebuilds(call.redis).all()])
 
 
 @route("GET /v1/admin/rebuilds/{id}", OPERATOR)
@@ -351,8 +347,7 @@ async def get_rebuild(call: NativeCall, id: str) -> RebuildView:
 
     With its rate and canary results.
     """
-    rebuilds = Rebuilds(call.redis)
-    return rebuild_view(await rebuilds.get(id), rebuilds)
+    return rebuild_view(await Rebuilds(call.redis).get(id))
 
 
 @route("POST /v1/admin/rebuilds", OPERATOR, 202, optional=True, faults=_ANOTHER)
@@ -361,7 +356,6 @@ async def post_rebuild(call: NativeCall, body: RebuildOrder) -> RebuildView:
 
     202 with the rebuild, 409 while another is in progress.
     """
-    rebuilds = Rebuilds(call.redis)
     if body.what == "embeddings" or (body.what is None and body.embedder is not None):
         rebuild = await _begin_embeddings(call, body)
     elif body.embedder is not None:
@@ -369,8 +363,8 @@ async def post_rebuild(call: NativeCall, body: RebuildOrder) -> RebuildView:
             "a rebuild of documents takes no embedder: leave it out, or rebuild embeddings", "embedder"
         )
     else:
-        rebuild = await rebuilds.start("documents", _partitions(call, body.partitions), body.switch)
-    return rebuild_view(rebuild, rebuilds)
+        rebuild = await Rebuilds(call.redis).start("documents", _partitions(call, body.partitions), body.switch)
+    return rebuild_view(rebuild)
 
 
 async def _begin_embeddings(call: NativeCall, order: RebuildOrder) -> Rebuild:
@@ -393,8 +387,8 @@ async def _begin_embeddings(call: NativeCall, order: RebuildOrder) -> Rebuild:
     current = await chosen(call.redis)
     if current is None or current.live == after:
         raise CommandRejected(f"{after.model} is already the live embedding model: choose another embedder", "embedder")
-    rebuilds = Rebuilds(call.redis)
-    return await rebuilds.start("embeddings", _partitions(call, None), order.switch, embedders=(current.live, after))
+    partitions = _partitions(call, None)
+    return await Rebuilds(call.redis).start("embeddings", partitions, order.switch, embedders=(current.live, after))
 
 
 @route("POST /v1/admin/rebuilds/{id}/switch", OPERATOR, 202, optional=True, faults=_NOT_NOW)
@@ -425,8 +419,7 @@ async def post_cancel(call: NativeCall, id: str) -> RebuildView:
 
 
 async def _step(call: NativeCall, rebuild_id: str, step: Step) -> RebuildView:
-    rebuilds = Rebuilds(call.redis)
-    return rebuild_view(await rebuilds.change(rebuild_id, step), rebuilds)
+    return rebuild_view(await Rebuilds(call.redis).change(rebuild_id, step))
 
 
 def _partitions(call: NativeCall, requested: list[int] | None) -> list[int]:
@@ -437,13 +430,12 @@ def _partitions(call: NativeCall, requested: list[int] | None) -> list[int]:
     return list(partitions)
 
 
-def rebuild_view(rebuild: Rebuild, rebuilds: Rebuilds) -> RebuildView:
+def rebuild_view(rebuild: Rebuild) -> RebuildView:
     """A rebuild for clients: with its progress, without fields that only workers need."""
-
     return as_struct(
         RebuildView,
         rebuild,
-        **asdict(estimate(rebuild, rebuilds.now)),
+        **asdict(estimate(rebuild, system_clock())),
         model=rebuild.embedders[1].model if rebuild.embedders else None,
         can_roll_back_until=rebuild.kept_until if rebuild.way_back else None,
         partitions=rebuild.parts,

@@ -7,7 +7,6 @@ the name of the request or response type, or by the path; a test validates each 
 
 import inspect
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast, get_args, get_origin
@@ -16,7 +15,7 @@ from starlette.routing import Route
 
 from api.http.endpoint import Endpoint, RequestHeader, Shape, is_function
 from api.http.http import PROBLEM_JSON, Problem
-from api.http.openapi import ANYTHING, About, Details, Parameter, documented
+from api.http.openapi import ANYTHING, TEXT, About, Details, Parameter, documented, object_schema
 from api.monitoring import ops
 from api.native import (
     action,
@@ -38,6 +37,7 @@ from api.native import (
 )
 from api.viewer import room as viewer
 from ingest.durability import LEVELS
+from ingest.platform.files import toml_beside
 from ingest.roles import ANY, WRITE
 from mcp_gateway.profiles import server_version
 from projections.queries.views import Items
@@ -49,7 +49,7 @@ MODULES = (
 _EXAMPLES: dict[str, Any] = json.loads(Path(__file__).with_name("examples.json").read_text("utf-8"))
 SENT: dict[str, Any] = _EXAMPLES["sent"]
 ANSWERED: dict[str, Any] = _EXAMPLES["answered"]
-_TEXTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("descriptions.toml").read_text("utf-8"))
+_TEXTS: dict[str, Any] = toml_beside(__file__, "descriptions.toml")
 TAGS: dict[str, str] = _TEXTS["tags"]
 _TAG_OF: dict[str, str] = _TEXTS["tag_of"]
 PARAMETERS = {name: Parameter(*texts) for name, texts in _TEXTS["parameters"].items()}
@@ -61,14 +61,16 @@ _AGENT = RequestHeader("The agent that reads, and that writes if the body has no
 _DURABILITY = RequestHeader("The durability that a write must reach before it is acknowledged.", {"enum": list(LEVELS)})
 _MESSAGE = {
     "description": "A Model Context Protocol message; returns the result of its JSON-RPC method.",
-    "type": "object",
-    "properties": {
-        "jsonrpc": {"const": "2.0"},
-        "method": {"type": "string"},
-        "id": {"type": ["string", "integer"]},
-        "params": {"type": "object"},
-    },
-    "required": ["jsonrpc", "method"],
+    **object_schema(
+        {
+            "jsonrpc": {"const": "2.0"},
+            "method": TEXT,
+            "id": {"type": ["string", "integer"]},
+            "params": {"type": "object"},
+        },
+        "jsonrpc",
+        "method",
+    ),
 }
 
 
@@ -115,7 +117,7 @@ def endpoints(mcp: Route, further: Sequence[Endpoint] = ()) -> list[Endpoint]:
 def _mcp(route: Route) -> Endpoint:
     return Endpoint(
         "POST", route.path, ANY, route.endpoint, "The MCP endpoint, streamable HTTP: one JSON-RPC message.",
-        body=_MESSAGE, query={"properties": {"profile": {"type": "string"}}}, answer=ANYTHING,
+        body=_MESSAGE, query={"properties": {"profile": TEXT}}, answer=ANYTHING,
         answers={202: None, 400: ANYTHING, 403: None, 406: ANYTHING, 413: ANYTHING, 415: ANYTHING, 421: None},
         faults={
             202: "A notification was accepted.",

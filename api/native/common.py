@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from api.access.principal import Principal, principal_of
 from api.http.endpoint import Endpoint
 from api.http.http import query_of, read_body, send_json
+from api.http.requests import header_of
 from api.services import native_call
 from ingest.commands.parse import parse_json
 from ingest.errors import CommandRejected
@@ -37,6 +38,7 @@ APPLIED = {200: Applied}
 """The answer to a change with an expected version: it is applied."""
 VERSION_CONFLICT = {409: "The document has another version than expected, or the token is stale."}
 PageLimit = Annotated[int, Meta(ge=1, le=1000)]
+ShortLimit = Annotated[int, Meta(ge=1, le=200)]
 Time = Annotated[datetime, Meta(tz=True)]
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
 C = TypeVar("C", bound=Struct)
@@ -187,7 +189,7 @@ class TypedHandler:
 
 def _matched_version(scope: Scope) -> int | None:
     """The version in the header `If-Match`; None without one and for `*`. Raises CommandRejected for any other ETag."""
-    value = next((value for name, value in scope["headers"] if name == b"if-match"), b"*")
+    value = header_of(scope["headers"], b"if-match", b"*")
     if value == b"*":
         return None
     version = value.decode("latin-1").strip().removeprefix("W/").strip('"')

@@ -15,7 +15,7 @@ from ingest.errors import CommandRejected, NotFound, OutsideKeyScope
 from ingest.ids import new_event_id
 from ingest.kinds import FORGETTABLE
 from ingest.names import nfc
-from ingest.nouns.command import EventName, Name
+from ingest.nouns.command import EventName, Name, ReasonText
 from ingest.platform.clock import system_clock, to_ms
 from ingest.roles import ADMIN, OPERATOR, WRITE
 from ingest.secrets.clean import clean_agent
@@ -35,13 +35,13 @@ class ForgetRequest(Fields, frozen=True, kw_only=True):
     kind: Literal["session", "user", "project"]
     subject: Annotated[str, Meta(max_length=512)]
     project: Name | None = None
-    reason: Annotated[str, Meta(max_length=512)] = ""
+    reason: ReasonText = ""
 
 
 class Deletion(Fields, frozen=True, kw_only=True):
     """The reason for a deletion; the event id makes a retry harmless."""
 
-    reason: Annotated[str, Meta(max_length=512)] = ""
+    reason: ReasonText = ""
     event_id: EventName = ""
 
 

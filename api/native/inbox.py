@@ -1,11 +1,7 @@
 """Routes of the inbox: what the server suggests to remember."""
 
-from typing import Annotated
-
-from msgspec import Meta
-
 from api.http.endpoint import Endpoint
-from api.native.common import After, router
+from api.native.common import After, ShortLimit, router
 from api.services import NativeCall
 from ingest.commands.handler import Accepted
 from ingest.nouns.command import Name
@@ -21,7 +17,7 @@ class InboxRequest(After, frozen=True, kw_only=True):
     """Whose suggestions, and how many."""
 
     project: Name = ""
-    limit: Annotated[int, Meta(ge=1, le=200)] = 20
+    limit: ShortLimit = 20
 
 
 @route("GET /v1/inbox", READ)

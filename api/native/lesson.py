@@ -5,7 +5,17 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from api.http.endpoint import Endpoint
-from api.native.common import APPLIED, VERSION_CONFLICT, After, Fields, ListRequest, Repeatable, as_struct, router
+from api.native.common import (
+    APPLIED,
+    VERSION_CONFLICT,
+    After,
+    Fields,
+    ListRequest,
+    Repeatable,
+    ShortLimit,
+    as_struct,
+    router,
+)
 from api.services import NativeCall
 from ingest.commands.decide import (
     RecordLesson,
@@ -66,7 +76,7 @@ class LessonSearch(Fields, frozen=True, kw_only=True):
     query: Annotated[str, Meta(min_length=1, max_length=20_000)]
     project: Name | None = None
     min_confidence: Confidence = 0.1
-    limit: Annotated[int, Meta(ge=1, le=200)] = 10
+    limit: ShortLimit = 10
 
 
 class SurestRequest(After, frozen=True, kw_only=True):
@@ -75,7 +85,7 @@ class SurestRequest(After, frozen=True, kw_only=True):
     project: Name | None = None
     origin: Name = ""
     min_confidence: Confidence = 0.0
-    limit: Annotated[int, Meta(ge=1, le=200)] = 50
+    limit: ShortLimit = 50
 
 
 class LessonPatch(ReviseLesson, frozen=True, kw_only=True, tag="revise_lesson"):

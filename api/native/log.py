@@ -22,6 +22,7 @@ from api.http.serving import release_body
 from api.native.common import AnyProjectRequest, Bounds, Fields, PageLimit, as_struct, router
 from api.services import NativeCall
 from ingest.log.event_log import EventLog
+from ingest.names import comma_separated
 from ingest.nouns.command import Name
 from ingest.roles import ADMIN, READ
 from projections.health.diagnosis import Diagnosis
@@ -98,8 +99,7 @@ async def get_audit(call: NativeCall, query: AuditRequest) -> AuditPage:
 @route("GET /v1/diagnose", ADMIN)
 async def get_diagnose(call: NativeCall, query: DiagnoseRequest) -> Diagnosis:
     """Diagnosis: one check for every known kind of problem."""
-    categories = [name.strip() for name in query.categories.split(",") if name.strip()]
-    return await call.queries.diagnose(call.reader(), categories)
+    return await call.queries.diagnose(call.reader(), comma_separated(query.categories))
 
 
 @route("GET /v1/live", READ, answer=TEXT, media=EVENT_STREAM, headers=RESUMED, faults=STREAMED)

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, json
 from msgspec.structs import replace
 
 from api.http.endpoint import Endpoint
-from api.native.common import AnyProjectRequest, Fields, InProject, ListRequest, router
+from api.native.common import AnyProjectRequest, Fields, InProject, ListRequest, ShortLimit, router
 from api.services import NativeCall
 from ingest.commands.decide import LinkCommit, Observe, TrackSession
 from ingest.commands.handler import Accepted
@@ -72,7 +72,7 @@ class InSession(Fields, frozen=True, kw_only=True):
 class SessionReflectRequest(InSession, frozen=True, kw_only=True):
     """Which of the sessions with that id, and how many of its newest observations are read."""
 
-    max_observations: Annotated[int, Meta(ge=1, le=200)] = 50
+    max_observations: ShortLimit = 50
 
 
 class SummaryMade(Struct, frozen=True):

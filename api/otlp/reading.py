@@ -7,12 +7,10 @@ A call of a model repeats the history of its session; only the messages after th
 arrives again, in another span or in another request, has the same event id, so it is stored once.
 """
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -22,8 +20,9 @@ from api.otlp.wire import Record
 from ingest.events.envelope import UNCLAIMED
 from ingest.nouns.command import MAX_NAME_CHARS
 from ingest.nouns.observation import Observe
+from ingest.platform.files import toml_beside
 
-_TABLE: dict[str, Any] = tomllib.loads(Path(__file__).with_name("table.toml").read_text("utf-8"))
+_TABLE: dict[str, Any] = toml_beside(__file__, "table.toml")
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, *_TABLE["redacted"])
 _PROMPT, _ANSWER, _ERROR, _CALL, _FAILED_CALL = _TABLE["observations"]
 _STATED = ("sender", "model", "input_tokens", "output_tokens")

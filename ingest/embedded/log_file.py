@@ -50,7 +50,7 @@ class Acknowledged:
     """The file of one log, which several processes may write; the last position wins."""
 
     def __init__(self, folder: Path) -> None:
-        self._fd = os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = _open(folder)
         self._newest = load_acknowledged(folder)
 
     def note(self, appended: Mapping[int, Iterable[Appended]]) -> None:
@@ -82,12 +82,16 @@ def load_acknowledged(folder: Path) -> dict[int, Position]:
 
 def save_acknowledged(folder: Path, positions: Mapping[int, Position]) -> None:
     """Set these partitions to what the log has, once what it lacks has been recorded. Raises OSError."""
-    fd = os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = _open(folder)
     try:
         for partition, position in positions.items():
             os.pwrite(fd, _RECORD.pack(*position), partition * _RECORD.size)
     finally:
         os.close(fd)
+
+
+def _open(folder: Path) -> int:
+    return os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 FOLDER, SET_ASIDE, INCIDENTS = "appendonlydir", "set-aside", "incidents.json"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ingest.log.keys import ARCHIVE_ID, MANIFEST, PartitionKeys
-from ingest.log.position import START, Position
+from ingest.log.position import START, Position, stored_position
 from ingest.platform.connections import Client, Commands
 
 VERSION, FILE, CHAIN, SEALED, TRIMMED, STUBS = "version", "file", "chain", "sealed", "trimmed", "stubs"
@@ -31,7 +31,7 @@ def queue_archived(pipe: Commands, keys: PartitionKeys) -> None:
 def read_archived(answer: Sequence[bytes | None]) -> Archived:
     """What the answer says."""
     version, file, chain, *positions = answer
-    sealed, trimmed = (Position.parse(position) if position else START for position in positions)
+    sealed, trimmed = (stored_position(position) for position in positions)
     return Archived(int(version or 0), (file or b"").decode(), (chain or b"").decode(), sealed, trimmed)
 
 

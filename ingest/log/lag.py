@@ -9,7 +9,7 @@ from redis.exceptions import ResponseError
 
 from ingest.errors import ProjectionBehind
 from ingest.log.keys import CONSUMER_GROUP, PartitionKeys
-from ingest.log.position import START, Position, Token
+from ingest.log.position import Position, Token, stored_position
 from ingest.platform.connections import Client
 from ingest.platform.partial import UNREACHABLE, leave_out
 
@@ -56,7 +56,7 @@ async def checkpoint(redis: Client, keys: PartitionKeys) -> Position:
     """Up to where a partition's live generation has applied the log: what comes after, the runner reads."""
     generation = int(await redis.get(keys.generation) or 1)
     stored = await redis.get(keys.of_generation(generation).checkpoint)
-    return Position.parse(stored) if stored else START
+    return stored_position(stored)
 
 
 def _entries_behind(groups: Sequence[dict[str, Any]] | Exception, length: int) -> int:

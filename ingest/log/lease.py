@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from redis.exceptions import RedisError
 
+from ingest.log.keys import JOB_LEASE_TTL
 from ingest.log.scripts import release, renew
 from ingest.platform.connections import Client, past_memory_limit
 from ingest.platform.tasks import end
@@ -18,7 +19,9 @@ LOOK_AGAIN_S = 0.1
 
 
 @asynccontextmanager
-async def lease(redis: Client, key: str, who: str, ttl: timedelta, *, wait_s: float = 0.0) -> AsyncGenerator[bool]:
+async def lease(
+    redis: Client, key: str, who: str, ttl: timedelta = JOB_LEASE_TTL, *, wait_s: float = 0.0
+) -> AsyncGenerator[bool]:
     """Whether `who` has the lease, which is renewed while the block runs; false if another held it for `wait_s`. A
     holder that stalls for longer than `ttl` loses it, and may run beside the next one: work under a lease must be
     harmless when it is done twice."""

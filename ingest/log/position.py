@@ -52,6 +52,11 @@ class Position(NamedTuple):
 START = Position(0, 0)
 
 
+def stored_position(stored: str | bytes | None) -> Position:
+    """The position in a stored value; START for a missing or empty one."""
+    return Position.parse(stored) if stored else START
+
+
 class Token(dict[int, Position]):
     """What a write hands out and a read may wait for: at most one position a partition. On the wire
     `<partition>:<ms>-<seq>`, joined by commas."""

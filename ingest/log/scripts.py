@@ -11,7 +11,7 @@ from redis.exceptions import NoScriptError
 
 from ingest.log.event_log import Entry
 from ingest.log.keys import RATE_TTL, GenerationKeys, NumberKeys, PartitionKeys
-from ingest.log.position import START, Position, checksum, written
+from ingest.log.position import Position, checksum, stored_position, written
 from ingest.platform.connections import Client, ask_apart
 from ingest.platform.redis_client import Command
 
@@ -185,7 +185,7 @@ class BackwardScan(NamedTuple):
 async def look_back(redis: Client, keys: GenerationKeys, entry: str) -> BackwardScan:
     """Whether an entry of a change feed is still there, in one moment with up to where it is trimmed."""
     trimmed, is_there = await _LOOK_BACK.call(redis, (keys.changes, keys.trimmed), (entry,))
-    return BackwardScan(Position.parse(trimmed) if trimmed else START, bool(is_there))
+    return BackwardScan(stored_position(trimmed), bool(is_there))
 
 
 async def number(redis: Client, keys: NumberKeys, names: Sequence[str]) -> list[int]:

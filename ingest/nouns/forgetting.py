@@ -12,7 +12,7 @@ from ingest.events.subject import (
     SubjectForgotten,
 )
 from ingest.kinds import OBSERVATION, OF_A_PROJECT, SubjectKind
-from ingest.nouns.command import Command, Decision, Name, Origin, about, data_of, decides, need_session
+from ingest.nouns.command import Command, Decision, Name, Origin, ReasonText, about, data_of, decides, need_session
 
 _OF_A_PROJECT = [kind.name for kind in OF_A_PROJECT]
 
@@ -25,7 +25,7 @@ class ForgetSubject(Command, frozen=True, kw_only=True, tag="forget"):
 
     kind: SubjectKind
     subject: Name
-    reason: Annotated[str, Meta(max_length=512)] = ""
+    reason: ReasonText = ""
     documents: Annotated[list[Name], Meta(max_length=MAX_FORGOTTEN)] = []
     kept: Annotated[list[Name], Meta(max_length=MAX_FORGOTTEN)] = []
     sources: list[Name] = []
@@ -48,7 +48,7 @@ class Quarantine(Command, frozen=True, kw_only=True, tag="quarantine"):
 
     document: Name
     released: bool = False
-    reason: Annotated[str, Meta(max_length=512)] = ""
+    reason: ReasonText = ""
 
 
 @decides(Quarantine, keep_names=True)

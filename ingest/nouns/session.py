@@ -14,6 +14,7 @@ from ingest.nouns.command import (
     Decision,
     Name,
     Origin,
+    ReasonText,
     Title,
     about,
     creating,
@@ -111,7 +112,7 @@ class TrackSession(Command, frozen=True, kw_only=True, tag="session"):
     status: Literal["started", "ended"]
     cwd: Annotated[str, Meta(max_length=4096)] = ""
     title: Title = ""
-    reason: Annotated[str, Meta(max_length=512)] = ""
+    reason: ReasonText = ""
     agent_type: Name = ""
     outcome: Outcome = "completed"
 

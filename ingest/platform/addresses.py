@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from ingest.errors import InvalidSetting
@@ -36,12 +36,17 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def is_http(parts: SplitResult) -> bool:
+    """Whether an address is http:// or https:// and names a host; raises ValueError for an invalid port."""
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+
+
 def fault_of_url(url: str, *, secure: bool = True, query: bool = False) -> str:
     """What is wrong with an address, for people; empty when it can be used. `secure`: it must be https, or on this
     machine. `query`: it may have a query string."""
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        usable = is_http(parts)
     except ValueError:
         return _NO_ADDRESS
     if not usable or not re.fullmatch(r"[!-~]+", url):

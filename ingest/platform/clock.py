@@ -6,6 +6,7 @@ from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 Clock = Callable[[], datetime]
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def system_clock() -> datetime:
@@ -17,13 +18,23 @@ def to_ms(when: datetime) -> int:
     """Milliseconds since the epoch, rounded down; a naive time is read as UTC."""
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
-    delta = when - _EPOCH
+    delta = when - EPOCH
     return delta.days * 86_400_000 + delta.seconds * 1000 + delta.microseconds // 1000
 
 
 def from_ms(ms: int) -> datetime:
     """The UTC time `ms` milliseconds after the epoch."""
     return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def in_utc(when: datetime) -> datetime:
+    """The time in UTC; a naive time is read as UTC."""
+    return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+
+
+def utc_text(when: datetime, timespec: str = "auto") -> str:
+    """An aware time as ISO 8601 in UTC, with a Z; `timespec` as of `datetime.isoformat`."""
+    return when.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def time_zone(name: str) -> tzinfo:
@@ -43,6 +54,3 @@ def machine_zone() -> str:
     except ValueError:
         return ""
     return name
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -3,9 +3,11 @@
 import os
 import stat
 import tempfile
+import tomllib
 from contextlib import suppress
 from errno import EACCES, EINVAL
 from pathlib import Path
+from typing import Any
 
 
 def sync(path: Path) -> None:
@@ -41,6 +43,11 @@ def read_regular(path: Path) -> bytes:
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
         check_regular(path, file.fileno())  # another one can have replaced it in between
         return file.read()
+
+
+def toml_beside(module: str, name: str) -> dict[str, Any]:
+    """The TOML file of that name in the folder of a module, which is named by its `__file__`."""
+    return tomllib.loads(Path(module).with_name(name).read_text("utf-8"))
 
 
 def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:

@@ -21,6 +21,8 @@ _ADVICE = re.compile(r"\.? You can: |: make a backup")
 """The message for a program that is not installed."""
 _HINT = re.compile(r"# WARNING ")
 
+_READ_BYTES = 64 << 10
+"""Of the end of a log."""
 _PARENT_DEATH_SIGNAL = 1
 """PR_SET_PDEATHSIG of Linux's prctl."""
 
@@ -38,11 +40,11 @@ def prepare_child(niceness: int = 0) -> Callable[[], None]:
     return prepare
 
 
-def reason_in(log: Path, begin: int, most: int = 64 << 10) -> str:
+def reason_in(log: Path, begin: int) -> str:
     """One line of what a process wrote behind `begin` bytes of its log that says why it ended."""
     with log.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
-        file.seek(max(begin, size - most))
+        file.seek(max(begin, size - _READ_BYTES))
         written = file.read().decode(errors="replace").splitlines()
     lines = [line.strip() for line in written if line.strip()]
     errors = [line for line in lines if line.startswith("error: ")] or [
@@ -63,6 +65,12 @@ def wait_for_parent() -> None:
     """Return when the parent has written GO to stdin, at once without GATE; ends the process if the parent ended."""
     if os.environ.pop(GATE, "") and sys.stdin.buffer.readline() != GO:
         sys.exit(1)
+
+
+def on_stop(handle: Any) -> None:
+    """Have both signals that stop a process handled so, as `signal.signal` takes it."""
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, handle)
 
 
 def usable_cores() -> int:

@@ -6,7 +6,6 @@ The variables of the imitated systems' servers are here too: which set one of ou
 
 import re
 import tempfile
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,8 +15,9 @@ from msgspec import Struct
 
 from ingest.durability import Durability, parse_durability
 from ingest.errors import CommandRejected, InvalidSetting
-from ingest.names import nfc
+from ingest.names import comma_separated, nfc
 from ingest.platform.addresses import FORMS, fault_of_url, is_cluster, is_redis_url, search_engine_of
+from ingest.platform.files import toml_beside
 from ingest.platform.processes import usable_cores
 from ingest.roles import roles_by_scope
 
@@ -70,7 +70,7 @@ MOST_WORKERS = 4
 SCOPES = ("mnemolog:read=read", "mnemolog:write=write", "mnemolog:admin=admin")
 """The default roles of access token scopes."""
 
-_VARIABLES = tomllib.loads(Path(__file__).with_name("variables.toml").read_text("utf-8"))
+_VARIABLES = toml_beside(__file__, "variables.toml")
 VARIABLES: dict[str, str] = _VARIABLES["server"]
 """Every variable with its description; the documentation and compose.yaml are checked against it."""
 
@@ -88,7 +88,7 @@ def _folder(raw: str) -> Path:
 
 
 def _names(raw: str) -> tuple[str, ...]:
-    return tuple(name for name in map(str.strip, raw.split(",")) if name)
+    return tuple(comma_separated(raw))
 
 
 def _paths(raw: str) -> tuple[Path, ...]:
@@ -298,6 +298,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     log_level: Annotated[str, "MNEMOLOG_LOG_LEVEL", _choice("debug", "info", "warning", "error")] = "info"
     log_format: Annotated[str, "MNEMOLOG_LOG_FORMAT", _choice("text", "json")] = "text"
     url: Annotated[str, "MNEMOLOG_URL"] = "http://127.0.0.1:3111"
+
+    def required_redis_url(self) -> str:
+        """The server of the log; raises InvalidSetting if no server is named."""
+        if self.redis_url is None:
+            raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
+        return self.redis_url
 
     @property
     def jobs_url(self) -> str:

@@ -21,11 +21,11 @@ _thread = ThreadPoolExecutor(1, "aside")
 """One thread for all large work: at most one such task runs at a time, and it uses one memory arena."""
 
 
-async def end(*tasks: "asyncio.Task[Any]") -> None:
-    """Cancel tasks until they have ended; their errors are dropped."""
+async def end(*tasks: "asyncio.Task[Any] | None") -> None:
+    """Cancel tasks until they have ended; their errors are dropped. None is a task that was never started."""
     # once is not enough: before Python 3.12 `asyncio.wait_for`, which redis-py calls on every command, swallows a
     # cancellation that arrives in the moment its work is done
-    pending = set(tasks)
+    pending = {task for task in tasks if task is not None}
     while pending:
         for task in pending:
             task.cancel()

@@ -8,13 +8,13 @@ hooks of other systems) the name is replaced: what is left of it, and a digest t
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from hashlib import blake2b
-from operator import attrgetter
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from ingest.errors import CommandRejected
+from ingest.names import fields_reader
 from ingest.secrets.scrub import gather, is_clean, scrub, scrub_text
 
 Names: TypeAlias = Literal["refuse", "replace", "keep"]
@@ -122,8 +122,7 @@ def _gather(struct: Struct, texts: list[str]) -> bool:
 @lru_cache
 def _values_of(cls: type[Struct]) -> Callable[[Struct], tuple[Any, ...]]:
     """What reads all fields in one call: every write pays for it."""
-    names = _field_names(cls)
-    return attrgetter(*names) if len(names) > 1 else lambda struct: tuple(getattr(struct, name) for name in names)
+    return fields_reader(_field_names(cls))
 
 
 @lru_cache

@@ -7,13 +7,12 @@ script, and now and then another word with it: `is_label` tells. Signs of other 
 
 import codecs
 import re
-import tomllib
 from functools import cache
-from pathlib import Path
 from typing import Any
 from unicodedata import category, name, normalize
 
 from ingest.patterns import BuiltInPattern
+from ingest.platform.files import toml_beside
 
 _LATIN = "\x01\x02\x03\x04\x05\x06\x07\x08\x0e\x0f\x10\x11\x12"
 _OTHER = "\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f"
@@ -83,7 +82,7 @@ def is_label(text: str) -> bool:
 @cache
 def load(file: str) -> dict[str, Any]:
     """Return what a file of data next to this module has."""
-    return tomllib.loads(Path(__file__).with_name(file).read_text("utf-8"))
+    return toml_beside(__file__, file)
 
 
 @cache

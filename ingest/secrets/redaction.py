@@ -46,6 +46,13 @@ def secrets_of(settings: Settings) -> tuple[str, ...]:
 LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
+def log_to_stderr(settings: Settings) -> None:
+    """Set up the logging of a process."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(formatter_of(settings))
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
+
+
 def formatter_of(settings: Settings) -> logging.Formatter:
     """How a process writes its log."""
     kind = JsonFormatter if settings.log_format == "json" else RedactingFormatter

@@ -5,15 +5,14 @@ happened or is planned, names, times and numbers. Words of other languages than 
 """
 
 import re
-import tomllib
-from pathlib import Path
 
+from ingest.platform.files import toml_beside
 from projections.text.cues import NUMBERS, TIME_STEMS
 from projections.text.sentences import is_courtesy
 from projections.text.terms import STOP_WORDS, terms
 from projections.text.words_of_languages import LanguageWords
 
-_RULES = tomllib.loads(Path(__file__).with_name("chat_words.toml").read_text("utf-8"))
+_RULES = toml_beside(__file__, "chat_words.toml")
 CHAT_WEIGHTS: dict[str, float] = _RULES["weights"]
 FEELINGS = {form for word in STOP_WORDS for form in (word, f"={word}")}.union(terms(_RULES["feelings"]))
 """Terms of feelings, praise, encouragement and talk about talking; and those that a text has for lack of others."""

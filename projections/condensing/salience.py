@@ -6,12 +6,11 @@ weighs in `sentence_weights.toml`. Work grows with the number of sentences, at m
 
 import math
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Literal, NamedTuple
 
+from ingest.platform.files import toml_beside
 from projections.condensing.chat_facts import CHAT_WEIGHTS, FEELINGS, chat_features, without_address
 from projections.nouns.observation import Observation
 from projections.text.accounts import account, headline, prose
@@ -22,7 +21,7 @@ from projections.text.turns import without_paste
 
 Part = Literal["user", "assistant", "call", "result"]
 
-WEIGHTS: dict[str, float] = tomllib.loads(Path(__file__).with_name("sentence_weights.toml").read_text())
+WEIGHTS: dict[str, float] = toml_beside(__file__, "sentence_weights.toml")
 
 SENTENCES = 4_000
 """Of a session: the first half and the last half of more."""

@@ -7,9 +7,10 @@ time in `session_patterns`.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, cast
 
+from ingest.platform.clock import utc_text
 from projections.condensing.summaries import modified_first
 from projections.nouns.observation import Observation
 from projections.nouns.slot import Slot
@@ -49,7 +50,7 @@ def reflect(observations: Sequence[Observation], slots: Mapping[str, Slot], now:
     kinds = [observation.kind for observation in ordered]
     errors, commands = kinds.count("error"), kinds.count("command_run")
     if (patterns := slots.get(PATTERNS)) and (errors or commands):
-        time = now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        time = utc_text(now, "seconds")
         written[PATTERNS] = f"{time}: {errors} error, {commands} command_run"[: patterns.size_limit]
     if context := slots.get(CONTEXT):
         worked = any(item.files or item.kind == "command_run" for item in ordered)

@@ -25,7 +25,7 @@ from ingest.events.subject import EventErased
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored, entry_at
 from ingest.log.keys import PartitionKeys
-from ingest.log.position import START, Position, Token
+from ingest.log.position import START, Position, Token, stored_position
 from ingest.log.redis_log import stub_member
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client, Transaction
@@ -46,6 +46,7 @@ from projections.store.dead_letters import (
     State,
     dead_letter,
     letter_counts,
+    live_keys,
     noted,
     noted_after,
     queue_count,
@@ -290,7 +291,7 @@ class DeadLetters:
         keys, position = PartitionKeys(location.partition), location.position
         # watched first, read after: the transaction fails if any of it changes before it is carried out
         await pipe.watch(keys.generation, keys.redrive, keys.discarded, keys.rebuild)
-        live = keys.of_generation(int(await pipe.get(keys.generation) or 1))
+        live = await live_keys(pipe, keys)
         beside = await Rebuilds(self._redis, self._clock).beside(keys.partition) - {live.generation}
         others = [keys.of_generation(generation) for generation in sorted(beside)]
         await pipe.watch(live.dead, *(other.checkpoint for other in others))
@@ -304,7 +305,7 @@ class DeadLetters:
             if await pipe.get(keys.rebuild):
                 raise BeingRebuilt(keys.partition)
             for other in others:
-                checkpoint = Position.parse(await pipe.get(other.checkpoint) or str(START))
+                checkpoint = stored_position(await pipe.get(other.checkpoint))
                 if checkpoint >= position and await dead_letter(self._redis, other, position) is None:
                     raise BeingRebuilt(keys.partition)
         entry = await entry_at(self._log, *location) if why.erase else None

@@ -17,6 +17,7 @@ import platform
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ingest.platform.addresses import is_http
 from projections.vectors.embedder import Embedder, NoEmbedder, UnknownEmbedder
 from projections.vectors.model_files import (
     FALLBACK_FILE,
@@ -45,7 +46,7 @@ def load_default(cache: Path | None = None, threads: int = 1, suffix: str = "") 
     return embedder
 
 
-def exact_graph(directory: Path, cache: Path | None, required: float = REQUIRED_MEAN_COSINE) -> str:
+def exact_graph(directory: Path, cache: Path | None) -> str:
     """The file with the graph to use on this processor: that of int8 unless its vectors are too far from the original.
 
     The first call computes some texts (0.3 s) and writes the result to the folder `cache`, for later processes.
@@ -63,7 +64,7 @@ def exact_graph(directory: Path, cache: Path | None, required: float = REQUIRED_
         cosine = mean_cosine(OnnxEmbedder(directory), directory)
         if result is not None:
             _write(result, str(cosine))
-    if cosine >= required:
+    if cosine >= REQUIRED_MEAN_COSINE:
         return MODEL_FILE
     logger.warning(
         "int8 arithmetic is not exact on this processor (mean cosine %.3f): the embedder is %s, which is slower",
@@ -155,7 +156,7 @@ def openai_compatible(spec: str, target: str, api_key: str, timeout_s: float) ->
     model, _, dimensions = rest.rpartition("|")
     try:
         parts = urlsplit(base_url)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        valid = is_http(parts)
     except ValueError:
         raise UnknownEmbedder(spec, "the URL is invalid") from None
     if not (valid and model and dimensions.isdecimal() and int(dimensions)):

@@ -15,7 +15,7 @@ from msgspec import Struct, json
 from msgspec.structs import replace
 from redis.exceptions import WatchError
 
-from ingest.errors import LeaseLost, WrongRebuildState
+from ingest.errors import LeaseLost, WrongRebuildState, reason_of
 from ingest.log.keys import EMBEDDER, SNAPSHOT_LEASE
 from ingest.platform.connections import Client
 from projections.vectors.embedder import Embedder, EmbedderNotNamed, Unavailable
@@ -196,7 +196,7 @@ class LiveEmbedder:
             embedder = await self.built(choice.spec)
         except Exception as error:  # of any library: search by words still works
             logger.error("the live embedder %s is not available: %s", choice.spec, error)
-            return Unavailable(choice.model, choice.dimensions, str(error) or type(error).__name__)
+            return Unavailable(choice.model, choice.dimensions, reason_of(error))
         if (embedder.model, embedder.dimensions) == (choice.model, choice.dimensions):
             return embedder
         reason = (

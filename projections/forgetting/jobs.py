@@ -13,7 +13,7 @@ from ingest.commands.decide import Caller, RetireSession
 from ingest.errors import MnemologError
 from ingest.ids import DocumentId, new_event_id
 from ingest.log.archived import count_erased
-from ingest.log.keys import FORGET_LEASE, JOB_LEASE_TTL, embedding, reads_key
+from ingest.log.keys import FORGET_LEASE, embedding, reads_key
 from ingest.log.lease import lease
 from ingest.log.position import Token
 from ingest.nouns.session import MAX_RETIRED
@@ -82,7 +82,7 @@ class ForgetJob:
         done, tried = 0, set[str]()
         while await self._waiting(tried):  # also what was requested while the lease was being given up
             # one worker at a time, or both would count what went; `_save` covers a lease that ran out
-            async with lease(self._redis, FORGET_LEASE, self._id, JOB_LEASE_TTL) as mine:
+            async with lease(self._redis, FORGET_LEASE, self._id) as mine:
                 if not mine:
                     break
                 for receipt in await self._waiting(tried):

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from redis.exceptions import RedisError, ResponseError
 
 from ingest.ids import new_event_id
-from ingest.log.keys import JOB_LEASE_TTL, PURGE_LEASE, PartitionKeys, embedding
+from ingest.log.keys import PURGE_LEASE, PartitionKeys, embedding
 from ingest.log.lease import lease
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client, past_memory_limit
@@ -95,7 +95,7 @@ class Purge:
         could not be deleted: then the notes stay. They also stay when it raises what ArchiveJob.rewrite does.
         """
         # two at once would each take off notes that the other still works on, and write two snapshots
-        async with lease(self._redis, PURGE_LEASE, self._id, JOB_LEASE_TTL, wait_s=WAIT_FOR_OTHER_S) as mine:
+        async with lease(self._redis, PURGE_LEASE, self._id, wait_s=WAIT_FOR_OTHER_S) as mine:
             return await self._purge() if mine else Removed()
 
     async def _purge(self) -> Removed:

@@ -16,7 +16,7 @@ from ingest.errors import ProjectionBehind
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog
 from ingest.log.keys import PartitionKeys
-from ingest.log.position import START, Position, partition_of, project_route
+from ingest.log.position import START, Position, partition_of, project_route, stored_position
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.platform.partial import UNREACHABLE, leaving_out, left_out, readable
@@ -191,7 +191,7 @@ class ProjectionProgress:
             pipe.xlen(live.changes)
             pipe.zcard(live.dead)
             stored, waiting, feed, dead = await pipe.execute()
-        checkpoint = Position.parse(stored) if stored else START
+        checkpoint = stored_position(stored)
         return {
             "partition": partition,
             "generation": live.generation,

@@ -16,9 +16,10 @@ from msgspec import Struct
 from redis.exceptions import ResponseError
 
 from ingest.embedded.log_file import trouble
+from ingest.errors import reason_of
 from ingest.log.keys import LEASE_TTL, REPLICAS, WORKERS, PartitionKeys
 from ingest.log.lag import entries_behind
-from ingest.log.position import START, Position
+from ingest.log.position import Position, stored_position
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client, down_nodes, info_of_nodes
 from ingest.platform.partial import PATIENCE_S, UNREACHABLE, leave_out, partial_reads
@@ -248,7 +249,7 @@ class HealthSampler:
         except TimeoutError:
             return f"no response within {PATIENCE_S:g} s"
         except UNREACHABLE as error:
-            return str(error) or type(error).__name__
+            return reason_of(error)
         return ""
 
 
@@ -276,7 +277,7 @@ class _PartitionFigures(NamedTuple):
     ) -> "_PartitionFigures":
         appended, applied = (int(size or 0) for size in sizes)
         checkpoint, folded_by = saved
-        position = Position.parse(checkpoint) if checkpoint else START
+        position = stored_position(checkpoint)
         due = rebuild_due(folded_by) if checkpoint else ""
         since_ms = waiting_since_ms(last[0][1]) if last else None
         return cls(position, due, to_embed, int(later or 0), since_ms, feed, dead, max(0, appended - applied))

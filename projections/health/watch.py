@@ -40,7 +40,7 @@ Shares = Mapping[str, Work]
 """By tenant."""
 
 
-def above_fair_share(shares: Shares, unit: Literal["events", "size"], held: Collection[str] = ()) -> frozenset[str]:
+def above_fair_share(shares: Shares, unit: Literal["events", "size"], held: Collection[str]) -> frozenset[str]:
     """The tenants with more than the mean; `held` are those that were above before. Never all of them."""
     amounts = {name: getattr(work, unit) for name, work in shares.items()}
     fair = sum(amounts.values()) / max(1, len(amounts))
@@ -481,8 +481,7 @@ class Watch:
 
     async def aclose(self) -> None:
         """Stop."""
-        if self._task is not None:
-            await end(self._task)
+        await end(self._task)
 
     def check(self, tenant: str) -> None:
         """Raise Overloaded while a limit refuses this tenant's writes."""

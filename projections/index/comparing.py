@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys, PartitionKeys, embedding
-from ingest.log.position import START, Position
+from ingest.log.position import Position, stored_position
 from ingest.platform.connections import Client
 from projections.index.replica import (
     SLICE_S,
@@ -89,7 +89,7 @@ async def begin(redis: Client, partition: int, why: str) -> tuple[FeedPosition, 
             live, rows, (trimmed, checkpoint) = await pipe.execute()
         if int(live or 1) == generation:
             break
-    up_to = Position.parse(checkpoint) if checkpoint else START
+    up_to = stored_position(checkpoint)
     at = FeedPosition(generation=generation, feed=newest_id(rows, trimmed), covers=str(up_to))
     return at, Comparison(why, up_to)
 
@@ -209,7 +209,7 @@ class _Work(NamedTuple):
             await self.in_thread(self.replica.remove_unless, gone, self.comparison.changed)
             missed = [document for document in documents if isinstance(document, Searched)]
             up_to = self.comparison.up_to
-            covered = [row.id for row in missed if Position.parse(row.position or str(START)) <= up_to]
+            covered = [row.id for row in missed if stored_position(row.position) <= up_to]
             inserted += await self.put([DocumentId(name) for name in covered])
         return inserted
 

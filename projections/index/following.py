@@ -13,6 +13,7 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
+from ingest.errors import reason_of
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
@@ -82,7 +83,7 @@ class Followers:
             except (RedisError, OSError) as error:  # nothing is lost: it resumes where it stopped
                 if not self.away:  # once, not for each of the server's partitions
                     logger.warning("index: the server of partition %d is not responding: %s", partition, error)
-                self.away[partition] = str(error) or type(error).__name__
+                self.away[partition] = reason_of(error)
                 self._caught_up.discard(partition)
                 self._reached.discard(partition)
                 await self._changed()

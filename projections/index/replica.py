@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ingest.errors import MnemologError
 from ingest.log.keys import GenerationKeys, PartitionKeys
-from ingest.log.position import START, Position
+from ingest.log.position import START, Position, stored_position
 from ingest.log.scripts import look_back
 from ingest.platform.connections import Client, Transaction, past_memory_limit
 from projections.index.lexical import MatchingWords
@@ -398,9 +398,7 @@ async def end_of_feed(redis: Client | Transaction, keys: GenerationKeys) -> str:
 
 def newest_id(rows: Sequence[tuple[bytes, Any]], trimmed: bytes | None) -> str:
     """The id of the last entry that a feed has had, by its last entry now and the note of where it is trimmed."""
-    return str(
-        max(Position.parse(rows[0][0] if rows else trimmed or str(START)), Position.parse(trimmed or str(START)))
-    )
+    return str(max(stored_position(rows[0][0] if rows else trimmed), stored_position(trimmed)))
 
 
 async def trim_feed(redis: Client, partition: int, at: FeedPosition) -> None:
@@ -413,7 +411,7 @@ async def trim_feed(redis: Client, partition: int, at: FeedPosition) -> None:
         await pipe.execute()
 
 
-async def live_generation(redis: Client, partition: int) -> int:
+async def live_generation(redis: Client | Transaction, partition: int) -> int:
     """The generation that readers of a partition use."""
     return int(await redis.get(PartitionKeys(partition).generation) or 1)
 

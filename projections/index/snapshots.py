@@ -26,9 +26,9 @@ from redis.exceptions import ResponseError
 
 from ingest.errors import MnemologError
 from ingest.ids import new_event_id
-from ingest.log.keys import JOB_LEASE_TTL, PURGED, SNAPSHOT_LEASE, PartitionKeys
+from ingest.log.keys import PURGED, SNAPSHOT_LEASE, PartitionKeys
 from ingest.log.lease import lease
-from ingest.log.position import Position
+from ingest.log.position import Position, stored_position
 from ingest.platform.connections import Client, past_memory_limit
 from ingest.platform.tasks import end
 from projections.index.comparing import catch_up
@@ -37,6 +37,7 @@ from projections.search.question import Facets
 from projections.vectors.bitmaps import BitMap, bitmap, ordinals
 from projections.vectors.columns import Column, TermColumn
 from projections.vectors.embedder import Embedder, Embedders
+from projections.vectors.model_files import sha256_of
 from projections.vectors.static import StaticTable, table_of
 from projections.vectors.vectors import VectorIndex
 
@@ -119,7 +120,7 @@ def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name
         dimensions=index.vectors.dimensions,
         documents=len(index),
         partitions=dict(at),
-        files={str(path.relative_to(work)): _sha256(path) for path in sorted(work.rglob("*")) if path.is_file()},
+        files={str(path.relative_to(work)): sha256_of(path) for path in sorted(work.rglob("*")) if path.is_file()},
     ).signed
     (work / "manifest.json").write_bytes(msgspec.json.encode(manifest))
     # atomic: a reader sees a whole snapshot or none; a crash leaves `.writing-…`, which `prune` removes
@@ -159,7 +160,7 @@ def _manifest(path: Path) -> SnapshotManifest | None:
 def damage(path: Path, manifest: SnapshotManifest) -> str | None:
     """What is wrong with the files of a snapshot; None for nothing. Reads all of it."""
     try:
-        altered = (path / name for name, expected in manifest.files.items() if _sha256(path / name) != expected)
+        altered = (path / name for name, expected in manifest.files.items() if sha256_of(path / name) != expected)
         return next((f"{file} was altered" for file in altered), None)
     except OSError as error:
         return f"{path} is incomplete: {error}"
@@ -291,11 +292,6 @@ def prune(folder: Path, kept: int = KEPT) -> None:
             path.unlink(missing_ok=True)
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 WORTHWHILE = 0.2
 """Share of dead ordinals from which compacting pays: below, they cost less than building the graph again."""
 
@@ -413,7 +409,7 @@ class SnapshotJob:
             if not force and not compact and not await self._worthwhile():
                 return None
             # of two concurrent writers the older could win after the newer trimmed the feeds
-            async with lease(self._redis, SNAPSHOT_LEASE, self._id, JOB_LEASE_TTL) as mine:
+            async with lease(self._redis, SNAPSHOT_LEASE, self._id) as mine:
                 if not mine:
                     logger.info("another worker is writing a snapshot")
                 elif (trouble := await asyncio.to_thread(unwritable, self._folder)) is not None:
@@ -455,7 +451,7 @@ class SnapshotJob:
             keys = PartitionKeys(partition)
             feed = keys.of_generation(await live_generation(self._redis, partition))
             changes, covered = feed.changes, at.get(partition, FeedPosition())
-            trimmed = Position.parse(await self._redis.get(feed.trimmed) or b"0-0")
+            trimmed = stored_position(await self._redis.get(feed.trimmed))
             if covered.generation != feed.generation or trimmed > Position.parse(covered.feed):
                 logger.info("no usable snapshot covers partition %d with its current feed", partition)
                 return True

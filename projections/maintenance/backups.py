@@ -31,7 +31,6 @@ from ingest.log.keys import (
     BACKUP_LEASE,
     BACKUP_STATUS,
     FORGOTTEN_BEFORE,
-    JOB_LEASE_TTL,
     NUMBERS,
     RECEIPTS,
     PartitionKeys,
@@ -604,8 +603,7 @@ class BackupJob:
 
     async def aclose(self) -> None:
         """Stop a backup that is in progress; nothing of it remains."""
-        if self._under_way is not None:
-            await end(self._under_way)
+        await end(self._under_way)
 
     async def run(self, *, force: bool = False) -> BackupManifest | None:
         """Back up if it is due, or (`force`) if the log has changed; returns the new manifest, or None.
@@ -615,7 +613,7 @@ class BackupJob:
         """
         wait_s = WAIT_FOR_OTHER_S if force else 0.0
         # one worker at a time: two would each delete what the other has just written as unfinished
-        async with lease(self._redis, BACKUP_LEASE, self._id, JOB_LEASE_TTL, wait_s=wait_s) as mine:
+        async with lease(self._redis, BACKUP_LEASE, self._id, wait_s=wait_s) as mine:
             if not mine and force:
                 raise BackupFailed(
                     f"another backup has been running for {wait_s:.0f} s; try again when it has finished"

@@ -19,10 +19,11 @@ from msgspec import Struct, msgpack
 from ingest.errors import MnemologError
 from ingest.log.event_log import EventLog, Stored, pages
 from ingest.log.keys import GenerationKeys, PartitionKeys
-from ingest.log.position import START, Position
+from ingest.log.position import START, Position, stored_position
 from ingest.nouns.registry import decode as decode_event
 from ingest.platform.connections import Client
 from projections.index.comparing import differences
+from projections.index.replica import live_generation
 from projections.nouns.document import Document, encode
 from projections.nouns.rows import Row
 from projections.nouns.tombstone import SupersededEvent
@@ -178,14 +179,14 @@ class _Contents(NamedTuple):
 
 async def _steady(redis: Client, keys: PartitionKeys, generation: int | None) -> PartitionManifest:
     for _ in range(STEADY_ATTEMPTS):
-        generation_keys = keys.of_generation(generation or int(await redis.get(keys.generation) or 1))
+        generation_keys = keys.of_generation(generation or await live_generation(redis, keys.partition))
         before = await redis.get(generation_keys.checkpoint)
         contents = await _read_contents(redis, generation_keys)
         # a saved batch moves the checkpoint, a switch the generation: with both as before, all was read of one moment
         after = await redis.get(generation_keys.checkpoint)
-        live = generation or int(await redis.get(keys.generation) or 1)
+        live = generation or await live_generation(redis, keys.partition)
         if (after, live) == (before, generation_keys.generation):
-            return contents.manifest(Position.parse(before) if before else START)
+            return contents.manifest(stored_position(before))
     raise ManifestUnsteady(f"partition {keys.partition} is being written to; stop the writers, or try again later")
 
 
@@ -261,12 +262,10 @@ class Replay:
             await self.store.save(changes, entries[-1].position)
 
 
-async def replay(
-    log: EventLog, partition: int, up_to: Position | None = None, without: Collection[Position] = ()
-) -> Replay:
-    """A partition's log, up to a position (to its end, when none is given), folded from zero."""
+async def replay(log: EventLog, partition: int, without: Collection[Position] = ()) -> Replay:
+    """A partition's log, folded from zero."""
     replayed = Replay(without)
-    async for entries in pages(log, partition, up_to, limit=ENTRIES_PER_READ):
+    async for entries in pages(log, partition, limit=ENTRIES_PER_READ):
         await replayed.apply(entries)
     return replayed
 
@@ -280,5 +279,5 @@ async def replay_manifest(
     """
     discarded, manifests = without or {}, dict[int, PartitionManifest]()
     for partition in partitions:
-        manifests[partition] = (await replay(log, partition, without=discarded.get(partition, ()))).manifest
+        manifests[partition] = (await replay(log, partition, discarded.get(partition, ()))).manifest
     return DocumentManifest(manifests)

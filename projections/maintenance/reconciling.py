@@ -32,7 +32,7 @@ from ingest.events.subject import SubjectForgotten
 from ingest.ids import DocumentId, document_id, new_event_id
 from ingest.kinds import MEMORY, OBSERVATION
 from ingest.log.event_log import EventLog, Stored, pages
-from ingest.log.keys import CONSUMER_GROUP, JOB_LEASE_TTL, MANIFEST, RECONCILE_LEASE, RECONCILED, PartitionKeys
+from ingest.log.keys import CONSUMER_GROUP, MANIFEST, RECONCILE_LEASE, RECONCILED, PartitionKeys
 from ingest.log.lease import lease
 from ingest.log.position import ALTERED, START, Position
 from ingest.log.redis_log import RedisLog
@@ -120,7 +120,7 @@ class Repairs:
         async with self._redis.pipeline(transaction=True) as pipe:
             # the runner, a redrive and a discard change these, and a switch the generation
             await pipe.watch(partition.generation, partition.discarded, self._keys.dead)
-            if int(await pipe.get(partition.generation) or 1) != self._generation:
+            if await live_generation(pipe, partition.partition) != self._generation:
                 return False
             if await noted(self._redis, partition, entry.position) is not None:
                 return False
@@ -139,7 +139,7 @@ class Repairs:
             async with self._redis.pipeline(transaction=True) as pipe:
                 # the runner writes the key, a switch the generation: either fails this transaction
                 await pipe.watch(key, self._partition.generation)
-                if int(await pipe.get(self._partition.generation) or 1) != self._generation:
+                if await live_generation(pipe, self._partition.partition) != self._generation:
                     return False
                 document = decode_document(name, await queue_read(pipe, self._keys, name))
                 pipe.multi()
@@ -349,7 +349,7 @@ class PartitionCheck:
 
     async def run(self, now_ms: int) -> Findings:
         """Run every check; repairs what is safe to repair."""
-        generation = int(await self._redis.get(self._partition.generation) or 1)
+        generation = await live_generation(self._redis, self._partition.partition)
         self._store = RedisStore(self._redis, self._partition, generation, None)
         self._keys = self._store.keys
         self._repairs = Repairs(self._redis, self._partition, generation)
@@ -551,7 +551,7 @@ class ReconcileJob:
 
         Returns the report so far; None when there was nothing to do, or another worker does it.
         """
-        async with lease(self._redis, RECONCILE_LEASE, self._id, JOB_LEASE_TTL) as mine:
+        async with lease(self._redis, RECONCILE_LEASE, self._id) as mine:
             if not mine:
                 return None
             report = await load_report(self._redis)

@@ -41,7 +41,7 @@ from ingest.log.keys import (
     WORKERS,
     PartitionKeys,
 )
-from ingest.log.position import START, Position, Token
+from ingest.log.position import START, Position, Token, stored_position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import begin_window, heard_of, restore_entries
 from ingest.nouns.registry import decode
@@ -112,7 +112,7 @@ def _at_token(text: str, manifest: BackupManifest) -> Point:
     except CommandRejected as error:
         raise CommandRejected(f"{text[:80]!r} is neither a time nor a token of this log: {error}", "at") from None
     for partition, position in token.items():
-        head = Position.parse(manifest.heads.get(partition, str(START)))
+        head = stored_position(manifest.heads.get(partition))
         if position > head:
             raise RestoreRefused(
                 f"backup {manifest.name} has partition {partition} up to {head} and does not reach {position}"

@@ -17,7 +17,7 @@ from redis.exceptions import RedisError, ResponseError, WatchError
 from ingest.errors import LeaseLost, UnreadableEvent, WrongRebuildState
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import GenerationKeys, PartitionKeys
-from ingest.log.position import START, Position
+from ingest.log.position import START, Position, stored_position
 from ingest.nouns.registry import decode
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, Transaction
@@ -72,7 +72,7 @@ async def fill_into(store: RebuildStore, redis: Client, log: EventLog, slice_s: 
     live = keys.of_generation(await live_generation(redis, partition))
     position, applied = await store.checkpoint(), 0
     while time.monotonic() < until:
-        goal = Position.parse(await redis.get(live.checkpoint) or str(START))
+        goal = stored_position(await redis.get(live.checkpoint))
         if position >= goal:
             return Filled(applied, level=True)
         read = await log.read(partition, position, BATCH)

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ingest.ids import DocumentId, new_event_id
-from ingest.log.keys import JOB_LEASE_TTL, SNAPSHOT_LEASE, PartitionKeys
+from ingest.log.keys import SNAPSHOT_LEASE, PartitionKeys
 from ingest.log.lease import lease
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
@@ -260,7 +260,7 @@ class _VectorRebuild(Strategy):
             candidate = await self._prepare(before, after)
             worker = str(new_event_id())
             # while this lease is held feeds are not trimmed, so the snapshot below is not older than their beginning
-            async with lease(self._redis, SNAPSHOT_LEASE, worker, JOB_LEASE_TTL, wait_s=SNAPSHOT_WITHIN_S) as mine:
+            async with lease(self._redis, SNAPSHOT_LEASE, worker, wait_s=SNAPSHOT_WITHIN_S) as mine:
                 if not mine:
                     return False
                 await self._save(candidate)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ingest.errors import LeaseLost, WrongRebuildState
 from ingest.ids import new_event_id
-from ingest.log.keys import JOB_LEASE_TTL, REBUILD_LEASE, PartitionKeys
+from ingest.log.keys import REBUILD_LEASE, PartitionKeys
 from ingest.log.lease import lease
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
@@ -179,7 +179,7 @@ class RebuildJob:
         """Compare, switch or roll back; false while another worker does. One that was interrupted finds some done."""
         strategy = self._strategies[rebuild.what]
         # comparing and switching act on all partitions at once: two workers would switch what the other still compares
-        async with lease(self._redis, REBUILD_LEASE, self._id, JOB_LEASE_TTL) as mine:
+        async with lease(self._redis, REBUILD_LEASE, self._id) as mine:
             if not mine:
                 return False
             if rebuild.state == "comparing":
@@ -249,4 +249,4 @@ async def is_live(redis: Client, choice: Choice) -> bool:
 
 def partition_lease(redis: Client, partition: int, who: str, wait_s: float = 0.0) -> AbstractAsyncContextManager[bool]:
     """The lease on rebuilding a partition; see `lease`."""
-    return lease(redis, PartitionKeys(partition).rebuild, who, JOB_LEASE_TTL, wait_s=wait_s)
+    return lease(redis, PartitionKeys(partition).rebuild, who, wait_s=wait_s)

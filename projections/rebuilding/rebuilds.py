@@ -28,8 +28,10 @@ from ingest.log.keys import REBUILDS, PartitionKeys
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.embedding.live import Choice
+from projections.index.replica import live_generation
 from projections.nouns.fold import VERSION
 from projections.rebuilding.canaries import Canaries
+from projections.store.dead_letters import live_keys
 from projections.store.redis_store import why_rebuild
 
 What = Literal["documents", "embeddings"]
@@ -298,9 +300,7 @@ class Rebuilds:
         """
         reasons: dict[int, str] = {}
         for partition in range(partitions):
-            keys = PartitionKeys(partition)
-            live = int(await self._redis.get(keys.generation) or 1)
-            if why := await why_rebuild(self._redis, keys.of_generation(live)):
+            if why := await why_rebuild(self._redis, await live_keys(self._redis, PartitionKeys(partition))):
                 reasons[partition] = why
         if not reasons:
             return ""
@@ -363,13 +363,13 @@ class Rebuilds:
         """A partition as it is now; a `fresh` one fills a generation of its own, whose number was never used before."""
         keys = PartitionKeys(partition)
         if not fresh:
-            live = int(await self._redis.get(keys.generation) or 1)
+            live = await live_generation(self._redis, partition)
             return Part(partition=partition, before=live, generation=live)
         while True:
             async with self._redis.pipeline(transaction=True) as pipe:
                 # watched, so that two rebuilds that begin together never get the same generation
                 await pipe.watch(keys.generation, keys.generations)
-                live = int(await pipe.get(keys.generation) or 1)
+                live = await live_generation(pipe, partition)
                 unused = max(live, int(await pipe.get(keys.generations) or 1)) + 1
                 pipe.multi()
                 pipe.set(keys.generations, str(unused))

@@ -4,15 +4,14 @@ Static vectors are of English words: only where a question and its results are i
 The frequent words of other languages in Latin letters are data: `function_words.toml`.
 """
 
-import tomllib
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.platform.files import toml_beside
 from projections.search.ranking import Pool
 from projections.text.cues import DATE_TERMS
 from projections.text.terms import STOP_WORDS, says_english, terms
@@ -33,9 +32,7 @@ KNOWN_TERMS = 0.5
 another language."""
 _STOP_WORDS = hashed(word.encode() for word in STOP_WORDS)
 _FUNCTION_WORDS = hashed(
-    term.encode()
-    for words in tomllib.loads(Path(__file__).with_name("function_words.toml").read_text("utf-8")).values()
-    for term in terms(words)
+    term.encode() for words in toml_beside(__file__, "function_words.toml").values() for term in terms(words)
 )
 
 

@@ -12,19 +12,18 @@ it no candidate says and no model knows: a name or a number that was never menti
 among the documents that the reader can read.
 """
 
-import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import log
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 
+from ingest.platform.files import toml_beside
 from projections.kernel.module import native
 from projections.text.cues import (
     NO_CUES,
@@ -137,7 +136,7 @@ CUES = ("first_person", "time", "several", "number", "past", "now", "present", "
 @cache
 def shipped_weights() -> Weights:
     """The weights of `weights.toml`, read once. Raises KeyError for a file that lacks some."""
-    read = tomllib.loads(Path(__file__).with_name("weights.toml").read_text())
+    read = toml_beside(__file__, "weights.toml")
     return Weights(
         np.array([read["features"][name] for name in FEATURES]).T,
         np.array([read["kind"][name] for name in KIND]),

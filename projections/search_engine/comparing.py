@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ingest.errors import MnemologError
 from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys
-from ingest.log.position import START, Position
+from ingest.log.position import stored_position
 from ingest.platform.connections import Client
 from projections.index.comparing import cached_vectors, differences, queue_to_embed
 from projections.index.replica import live_generation
@@ -61,7 +61,7 @@ class Compared(NamedTuple):
         documents = [document for document in loaded if isinstance(document, Searched)]
         entries = [entry for document in documents if (entry := index_entry(document)) is not None]
         puts = [
-            Placed(Put(entry), order_of(Position.parse(document.position or str(START))), exact=True)
+            Placed(Put(entry), order_of(stored_position(document.position)), exact=True)
             for entry, document in zip(entries, documents, strict=True)
         ]
         return [*puts, *await self._vectors(documents, {entry.id: hashes_of(entry.terms) for entry in entries})]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from redis.exceptions import RedisError
 
+from ingest.errors import reason_of
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
 from ingest.platform.connections import Client
@@ -98,7 +99,7 @@ class PartitionFiller:
                 logger.info("search index: %s: %s", self._title, error)
                 continue
             except (RedisError, OSError) as error:
-                self.error = str(error) or type(error).__name__
+                self.error = reason_of(error)
             except Exception as error:
                 self.error = repr(error)
                 logger.exception("search index: %s could not be filled", self._title)

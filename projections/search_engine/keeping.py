@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from redis.exceptions import RedisError
 
+from ingest.errors import reason_of
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
 from ingest.platform.connections import Client
@@ -85,10 +86,7 @@ class SearchEngineIndexes:
 
     async def aclose(self) -> None:
         """Leave them as they are: another worker continues."""
-        if self._task is not None:
-            await end(self._task)
-        if self._dropping is not None:
-            await end(self._dropping)
+        await end(self._task, self._dropping)
         await self._stop(list(self._fillers))
 
     async def _run(self) -> None:
@@ -98,7 +96,7 @@ class SearchEngineIndexes:
                 errors = [filling.filler.error for filling in self._fillers.values() if filling.filler.error]
                 self._report(errors[0] if errors else "")
             except (RedisError, OSError, EmbeddingError) as error:
-                self._report(str(error) or type(error).__name__)
+                self._report(reason_of(error))
             except Exception:
                 logger.exception("search index: it is not kept")
             await asyncio.sleep(TICK_S)

@@ -18,7 +18,7 @@ from redis.exceptions import RedisError, ResponseError
 from ingest.errors import ProjectionBehind
 from ingest.log.event_log import LogHistory
 from ingest.log.keys import PartitionKeys
-from ingest.log.position import START, Position
+from ingest.log.position import START, Position, stored_position
 from ingest.platform.connections import Client, ask
 from ingest.platform.partial import partial_reads
 from ingest.platform.tasks import end, nothing
@@ -304,7 +304,7 @@ class EngineService(IndexService):
             }
             stored = await ask(self._redis, [("GET", checkpoint) for checkpoint in live.values()])
         return {
-            partition: Position.parse(checkpoint) if checkpoint else START
+            partition: stored_position(checkpoint)
             for partition, checkpoint in zip(live, stored, strict=True)
             if not isinstance(checkpoint, Exception)
         }

@@ -123,7 +123,7 @@ def queue_count(pipe: Transaction, keys: PartitionKeys, outcome: Outcome, by: in
     pipe.hincrby(keys.letters, outcome, by)
 
 
-async def live_keys(redis: Client, keys: PartitionKeys) -> GenerationKeys:
+async def live_keys(redis: Client | Transaction, keys: PartitionKeys) -> GenerationKeys:
     """The generation that readers use."""
     return keys.of_generation(int(await redis.get(keys.generation) or 1))
 

@@ -91,8 +91,7 @@ class ReadLedger:
 
     async def aclose(self) -> None:
         """Write what waits."""
-        if self._task is not None:
-            await end(self._task)
+        await end(self._task)
         await self._write()
 
     async def given_to(self, tenant: str, project: str, agent_id: str, recall_id: str = "") -> set[str]:

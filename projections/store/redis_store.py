@@ -16,7 +16,7 @@ from ingest.events.envelope import encode as encode_event
 from ingest.ids import DocumentId
 from ingest.log.event_log import Stored
 from ingest.log.keys import CONSUMER_GROUP, GenerationKeys, PartitionKeys
-from ingest.log.position import START, Position
+from ingest.log.position import Position, stored_position
 from ingest.log.redis_log import stub_member
 from ingest.log.scripts import bound_embed_queues, members_of_parts
 from ingest.platform.connections import Client, Transaction
@@ -91,7 +91,7 @@ class RedisStore:
 
     async def checkpoint(self) -> Position:
         stored = await self._redis.get(self.keys.checkpoint)
-        return Position.parse(stored) if stored else START
+        return stored_position(stored)
 
     async def save(self, changes: Changes, position: Position) -> None:
         await self.save_and(changes, position, lambda pipe: None)
@@ -258,7 +258,7 @@ async def places(redis: Client, keys: GenerationKeys) -> list[StoredPlace]:
     unsorted: list[StoredPlace] = []
     async for batch in scanned(redis, keys, BATCH):
         unsorted += (
-            StoredPlace(Position.parse(document.position or str(START)), DocumentId(document.id))
+            StoredPlace(stored_position(document.position), DocumentId(document.id))
             for document in await load(redis, keys, batch)
             if isinstance(document, Searched)
         )

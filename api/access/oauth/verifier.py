@@ -16,7 +16,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
@@ -32,6 +31,7 @@ from ingest.names import nfc
 from ingest.nouns.command import Name
 from ingest.platform.addresses import fault_of_url, proxy_options
 from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.tasks import end
 from ingest.roles import ADMIN, OF_THE_SERVER, KeyScope, Role, allow
 
 logger = logging.getLogger(__name__)
@@ -78,12 +78,8 @@ class IssuerKeys:
         self._begin()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._fetching is not None:
-            self._fetching.cancel()
-            await asyncio.gather(self._fetching, return_exceptions=True)
+    async def __aexit__(self, *exception: object) -> None:
+        await end(self._fetching)
         await self._http.aclose()
 
     async def find(self, kid: str) -> SigningKey | None:

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from api.dialects.agent_memory.records import AGENT_TYPE, Found, ObservationFields, fields_of, time_of
 from ingest.errors import CommandRejected
 from ingest.nouns.command import EVERY_PROJECT
-from ingest.platform.clock import from_ms
+from ingest.platform.clock import from_ms, in_utc, utc_text
 from ingest.secrets.scrub import beginning
 from mcp_gateway.tools.tool import ToolAnswer
 from projections.nouns.lesson import Lesson
@@ -229,7 +229,7 @@ def json_rows(rows: Sequence[dict[str, Any]]) -> ToolAnswer:
     return ToolAnswer(json.dumps(rows, indent=2, ensure_ascii=False))
 
 
-def rows_and_reminder(rows: Sequence[dict[str, Any]], lacks: Sequence[str] = ()) -> ToolAnswer:
+def rows_and_reminder(rows: Sequence[dict[str, Any]], lacks: Sequence[str]) -> ToolAnswer:
     """Rows as JSON, then a reminder; what the rows may lack stands in it."""
     notes = [f"Note: {lack}." for lack in lacks]
     return ToolAnswer("\n".join([json_rows(rows).text, "", "---", *notes, REMINDER]))
@@ -247,7 +247,7 @@ def end_of(text: str | None) -> datetime | None:
 
 def time_text(when: datetime) -> str:
     """ISO 8601 with microseconds and Z."""
-    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return utc_text(when, "microseconds")
 
 
 def _moment(text: str | None, name: str, within_day: timedelta) -> datetime | None:
@@ -258,7 +258,6 @@ def _moment(text: str | None, name: str, within_day: timedelta) -> datetime | No
     try:
         if len(text) == len("2026-01-31") and "-" in text:
             return datetime.combine(date.fromisoformat(text), time(), UTC) + within_day
-        when = datetime.fromisoformat(text)
-        return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+        return in_utc(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
         raise CommandRejected(f"{text!r} is no date; write 2026-01-31 or 2026-01-31T12:00:00Z", name) from None

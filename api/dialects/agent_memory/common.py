@@ -14,6 +14,7 @@ from api.dialects.agent_memory.answers import Numbered
 from api.dialects.agent_memory.records import ObservationType
 from api.dialects.errors import Unprocessable
 from api.services import READER_HEADER, services
+from ingest.commands.decide import AnyCommand
 from ingest.names import header_name
 from ingest.platform.settings import Settings
 from mcp_gateway.tools.tool import Call
@@ -147,6 +148,12 @@ HOOKS = "agent-memory's hooks"
 def context_of(request: Request) -> Call:
     """The context of a request, for the agent that its header names; agent-memory's own clients name none."""
     return services(request).call(SOURCE, header_name(request.headers, READER_HEADER))
+
+
+async def change(context: Call, command: AnyCommand) -> None:
+    """Change what exists."""
+    caller = context.caller()
+    context.wrote(caller.agent_id, (await context.commands.handle(command, caller)).position)
 
 
 def listed(request: Request) -> Listed:

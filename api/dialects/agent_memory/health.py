@@ -15,9 +15,9 @@ from api.dialects.agent_memory.common import MAX_BATCH, ReEmbedQuery, context_of
 from api.dialects.agent_memory.records import nearest_type
 from api.dialects.errors import parse_query
 from api.http.http import Json
-from api.http.openapi import TEXT
+from api.http.openapi import TEXT, object_schema
 from api.services import services
-from ingest.errors import ProjectionBehind
+from ingest.errors import ProjectionBehind, reason_of
 from projections.rebuilding.reembedding import ReEmbedding
 
 logger = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ async def _database(request: Request) -> dict[str, Any]:
     except TimeoutError:
         return {"status": "error", "error": f"no answer within {DATABASE_WITHIN_S:g} s"}
     except (RedisError, OSError) as error:
-        return {"status": "error", "error": str(error) or type(error).__name__}
+        return {"status": "error", "error": reason_of(error)}
     version = about.get("valkey_version") or about.get("redis_version", "")
     name = about.get("server_name") or "redis"
     details = {"version": f"{name} {version}", "pgvector": True}  # which means that vectors can be searched
@@ -139,28 +139,26 @@ async def _observations(request: Request) -> int:
 
 _INTEGER, _NUMBER = {"type": "integer"}, {"type": "number"}
 _STATUS = {"enum": ["idle", "running", "done", "cancelled"]}
-PROGRESS = {
-    "type": "object",
-    "properties": {
+PROGRESS = object_schema(
+    {
         "status": _STATUS,
         **dict.fromkeys(("total", "processed", "errors"), _INTEGER),
         **dict.fromkeys(("rate", "elapsed_seconds"), _NUMBER),
         **dict.fromkeys(("model", "error"), TEXT),
         "only_missing": {"type": "boolean"},
     },
-    "required": ["status"],
-}
+    "status",
+)
 """How far a run is; only the status, where there never was one."""
-BEGUN = {
-    "type": "object",
-    "properties": {
+BEGUN = object_schema(
+    {
         "status": {"anyOf": [{"const": "started"}, PROGRESS]},
         "error": TEXT,
         "only_missing": {"type": "boolean"},
         "batch_size": _INTEGER,
     },
-    "required": ["status"],
-}
+    "status",
+)
 """That it began; or that one runs already, and how far that is."""
 
 

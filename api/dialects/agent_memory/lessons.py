@@ -24,6 +24,7 @@ from api.dialects.agent_memory.common import (
     LessonsQuery,
     MatchQuery,
     NewLesson,
+    change,
     context_of,
     listed,
     numbers,
@@ -33,7 +34,7 @@ from api.dialects.agent_memory.observations import MAX_RESULTS, observation_of, 
 from api.dialects.agent_memory.records import completing, graver, name_of, wanted_project
 from api.dialects.errors import parse_query, path_value, read_model
 from api.http.http import Json
-from ingest.commands.decide import RecordLesson, ReinforceLesson, ReviseLesson, TriggerLesson
+from ingest.commands.decide import RecordLesson, ReviseLesson, TriggerLesson
 from ingest.commands.parse import parse_object
 from ingest.errors import CommandRejected, NotFound
 from ingest.kinds import OBSERVATION
@@ -205,12 +206,6 @@ async def record(context: Call, stated: RecordLesson) -> tuple[str, Lesson | Non
     for command in completing(accepted.id, existing, stated):
         await change(context, command)
     return accepted.id, existing
-
-
-async def change(context: Call, command: ReviseLesson | ReinforceLesson | TriggerLesson) -> None:
-    """Change a lesson that exists."""
-    caller = context.caller()
-    context.wrote(caller.agent_id, (await context.commands.handle(command, caller)).position)
 
 
 async def search_lessons(context: Call, arguments: dict[str, Any]) -> ToolAnswer:

@@ -29,6 +29,7 @@ from api.dialects.agent_memory.common import (
     NewSession,
     SessionChanges,
     SessionsQuery,
+    change,
     context_of,
     listed,
     numbers,
@@ -131,9 +132,7 @@ async def _summarise(request: Request, context: Call, session: str, project: str
         observation_count=max(1, current.observation_count),
         forgotten_at=current.told_from,
     )
-    caller = context.caller()
-    accepted = await context.commands.handle(command, caller)
-    context.wrote(caller.agent_id, accepted.position)
+    await change(context, command)
 
 
 async def _numbers(context: Call, sessions: list[str], projects: list[str]) -> tuple[list[int], list[int]]:

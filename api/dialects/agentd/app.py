@@ -38,7 +38,6 @@ from api.dialects.agentd.records import (
     listing,
     memory_name,
     name_of,
-    names,
     new_name,
     not_blank,
     read_body,
@@ -49,9 +48,10 @@ from api.dialects.agentd.records import (
 from api.dialects.application import application, redis_fault, usual
 from api.http.endpoint import Endpoint, routes
 from api.http.http import Json
-from api.http.openapi import TEXT, About, documented
+from api.http.openapi import TEXT, About, documented, object_schema
 from api.services import services
-from ingest.errors import AccessDenied, CommandRejected, Forbidden, LogFull, NotFound, Overloaded
+from ingest.errors import AccessDenied, CommandRejected, Forbidden, LogFull, NotFound, Overloaded, reason_of
+from ingest.names import comma_separated
 from ingest.nouns.memory import Purpose, Visibility
 from ingest.platform.clock import system_clock
 from ingest.platform.settings import Settings
@@ -120,7 +120,7 @@ async def health(request: Request) -> Response:
     wrong = dependencies.watch.readiness.impaired
     index = next((condition.message for condition in wrong if condition.code == "index"), "")
     error = await redis_fault(request, ANSWERS_WITHIN_S)
-    away = "" if error is None else f"Redis is not responding: {str(error) or type(error).__name__}"
+    away = "" if error is None else f"Redis is not responding: {reason_of(error)}"
     log = away or next((condition.message for condition in wrong if condition.code != "index"), "")
     details = Details(
         vector_store=not index, sqlite_storage=not log, vector_store_error=index, sqlite_storage_error=log
@@ -161,7 +161,7 @@ async def listed(request: Request) -> Response:
         body.limit,
         name_of,
         types=[body.type] if body.type else [],
-        any_tags=names(body.tag),
+        any_tags=comma_separated(body.tag),
         agent_id=body.created_by or "",
         visibility=body.visibility or "",
     )
@@ -297,7 +297,7 @@ def _next_ms(at: datetime | None) -> datetime | None:
 
 _BAD_ID = {400: "The id contains characters other than letters, digits, `_` and `-`."}
 
-FAULT = {"type": "object", "properties": {"error": TEXT}, "required": ["error"]}
+FAULT = object_schema({"error": TEXT}, "error")
 ABOUT = About(
     SERVICE, VERSION, "Agents' public, shared or private memories, with agentd's API.", FAULT,
     partial(usual, invalid=400), pages=("docs", "redoc"),

@@ -254,11 +254,6 @@ def listing(given: Mapping[str, str]) -> Listing:
     )
 
 
-def names(listed: str) -> list[str]:
-    """The parts of a comma list, trimmed; empty ones are none."""
-    return [part for part in map(str.strip, listed.split(",")) if part]
-
-
 def memory_name(request: Request) -> str:
     """The id in the path; raises CommandRejected when it cannot be one."""
     name: str = request.path_params["id"]

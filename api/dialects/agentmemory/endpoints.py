@@ -4,7 +4,7 @@ A body is JSON whatever its content type, an empty one is `{}`; unknown keys and
 cannot be read is 400 `{"error": text}`, a function that could not do it 200 `{"success": false, "error": text}`.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -34,7 +34,7 @@ from mcp_gateway.tools.tool import Call, Tool, ToolAnswer
 from projections.nouns.access import Reader
 from projections.nouns.memory import BY_WORDS
 from projections.nouns.session import Session
-from projections.queries.views import view
+from projections.queries.views import Page, view
 
 C = TypeVar("C")
 D = TypeVar("D")
@@ -42,6 +42,7 @@ N = TypeVar("N", bound=str)
 Arguments: TypeAlias = lenient.LenientArguments
 MAX_LIMIT = 100
 """Results of one search."""
+PAGE = 500
 AGENT_CHARS, CWD_CHARS = 128, 4_096
 SOURCE = BY_WORDS
 """What events written through this API name as their source."""
@@ -132,6 +133,22 @@ async def reading(call: Call, agent: str = "") -> Reader:
     """The reader, once its own writes are projected; raises ReaderUnknown."""
     await call.wait_for_own_writes(agent)
     return call.reader(agent)
+
+
+async def every(
+    listing: Callable[..., Awaitable[Page[Record]]], reader: Reader, project: str | None, most: int
+) -> AsyncIterator[Record]:
+    """The items of a listing, of one project or of all, at most so many."""
+    cursor: str | None = None
+    count = 0
+    while count < most:
+        page = await listing(reader, project, cursor, PAGE)
+        for item in page.items[: most - count]:
+            yield item
+        count += len(page.items)
+        cursor = page.next
+        if cursor is None:
+            return
 
 
 class Change(Protocol):

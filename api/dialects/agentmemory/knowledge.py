@@ -10,6 +10,7 @@ from starlette.requests import Request
 from api.dialects.agentmemory.endpoints import (
     Arguments,
     call_of,
+    every,
     noted,
     one_of,
     one_session,
@@ -155,7 +156,6 @@ MAX_ACTIONS = 5_000
 MAX_CHAIN = 200
 MAX_GROUPS = 50
 """The most crystals of one call."""
-PAGE = 500
 MAX_PROJECTS = 50
 """Consolidated by one call that names none."""
 TIERS: dict[str, tuple[Part, ...]] = {
@@ -208,14 +208,9 @@ async def _actions(call: Call, reader: Reader, project: str | None) -> AsyncIter
     """The newest actions of a project, or of every one."""
     scanned = 0
     for name in [project] if project else sorted({"", *await call.queries.lookup.projects(reader)}):
-        cursor: str | None = None
-        while scanned < MAX_ACTIONS:
-            page = await call.queries.actions.page(reader, name, cursor, PAGE)
-            for action in page.items:
-                yield action
-            scanned, cursor = scanned + PAGE, page.next
-            if cursor is None:
-                break
+        async for action in every(call.queries.actions.page, reader, name, MAX_ACTIONS - scanned):
+            scanned += 1
+            yield action
 
 
 async def consolidate(call: Call, arguments: Arguments) -> Record:

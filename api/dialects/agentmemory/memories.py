@@ -12,6 +12,7 @@ from api.dialects.agentmemory.endpoints import (
     call_of,
     command,
     documents_of,
+    every,
     named_agent,
     noted,
     object_of,
@@ -51,7 +52,6 @@ MAX_MEMORIES = 50_000
 """The most memories that one listing reads."""
 MAX_RELATIONS = 5_000
 """Looked at for what the listed memories are related to."""
-PAGE = 500
 REASON_CHARS = 512
 SAVE_TOOL = "memory_save"
 """The tool that an observation names which links a memory to its session."""
@@ -116,12 +116,8 @@ async def _all(call: Call, reader: Reader) -> list[Record]:
     """The memories of every project, newest first."""
     memories: list[Record] = []
     for project in {"", *await call.queries.lookup.projects(reader)}:
-        cursor: str | None = None
-        while len(memories) < MAX_MEMORIES:
-            page = await call.queries.memories.page(reader, project, cursor, PAGE)
-            memories += page.items
-            if (cursor := page.next) is None:
-                break
+        pages = every(call.queries.memories.page, reader, project, MAX_MEMORIES - len(memories))
+        memories += [memory async for memory in pages]
     return sorted(memories, key=lambda memory: (memory["recorded_at"], memory["id"]), reverse=True)
 
 

@@ -121,9 +121,8 @@ class Audience:
 
     async def stop(self) -> None:
         """Stop following the log once there are no viewers."""
-        if self._following is not None:
-            following, self._following = self._following, None
-            await end(following)
+        following, self._following = self._following, None
+        await end(following)
 
     async def _follow(self) -> None:
         while True:

@@ -8,12 +8,13 @@ is found by it; an observation's hook in its metadata.
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from api.hook_observations import HOOK_FIELD, IMAGE_FIELD, MODALITY_FIELD
 from ingest.nouns.memory import MemoryType
+from ingest.platform.clock import utc_text
 from projections.nouns.relation import Relation
 from projections.text.compression import spoken
 
@@ -258,7 +259,7 @@ def pairs(fields: str) -> tuple[tuple[str, str], ...]:
 
 def iso(when: datetime) -> str:
     """A time as agentmemory writes it: UTC, to the millisecond, with a Z."""
-    return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return utc_text(when, "milliseconds")
 
 
 def without_empty(fields: Record) -> Record:

@@ -20,6 +20,7 @@ from api.dialects.agentmemory.endpoints import (
     at_least_one,
     call_of,
     command,
+    every,
     named_agent,
     one_session,
     read_query,
@@ -44,7 +45,7 @@ from api.hook_observations import hook_observation
 from ingest.commands.decide import LinkCommit, TrackSession, WriteCommand
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.log.position import Token
-from ingest.platform.clock import system_clock, to_ms
+from ingest.platform.clock import in_utc, system_clock, to_ms
 from ingest.secrets.scrub import beginning
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Call
@@ -195,7 +196,6 @@ async def session_records(
 
 NAME_CHARS, TIME_CHARS, MAX_FILES = 512, 64, 2_000
 MAX_LIMIT = 500
-PAGE = 500
 MAX_SEEN = 10_000
 """Commits that one request looks at, the newest linked first."""
 
@@ -246,14 +246,12 @@ async def commits(call: Call, arguments: Arguments) -> Record:
 async def _commits(call: Call, reader: Reader, filters: dict[str, str], limit: int) -> list[Record]:
     """The newest commits whose fields match the filters."""
     matches: list[Record] = []
-    cursor, scanned = None, 0
-    while len(matches) < limit and scanned < MAX_SEEN:
-        page = await call.queries.commits.page(reader, None, cursor, PAGE)
-        matches += [commit for commit in page.items if all(commit[name] == value for name, value in filters.items())]
-        cursor, scanned = page.next, scanned + PAGE
-        if cursor is None:
+    async for commit in every(call.queries.commits.page, reader, None, MAX_SEEN):
+        if all(commit[name] == value for name, value in filters.items()):
+            matches.append(commit)
+        if len(matches) == limit:
             break
-    return matches[:limit]
+    return matches
 
 
 # A body over this is made to fit in a thread, so that the event loop can serve other requests.
@@ -313,7 +311,7 @@ def moment_of(given: str | float) -> datetime | None:
             moment = datetime.fromisoformat(given.strip())
         else:
             moment = datetime.fromtimestamp(given / 1000 if given > _LATEST_S else given, UTC)
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        moment = in_utc(moment)
     except (ValueError, OverflowError, OSError):
         return None
     return moment if 1970 <= moment.year < 2200 else None

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from starlette.requests import Request
 
-from api.dialects.agentmemory.endpoints import Arguments, at_least_one, call_of, object_in, one_of
+from api.dialects.agentmemory.endpoints import Arguments, at_least_one, call_of, every, object_in, one_of
 from api.dialects.agentmemory.importer import END, LAST, SESSION, SYSTEM, Export
 from api.dialects.agentmemory.memories import relation_record
 from api.dialects.agentmemory.operations import EXPORT, failure, fields, success
@@ -267,13 +267,11 @@ def _location(step: Step, tenant: str, partitions: int) -> tuple[int, DocumentId
 DEADLINE_S = 10.0
 # For the rest.
 LAST_S = 13.0
-PAGE = 500
 MAX_SESSIONS = 10_000
 MAX_PAGE_SESSIONS = 1_000
 MAX_EXPORTED_PER_SESSION = 5_000
 MAX_EXPORTED_OBSERVATIONS = 20_000
 MAX_MEMORIES = 50_000
-Turn = Callable[[str | None], Awaitable[Page[Record]]]
 
 
 async def get_export(call: Call, arguments: Arguments) -> Record:
@@ -299,8 +297,7 @@ async def export(call: Call, arguments: Arguments) -> Record:
 async def _export(call: Call, arguments: Arguments) -> Record:
     await call.wait_for_own_writes()
     reader, queries, started = call.reader(), call.queries, time.monotonic()
-    listing = _all(lambda cursor: queries.sessions.page(reader, None, cursor, PAGE), MAX_SESSIONS)
-    sessions = [session async for session in listing]
+    sessions = [session async for session in every(queries.sessions.page, reader, None, MAX_SESSIONS)]
     offset = max(0, int(arguments["offset"]))
     stated: Any = arguments["maxSessions"]
     most = MAX_SESSIONS if stated is None else max(1, min(MAX_PAGE_SESSIONS, int(stated)))
@@ -341,10 +338,11 @@ async def _export(call: Call, arguments: Arguments) -> Record:
 
 
 async def _observations(queries: Queries, reader: Reader, session: Record) -> list[Record]:
-    def page(cursor: str | None) -> Awaitable[Page[Record]]:
-        return queries.sessions.observations(reader, session["id"], session["project"], cursor, PAGE)
+    def page(reader: Reader, project: str, *limits: Any) -> Awaitable[Page[Record]]:
+        return queries.sessions.observations(reader, session["id"], project, *limits)
 
-    return [observation_record(observation) async for observation in _all(page, MAX_EXPORTED_PER_SESSION)]
+    observations = every(page, reader, session["project"], MAX_EXPORTED_PER_SESSION)
+    return [observation_record(observation) async for observation in observations]
 
 
 async def _of_project(queries: Queries, reader: Reader, project: str) -> dict[str, list[Record]]:
@@ -354,7 +352,7 @@ async def _of_project(queries: Queries, reader: Reader, project: str) -> dict[st
     """
 
     def turns(listing: Callable[..., Awaitable[Page[Record]]]) -> AsyncIterator[Record]:
-        return _all(lambda cursor: listing(reader, project, cursor, PAGE), MAX_MEMORIES)
+        return every(listing, reader, project, MAX_MEMORIES)
 
     actions = [action async for action in turns(queries.actions.page)]
     optional: dict[str, list[Record]] = {
@@ -374,17 +372,3 @@ async def _of_project(queries: Queries, reader: Reader, project: str) -> dict[st
         "summaries": [summary async for summary in turns(queries.summaries.page)],
         **{name: records for name, records in optional.items() if records},
     }
-
-
-async def _all(turn: Turn, most: int) -> AsyncIterator[Record]:
-    """The items of all pages, at most so many."""
-    cursor: str | None = None
-    count = 0
-    while count < most:
-        page = await turn(cursor)
-        for item in page.items[: most - count]:
-            yield item
-        count += len(page.items)
-        cursor = page.next
-        if cursor is None:
-            return

@@ -37,6 +37,7 @@ from api.dialects.memex.records import Shown
 from api.http.endpoint import Endpoint, direct_routes, routes
 from api.http.http import Json
 from api.http.openapi import TEXT, About, documented
+from api.http.requests import header_of
 from api.services import services
 from ingest.errors import Overloaded
 from ingest.log.position import Token
@@ -355,7 +356,7 @@ class Instrument:
             handler = getattr(scope.get("route"), "path", UNMATCHED)
             seconds = time.perf_counter() - started
             metrics: MemexMetrics = scope["app"].state.memex.metrics
-            declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+            declared = header_of(scope["headers"], b"content-length")
             request_size = int(declared) if declared.isdigit() else 0
             metrics.answered(scope["method"], handler, status, seconds, request_size, size)
 

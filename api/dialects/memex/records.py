@@ -4,7 +4,7 @@ memex knows no visibility and no projects: an agent finds what it stored for a u
 reads here filter by agent and user, both.
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 from uuid import UUID
 
 from msgspec import Struct
@@ -13,6 +13,7 @@ from ingest.commands.decide import Remember
 from ingest.ids import DocumentId
 from ingest.kinds import MEMORY
 from ingest.nouns.memory import MemoryType
+from ingest.platform.clock import utc_text
 from ingest.secrets.scrub import scrub_text
 from projections.nouns.memory import Memory
 
@@ -109,7 +110,7 @@ def importance_of(memory: Memory) -> float:
 
 def time_text(when: datetime) -> str:
     """ISO 8601 with microseconds and Z."""
-    return when.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return utc_text(when, "microseconds")
 
 
 def is_found(memory: Memory, agent_id: str) -> bool:

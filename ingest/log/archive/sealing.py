@@ -21,7 +21,7 @@ from ingest.ids import new_event_id
 from ingest.log.archive.archived_log import ArchivedLog
 from ingest.log.archived import CHAIN, FILE, SEALED, STUBS, TRIMMED, VERSION, Archived, load_archived
 from ingest.log.event_log import Stored, pages
-from ingest.log.keys import ARCHIVE_LEASE, JOB_LEASE_TTL, PartitionKeys
+from ingest.log.keys import ARCHIVE_LEASE, PartitionKeys
 from ingest.log.lag import checkpoint
 from ingest.log.lease import lease
 from ingest.log.position import START, Position
@@ -305,7 +305,7 @@ class ArchiveJob:
 
     def _lease(self, wait_s: float) -> AbstractAsyncContextManager[bool]:
         # of all workers one archives: two would fail each other's transactions
-        return lease(self._redis, ARCHIVE_LEASE, self._id, JOB_LEASE_TTL, wait_s=wait_s)
+        return lease(self._redis, ARCHIVE_LEASE, self._id, wait_s=wait_s)
 
     async def _run(self, force: bool) -> ArchiveRun:
         until = monotonic() + SLICE_S

@@ -20,6 +20,7 @@ from redis.exceptions import (
     TryAgainError,
 )
 
+from ingest.errors import reason_of
 from ingest.platform.cluster.topology import Address, ClusterChanged, NodePlace, NodeSilent, Topology
 from ingest.platform.tasks import end, node_timeout_s
 
@@ -65,7 +66,7 @@ class Router:
                 return await self._ask(error, node, args, options)
             except REDIRECTED as error:
                 await self.heed(error, node)
-                last = str(error) or type(error).__name__
+                last = reason_of(error)
             except BROKEN as error:
                 if not await self.goes_on(error, node, slot, may_repeat):
                     raise

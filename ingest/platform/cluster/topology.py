@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 from redis.exceptions import ConnectionError, MovedError, RedisError
 
+from ingest.errors import reason_of
 from ingest.platform.tasks import end
 
 logger = logging.getLogger(__name__)
@@ -131,11 +132,7 @@ class Topology:
 
     async def aclose(self) -> None:
         """Close every connection."""
-        ending = [*self._silent.values(), *([] if self._refreshing is None else [self._refreshing])]
-        for task in ending:
-            task.cancel()
-        if ending:
-            await asyncio.wait(ending)
+        await end(*self._silent.values(), self._refreshing)
         clients, self._clients = self.clients, {}
         for client in clients:
             await client.aclose()
@@ -162,7 +159,7 @@ class Topology:
                     try:
                         view = task.result()
                     except (RedisError, OSError, TimeoutError) as error:
-                        faults.append(f"{address}: {str(error) or type(error).__name__}")
+                        faults.append(f"{address}: {reason_of(error)}")
                         continue
                     if best is None or view.covered > best.covered:
                         best = view

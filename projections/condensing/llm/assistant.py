@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from ingest.errors import InvalidSetting
 from ingest.log.keys import llm_budget
 from ingest.log.scripts import Script
+from ingest.platform.addresses import is_http
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client
 from projections.condensing.llm import answers
@@ -297,7 +298,7 @@ def parse_endpoint(setting: str) -> ModelEndpoint | None:
     url, _, model = (part.strip() for part in setting.partition("|"))
     try:
         parts = urlsplit(url)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        valid = is_http(parts)
     except ValueError:
         raise InvalidSetting("MNEMOLOG_LLM has an invalid URL; write <base URL>|<model>") from None
     if not valid or not model:

@@ -16,7 +16,7 @@ from ingest.events.envelope import Envelope, Event, Recorded
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import PartitionKeys
-from ingest.log.position import START, Position
+from ingest.log.position import START, Position, stored_position
 from ingest.nouns.observation import ObservationCompressed, ObservationRecorded
 from ingest.nouns.registry import decode
 from ingest.platform.clock import Clock, system_clock
@@ -103,7 +103,7 @@ class EnrichJob:
     async def _turn(self, partition: int, until: float) -> tuple[int, bool, Skipped | None]:
         """Events appended, whether there may be more to do now, and the reason to stop if there is one."""
         saved = await self._redis.get(PartitionKeys(partition).enriched)
-        cursor = Position.parse(saved) if saved else START
+        cursor = stored_position(saved)
         entries = await self._log.read(partition, cursor, READ)
         done = 0
         for stored in entries:

@@ -300,7 +300,7 @@ def test_a_snapshot_pruned_while_it_is_loaded_gives_way_to_the_newer_one(
     files = len(save(index, folder, "01").files)
     put("mem_2", "tea")
     save(index, tmp_path / "later", "02")
-    original = snapshots._sha256  # pyright: ignore[reportPrivateUsage]
+    original = snapshots.sha256_of
     for at in range(files):
         shutil.rmtree(folder)
         save(index, folder, "01")
@@ -313,9 +313,9 @@ def test_a_snapshot_pruned_while_it_is_loaded_gives_way_to_the_newer_one(
                 snapshots.prune(folder, 1)
             return original(path)
 
-        monkeypatch.setattr(snapshots, "_sha256", hashed)
+        monkeypatch.setattr(snapshots, "sha256_of", hashed)
         found = snapshots.load_newest(folder, MODEL)
-        monkeypatch.setattr(snapshots, "_sha256", original)
+        monkeypatch.setattr(snapshots, "sha256_of", original)
         assert found is not None
         assert found[1].name == "02" or at == files - 1
         assert set(found[0].ordinal_of) == {"mem_1", "mem_2"}

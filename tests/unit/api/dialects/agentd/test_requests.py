@@ -1,7 +1,8 @@
 import pytest
 
-from api.dialects.agentd.records import Listing, creator, listing, names, not_blank
+from api.dialects.agentd.records import Listing, creator, listing, not_blank
 from ingest.errors import CommandRejected
+from ingest.names import comma_separated
 
 
 def test_what_is_not_given_is_the_default():
@@ -33,8 +34,8 @@ def test_an_unknown_choice_is_refused_with_those_there_are(field: str):
 
 
 def test_a_list_of_names_is_trimmed_and_has_no_empty_ones():
-    assert names(" a, b c ,,\t,d,") == ["a", "b c", "d"]
-    assert names("") == []
+    assert comma_separated(" a, b c ,,\t,d,") == ["a", "b c", "d"]
+    assert comma_separated("") == []
 
 
 def test_nobody_creates_nothing():
