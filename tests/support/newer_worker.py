@@ -30,6 +30,11 @@ def _apply(batch: FoldBatch, event: Recorded, data: DreamDreamt) -> None:
     RULES[ObservationRecorded].apply(batch, event._replace(data=observed), observed)
 
 
+def _about(event: Recorded, data: DreamDreamt) -> list[str]:
+    observed = ObservationRecorded(content=f"dreamt of {data.of}")
+    return RULES[ObservationRecorded].about(event._replace(data=observed), observed)
+
+
 def _reads(event: Recorded, data: DreamDreamt) -> set[str]:
     observed = ObservationRecorded(content=f"dreamt of {data.of}")
     return set(RULES[ObservationRecorded].reads(event._replace(data=observed), observed))
@@ -39,7 +44,7 @@ def learn() -> None:
     """Let this process know the type."""
     cast(Any, registry).EVENT_TYPES[DreamDreamt.TYPE] = DreamDreamt
     cast(Any, registry)._decode_data[DreamDreamt.TYPE] = msgspec.msgpack.Decoder(DreamDreamt).decode
-    folds(cast(Any, DreamDreamt), reads=_reads)(_apply)
+    folds(cast(Any, DreamDreamt), about=_about, reads=_reads)(_apply)
 
 
 if __name__ == "__main__":

@@ -167,7 +167,7 @@ def test_claim_is_decided_the_same_after_what_it_waited_for_is_forgotten():
     assert contents(replayed(events, store)) == contents(store)
 
 
-@pytest.mark.parametrize("fold", [folded, lambda events: one_by_one(events)], ids=["one batch", "several"])
+@pytest.mark.parametrize("fold", [folded, one_by_one], ids=["one batch", "several"])
 def test_claim_outlives_another_candidate_that_is_forgotten(fold: Callable[[list[Recorded]], MemoryStore]):
     first, second = created(0), created(1, "Plant")
     asked = claimed(4, first, second, agent="bob")

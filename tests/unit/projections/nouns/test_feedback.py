@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from factories import learned, remembered, said
+from factories import NOW, learned, remembered, said
 from folding import contents, one_by_one, replayed
 
 from ingest.events.envelope import Event, Recorded, encode
@@ -30,7 +30,7 @@ def memory(store: MemoryStore) -> Memory:
 
 
 def verdicts(*kinds: Verdict) -> list[Judgment]:
-    return [Judgment(f"agent-{number}", kind, 0) for number, kind in enumerate(kinds)]
+    return [Judgment(f"agent-{number}", kind, NOW) for number, kind in enumerate(kinds)]
 
 
 HELPED: list[Verdict] = ["helped"]
