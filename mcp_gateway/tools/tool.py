@@ -51,8 +51,8 @@ BEHIND = "your latest writes are not searchable yet and may be missing"
 
 Project = Annotated[Name, Meta(description="Codebase or task.")]
 AgentId = Annotated[Name, Meta(description="Your stable name.")]
-Tags = Annotated[list[Name], Meta(max_length=200, description="Labels to search by.")]
-Metadata = Annotated[dict[str, str], Meta(description="Strings to store with it.")]
+Tags = Annotated[list[Name], Meta(max_length=200, description="Labels.")]
+Metadata = Annotated[dict[str, str], Meta(description="Stored with it.")]
 EventId = Annotated[str, Meta(max_length=128, description="One per write.")]
 
 

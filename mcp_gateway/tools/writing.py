@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, convert
 
 from ingest.commands.decide import DeleteSlot, Observe, RecordLesson, Remember, SetSlot
 from ingest.errors import CommandRejected
-from ingest.nouns.command import Name
+from ingest.nouns.command import Name, Version
 from ingest.nouns.feedback import Verdict
 from ingest.nouns.memory import MemoryType, Visibility
 from ingest.nouns.slot import SlotScope
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from projections.nouns.slot import Slot
 
 
-Readers = Annotated[list[Name], Meta(max_length=200, description="If shared: readers.")]
+Readers = Annotated[list[Name], Meta(max_length=200, description="If shared.")]
 Files = Annotated[list[Name], Meta(max_length=200, description="Related files.")]
 Importance = Annotated[float, Meta(ge=0, le=10, description="0 to 10; 1: trivia.")]
 WhoReads = Annotated[Visibility, Meta(description="Who can read it.")]
-OfSession = Annotated[Name, Meta(description="Session it comes from.")]
+OfSession = Annotated[Name, Meta(description="Its session.")]
 Position = Annotated[str, Meta(description="Position in the log; REST reads take it as `after`.")]
 Days = Annotated[float, Meta(gt=0, le=36_500, description="Omit to keep it forever.")]
 Until = Annotated[datetime, Meta(tz=True, description="When it stops being true.")]
@@ -158,6 +158,7 @@ class ReviseArguments(Arguments, frozen=True, kw_only=True):
     visibility: WhoReads | UnsetType = UNSET
     shared_with: Readers | UnsetType = UNSET
     valid_until: Until | UnsetType = UNSET
+    expected_version: Annotated[Version, Meta(description="As you read it.")] | UnsetType = UNSET
     event_id: EventId = ""
 
 
@@ -176,8 +177,7 @@ async def revise(call: Call, arguments: ReviseArguments) -> ToolAnswer:
 REVISE = Tool(
     name="revise", title="Revise a memory",
     description=(
-        "Correct an outdated or wrong memory: its text, tags, or who can read it. The old version stays in its "
-        "history."
+        "Correct an outdated or wrong memory: its text, tags or readers. Old versions stay readable."
     ),
     arguments=ReviseArguments, answer=Written, reads_only=False, needs=READ_WRITE, call=revise,
 )  # fmt: skip
@@ -187,7 +187,7 @@ class ConfirmArguments(Arguments, frozen=True, kw_only=True):
     """What proved correct, or something else with a verdict."""
 
     ids: Annotated[list[Name], Meta(min_length=1, max_length=100, description="Ids of memories and lessons.")]
-    verdict: Annotated[Verdict, Meta(description="What else you found.")] | UnsetType = UNSET
+    verdict: Annotated[Verdict, Meta(description="If they did not.")] | UnsetType = UNSET
     event_id: EventId = ""
 
 
@@ -196,10 +196,8 @@ class JudgedIds(Struct, frozen=True, kw_only=True):
 
     judged: list[str]
     unknown: list[str]
-    event_id: Annotated[str, Meta(description="Id of the confirmation.")]
-    position: Annotated[
-        str, Meta(description="Position in the log; REST reads take it as `after`. Empty if nothing was confirmed.")
-    ]
+    event_id: str
+    position: Position
 
 
 async def confirm(call: Call, arguments: ConfirmArguments) -> ToolAnswer:
@@ -226,14 +224,14 @@ async def confirm(call: Call, arguments: ConfirmArguments) -> ToolAnswer:
 CONFIRM = Tool(
     name="confirm", title="Confirm",
     description=(
-        "Mark recalled memories and lessons that proved correct; this ranks them higher. Or say by `verdict` that one "
-        "misled you or is wrong or outdated, for all agents."
+        "Mark memories and lessons that proved correct, which ranks them higher; or, with a `verdict`, those that did "
+        "not."
     ),
     arguments=ConfirmArguments, answer=JudgedIds, reads_only=False, needs=READ_WRITE, call=confirm,
 )  # fmt: skip
 
 
-Reason = Annotated[str, Meta(max_length=512, description="Stored; the content is erased.")]
+Reason = Annotated[str, Meta(max_length=512, description="Stored.")]
 
 
 class ForgetArguments(Arguments, frozen=True, kw_only=True):

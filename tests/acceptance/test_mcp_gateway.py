@@ -151,6 +151,24 @@ async def test_of_two_agents_that_claim_work_one_gets_it(connection: OpenClient,
         await call(client, "claim", do="complete", id=taken["id"], token=taken["token"], result="Done.")
 
 
+async def test_agent_judges_what_it_was_given_and_is_told_when_its_revision_is_late(
+    connection: OpenClient, project: str
+):
+    async with connection() as client:
+        ada, bob = {"agent_id": "ada"}, {"agent_id": "bob"}
+        memory = await call(client, "remember", content="The API listens on port 8080.", project=project, **ada)
+        unseen = await call(client, "confirm", ids=[memory["id"]], verdict="wrong", **bob)
+        assert (unseen["judged"], unseen["unknown"]) == ([], [memory["id"]])
+        await call(client, "recall", query="port of the API", project=project, **bob)
+        judged = await client.call_tool("confirm", {"ids": [memory["id"]], "verdict": "wrong", **bob})
+        assert text(judged) == f"wrong: {memory['id']}"
+        revised = {"id": memory["id"], "expected_version": 1}
+        await call(client, "revise", **revised, content="The API listens on port 9090.", **bob)
+        late = await client.call_tool("revise", {**revised, "content": "The API listens on port 7070.", **ada})
+        assert late.is_error
+        assert "at version 2, changed by bob" in text(late)
+
+
 async def test_a_lesson_opens_the_context_of_its_project(connection: OpenClient, project: str):
     async with connection() as client:
         advice = f"Drain the {project} queue before a migration, because half-applied jobs corrupt it."
