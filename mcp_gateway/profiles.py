@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ingest.errors import CommandRejected
 from mcp_gateway.attachments import NO_ATTACHMENTS, Attachments, together
-from mcp_gateway.resources import PROMPTS, RESOURCES, TEMPLATES, contexts, prompt_text, resource_text
+from mcp_gateway.resources import PROMPTS, RESOURCES, TEMPLATES, of_projects, prompt_text, resource_text
 from mcp_gateway.tools.claiming import CLAIM
 from mcp_gateway.tools.files import MEMORY_FILES
 from mcp_gateway.tools.inbox import INBOX
@@ -55,7 +55,7 @@ class ToolProfile(NamedTuple):
     attachments: Attachments = NO_ATTACHMENTS
 
 
-NATIVE_ATTACHMENTS = Attachments(True, RESOURCES, TEMPLATES, PROMPTS, resource_text, prompt_text, contexts)
+NATIVE_ATTACHMENTS = Attachments(True, RESOURCES, TEMPLATES, PROMPTS, resource_text, prompt_text, of_projects)
 NATIVE_PROFILE = ToolProfile("native", NATIVE, INSTRUCTIONS, attachments=NATIVE_ATTACHMENTS)
 FILES_PROFILE = ToolProfile(
     "files",

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ingest.commands.parse import parse_object
 from ingest.errors import CommandRejected, NotFound
-from ingest.names import marked
+from ingest.names import marked, visible
 from ingest.nouns.command import Name
 from mcp_gateway.attachments import Prompt, PromptArgument, Resource
 from mcp_gateway.lenient import BadArgument
@@ -30,6 +30,7 @@ MARKDOWN = "text/markdown"
 PROJECTS_LISTED = 10
 SESSIONS_READ = 100
 """The newest sessions, which have the recent projects."""
+MEMORIES_READ = 200
 PROJECTS_REQUESTED, OF_A_PROJECT = 100, 5
 """Projects of a restricted key, and sessions of each: the reader may have no access to some."""
 
@@ -110,19 +111,20 @@ async def _context(call: Call, arguments: ContextArguments) -> str | None:
     return context_text(compiled, arguments) if compiled.context or compiled.left_out else None
 
 
-async def contexts(call: Call) -> Sequence[Resource]:
-    """The contexts of recent projects."""
+async def of_projects(call: Call) -> Sequence[Resource]:
+    """The contexts of recent projects, and their approved procedures: of the newest MEMORIES_READ of each."""
     await call.wait_for_own_writes()
-    return [
-        Resource(
-            uri=context_uri(project),
-            name=f"context of {' '.join(project.split())}",
-            title=f"Context of {' '.join(project.split())}",
-            description=f"Last active on {active}.",
-            mime_type=MARKDOWN,
-        )
-        for project, active in await _recent_projects(call)
-    ]
+    resources: list[Resource] = []
+    for project, active in await _recent_projects(call):
+        named = " ".join(project.split())
+        about = f"Last active on {active}."
+        resources.append(Resource(context_uri(project), f"context of {named}", f"Context of {named}", about, MARKDOWN))
+        page = await call.queries.memories.page(call.reader(), project, None, MEMORIES_READ, latest=True)
+        for memory in page.items:
+            if memory["memory_type"] == "procedural" and memory["confirmations"]:
+                uri, title = f"mnemolog://documents/{memory['id']}", visible(memory["title"])
+                resources.append(Resource(uri, title, title, f"Approved procedure of {named}.", MARKDOWN))
+    return resources
 
 
 def context_uri(project: str) -> str:

@@ -237,7 +237,14 @@ async def test_resources_are_listed_and_read(every_client: OpenClient, project: 
         said = "Orders are exported at midnight."
         kept = await call(client, "remember", content=said, project=place)
         await call(client, "observe", session_id=f"{project}-s", content="Looked at the exporter.", project=place)
+        steps = "Export the orders\n1. Stop the writer.\n2. Run `make export`."
+        how = await call(client, "remember", content=steps, project=place, memory_type="procedural")
+        await call(client, "remember", content="Undo it\n1. Ask.", project=place, memory_type="procedural")
+        await call(client, "confirm", ids=[how["id"]])
         listed = {resource.uri: resource.title for resource in (await client.list_resources()).resources}
+        assert listed[f"mnemolog://documents/{how['id']}"] == "Export the orders"
+        assert "Undo it" not in listed.values()
+        assert "make export" in read_text(await client.read_resource(f"mnemolog://documents/{how['id']}"))
         address = f"mnemolog://projects/{project}%2Fapp%201/context"
         assert listed["mnemolog://projects"] == "Projects"
         assert listed[address] == f"Context of {place}"
