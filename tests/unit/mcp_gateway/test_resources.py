@@ -13,7 +13,15 @@ from ingest.errors import CommandRejected, NotFound
 from ingest.roles import KeyScope
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import NATIVE
-from mcp_gateway.resources import PROJECTS_LISTED, PROMPTS, RESOURCES, TEMPLATES, contexts, prompt_text, resource_text
+from mcp_gateway.resources import (
+    PROJECTS_LISTED,
+    PROMPTS,
+    RESOURCES,
+    TEMPLATES,
+    of_projects,
+    prompt_text,
+    resource_text,
+)
 from mcp_gateway.tools.tool import Call
 from projections.nouns.access import Reader
 from projections.nouns.session import Session
@@ -47,9 +55,23 @@ class ScriptedSessions:
         return None
 
 
-def reading(call: Call, sessions: ScriptedSessions) -> Call:
-    """The door, with these sessions, none of which has a summary."""
-    queries: Any = SimpleNamespace(**{**call.queries._asdict(), "sessions": sessions, "summaries": sessions})
+class ScriptedMemories:
+    """The memories of a project."""
+
+    def __init__(self, *memories: dict[str, Any]) -> None:
+        self.memories = list(memories)
+
+    async def page(
+        self, reader: Reader, project: str, cursor: str | None, limit: int, *, latest: bool
+    ) -> Page[dict[str, Any]]:
+        assert latest
+        return Page(self.memories if project == "shop" else [], None)
+
+
+def reading(call: Call, sessions: ScriptedSessions, *memories: dict[str, Any]) -> Call:
+    """The door, with these sessions, none of which has a summary, and these memories of the project `shop`."""
+    scripted = {"sessions": sessions, "summaries": sessions, "memories": ScriptedMemories(*memories)}
+    queries: Any = SimpleNamespace(**{**call.queries._asdict(), **scripted})
     return call._replace(queries=queries)
 
 
@@ -106,17 +128,25 @@ async def test_a_session_of_several_projects_is_asked_for_with_one(call: Call):
 
 async def test_few_projects_are_listed_the_latest_first_each_once_and_none_without_a_name(call: Call):
     sessions = ScriptedSessions("shop", "", "a b", "shop", *(f"p{n}" for n in range(20)))
-    listed = await contexts(reading(call, sessions))
+    listed = await of_projects(reading(call, sessions))
     assert [one.uri for one in listed][:2] == ["mnemolog://projects/shop/context", "mnemolog://projects/a%20b/context"]
     assert len({one.uri for one in listed}) == len(listed) == PROJECTS_LISTED
     told = await resource_text(reading(call, sessions), "mnemolog://projects")
     assert told.splitlines()[2] == "- shop (last active on 2026-01-31): mnemolog://projects/shop/context"
 
 
+async def test_approved_procedures_are_listed_after_the_context_of_their_project(call: Call):
+    steps = {"id": "mem_1", "title": "Rotate the keys", "memory_type": "procedural", "confirmations": 1}
+    others = [{**steps, "confirmations": 0}, {**steps, "memory_type": "semantic"}]
+    listed = await of_projects(reading(call, ScriptedSessions("shop", "bank"), *others, steps))
+    assert [one.title for one in listed] == ["Context of shop", "Rotate the keys", "Context of bank"]
+    assert listed[1].uri == "mnemolog://documents/mem_1"
+
+
 async def test_a_key_for_some_projects_is_listed_those(call: Call):
     sessions = ScriptedSessions("shop", "bank", "mint")
     limited = reading(call, sessions)._replace(key_scope=KeyScope(projects=("mint", "bank", "empty")))
-    assert [context.title for context in await contexts(limited)] == ["Context of bank", "Context of mint"]
+    assert [context.title for context in await of_projects(limited)] == ["Context of bank", "Context of mint"]
     assert {project for project, _ in sessions.asked} == {"mint", "bank", "empty"}
 
 
