@@ -7,6 +7,7 @@ a sentence aside.
 """
 
 import re
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
@@ -226,19 +227,24 @@ def replaced(statements: Iterable[str]) -> set[str]:
     return gone
 
 
+CLAIMS_OF_A_TEXT, CLAIMS_ALIKE = 20, 50
+
+
 def contradictions(texts: Sequence[str]) -> list[tuple[int, int]]:
     """Returns the indices of each two texts that contradict each other, in ascending order.
 
     They do if they state the same but for one number or name: "the API listens on 8080", "the API listens on 9090"; or
-    but for a denial. Numbers that were measured once do not count, nor do claims in other words.
+    but for a denial. Numbers that were measured once do not count, nor do claims in other words. Only the first
+    CLAIMS_OF_A_TEXT are compared, and of those that begin alike the last CLAIMS_ALIKE: work grows with the texts.
     """
-    stated: dict[tuple[str, ...], list[tuple[int, list[str]]]] = {}
+    stated: dict[tuple[str, ...], deque[tuple[int, list[str]]]] = {}
     for number, text in enumerate(texts):
-        for claim in claims_in(text):
+        for claim in claims_in(text)[:CLAIMS_OF_A_TEXT]:
             if not is_figure(claim):
                 tokens = [token.strip(_EDGES) for token in claim.split()]
                 subject = [_lowered(token) for token in tokens if not _denies(token)]
-                stated.setdefault((*subject[:2],), []).append((number, tokens))
+                alike = stated.setdefault((*subject[:2],), deque(maxlen=CLAIMS_ALIKE))
+                alike.append((number, tokens))
     pairs: set[tuple[int, int]] = set()
     for claims in stated.values():
         for (earlier, old), (later, new) in combinations(claims, 2):

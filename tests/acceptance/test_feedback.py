@@ -86,9 +86,12 @@ async def test_one_key_corroborates_once_whatever_agents_it_names(server: Server
     tenant = await new_tenant(server, "corroboration")
     statement = "The staging database is called raven."
     async with tenant.client() as admin:
-        last: dict[str, Any] = {}
-        for number in range(20):
-            last = await write(admin, "/v1/memories", project="p", content=statement, agent_id=f"agent-{number}")
+        planted = [
+            {"type": "remember", "project": "p", "content": statement, "agent_id": f"agent-{number}"}
+            for number in range(100)
+        ]
+        last = (await admin.post("/v1/events", json=planted)).json()
+        assert last["accepted"] == 100
         (only,) = (await recall(admin, "name of the staging database", project="p", after=last["position"], fold=True))[
             "results"
         ]

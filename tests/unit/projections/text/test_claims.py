@@ -223,3 +223,12 @@ def test_texts_about_other_subjects_moments_or_lists_do_not_contradict(old: str,
 
 def test_text_does_not_contradict_itself():
     assert contradictions(["Retention is 14 days. For audits, retention is 90 days. Retention is 30 days."]) == []
+
+
+def test_comparing_many_claims_of_one_subject_is_bounded():
+    texts = [f"The API listens on port {number}." for number in range(200)]
+    assert max(newer - older for older, newer in contradictions(texts)) == 49
+    assert (
+        contradictions(["Retention is 14 days. " * 30 + "The backup is encrypted.", "The backup is not encrypted."])
+        == []
+    )
