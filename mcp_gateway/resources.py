@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote, unquote
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from ingest.commands.parse import parse_object
 from ingest.errors import CommandRejected, NotFound
@@ -113,6 +113,9 @@ async def _context(call: Call, arguments: ContextArguments) -> str | None:
 
 async def of_projects(call: Call) -> Sequence[Resource]:
     """The contexts of recent projects, and their approved procedures: of the newest MEMORIES_READ of each."""
+    from mnemolog_client.answers import Memory
+    from mnemolog_client.skills import is_approved
+
     await call.wait_for_own_writes()
     resources: list[Resource] = []
     for project, active in await _recent_projects(call):
@@ -120,9 +123,9 @@ async def of_projects(call: Call) -> Sequence[Resource]:
         about = f"Last active on {active}."
         resources.append(Resource(context_uri(project), f"context of {named}", f"Context of {named}", about, MARKDOWN))
         page = await call.queries.memories.page(call.reader(), project, None, MEMORIES_READ, latest=True)
-        for memory in page.items:
-            if memory["memory_type"] == "procedural" and memory["confirmations"]:
-                uri, title = f"mnemolog://documents/{memory['id']}", visible(memory["title"])
+        for memory in convert(page.items, list[Memory]):
+            if is_approved(memory):
+                uri, title = f"mnemolog://documents/{memory.id}", visible(" ".join(memory.title.split()))
                 resources.append(Resource(uri, title, title, f"Approved procedure of {named}.", MARKDOWN))
     return resources
 

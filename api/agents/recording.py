@@ -651,12 +651,15 @@ def count_shown(
             pass  # it was probably sent; a count is not worth more of the host's time
     if lessons:
         feedback: dict[str, Any] = {"verdict": "helped", "ids": [lesson["id"] for lesson in lessons]}
-        spools.keep_feedback(claims, event, dumps(feedback if server.has_key else {**feedback, "agent_id": own}))
+        body = dumps(feedback if server.has_key else {**feedback, "agent_id": own})
+        spools.keep_feedback(claims, event, preview(event.get("tool_input")), body)
 
 
 def judge(server: HookServer, event: Mapping[str, Any], claims: str) -> None:
-    """Send that lessons helped whose tool has succeeded."""
-    if event["hook_event_name"] == "PostToolUse" and (feedback := spools.take_feedback(claims, event)):
+    """Report lessons as helpful after the call that they were shown before succeeded."""
+    if event["hook_event_name"] != "PostToolUse":
+        return
+    if feedback := spools.take_feedback(claims, event, preview(event.get("tool_input"))):
         try:
             server.ask("POST", "/v1/feedback", feedback.encode(), TRIGGER_S)
         except Undeliverable:

@@ -121,23 +121,25 @@ def _claim_of(folder: str, event: Mapping[str, Any], document: str) -> str:
     return os.path.join(folder, f"{file_key(str(event.get('session_id') or ''))}-{file_key(agent_and_document)}")
 
 
-def keep_feedback(folder: str, event: Mapping[str, Any], feedback: bytes) -> None:
-    """Store what to send if the tool of an event succeeds; it replaces an earlier one."""
-    with open(_feedback_of(folder, event), "wb") as file:
-        file.write(feedback)
+def keep_feedback(folder: str, event: Mapping[str, Any], call: str, feedback: bytes) -> None:
+    """Store what to send if a call succeeds."""
+    try:
+        with open(_claim_of(folder, event, f"feedback {call}"), "wb") as file:
+            file.write(feedback)
+    except OSError as error:
+        complain(f"{folder}: {error}")
 
 
-def take_feedback(folder: str, event: Mapping[str, Any]) -> str:
-    """What was stored for the tool of an event, once; empty if nothing was."""
-    path = _feedback_of(folder, event)
+def take_feedback(folder: str, event: Mapping[str, Any], call: str) -> str:
+    """What was stored for a call, once; empty if nothing was, or another hook took it."""
+    path = _claim_of(folder, event, f"feedback {call}")
     feedback = content(path)
-    if feedback:
-        os.unlink(path)
+    try:
+        if feedback:
+            os.unlink(path)
+    except OSError:
+        return ""
     return feedback
-
-
-def _feedback_of(folder: str, event: Mapping[str, Any]) -> str:
-    return _claim_of(folder, event, f"feedback {event.get('tool_name')}")
 
 
 def forget_claims(folder: str, event: Mapping[str, Any]) -> None:

@@ -7,12 +7,12 @@ import typer
 from msgspec import convert
 
 from api.cli.client import ApiClient
-from api.cli.output import Failed, Output
+from api.cli.output import Failed, Output, WrongCommand
 from api.cli.rows import Reader, add, on_server
 from ingest.names import visible
 from ingest.platform.files import write_whole
 from mnemolog_client.answers import Memory
-from mnemolog_client.skills import skills
+from mnemolog_client.skills import ORIGIN, skills
 
 PAGE = 1_000
 
@@ -34,8 +34,8 @@ def export(
 ) -> None:
     """Write a project's approved procedures as Agent Skills: a folder with a SKILL.md for each.
 
-    Approved are procedural memories that were confirmed, for example in the inbox. Files of an earlier call are
-    replaced. Exits 1 if there are none.
+    Approved are procedural memories that were confirmed in their current version, for example in the inbox. Files of
+    an earlier call are replaced, others never. Exits 1 if there are none.
     """
     memories: list[Memory] = []
     cursor: str | None = ""
@@ -44,10 +44,14 @@ def export(
         memories += convert(page["items"], list[Memory])
         cursor = page["next"]
     texts = skills(memories)
-    for name, text in texts.items():
-        (folder / name).mkdir(parents=True, exist_ok=True)
-        write_whole(folder / name / "SKILL.md", visible(text).encode(), 0o644)
-        output.line(f"{folder / name / 'SKILL.md'}")
+    files = {folder / name / "SKILL.md": text for name, text in texts.items()}
+    for file in files:
+        if file.exists() and ORIGIN not in file.read_text("utf-8", "replace"):
+            raise WrongCommand(f"{file} is not from mnemolog: move it, or choose another folder")
+    for file, text in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, visible(text).encode(), 0o644)
+        output.line(str(file))
     output.document({"skills": list(texts)})
     if not texts:
         output.note("no procedure is approved: see `mnemolog inbox`")

@@ -29,7 +29,7 @@ function suggestion(one) {
     head(tag(one.kind), el("h2", {}, link(one.text, PLACES[one.kind], one.id))),
     facts(time(one.occurred_at)),
     one.evidence.map((source) => hint(source.text)),
-    may("write") &&
+    may(one.kind === "contradiction" ? "admin" : "write") &&
       buttons(
         action("Approve", () => decide("approve", "", "Approved.")),
         action("Reject", () => decide("reject", "", "Hidden, and not suggested again."), "danger"),

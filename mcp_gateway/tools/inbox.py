@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, convert
 
 from ingest.errors import CommandRejected
+from ingest.names import marked
 from ingest.nouns.command import Name
 from ingest.roles import READ_WRITE
 from mcp_gateway.tools.tool import Arguments, Call, Deferred, Project, Tool, ToolAnswer
@@ -50,16 +51,21 @@ async def use_inbox(call: Call, arguments: InboxArguments) -> ToolAnswer:
         return ToolAnswer(f"{arguments.action}: {name}", InboxAnswer(suggestions=[]))
     await call.wait_for_own_writes(arguments.agent_id)
     waiting = await call.operations.inbox.suggestions(reader, arguments.project, SHOWN)
-    lines = [f"{item.kind} {item.id}: {item.text}" for item in waiting]
+    lines: list[str] = []
+    for item in waiting:
+        lines.append(f"{item.kind} {item.id}: {item.text}")
+        if item.kind == "contradiction":
+            lines += [f"  contradicts {source.id}: {source.text}" for source in item.evidence]
     answer = InboxAnswer(suggestions=[convert(item, Suggested, from_attributes=True) for item in waiting])
-    return ToolAnswer("\n".join(lines) or "no suggestions", answer)
+    return ToolAnswer("\n".join(marked("mnemolog-inbox", lines)) if lines else "no suggestions", answer)
 
 
 INBOX = Tool(
     name="inbox", title="Inbox",
     description=(
-        "What the server suggests to remember of a project: rules from users' prompts, lessons, memories. Approve what "
-        "the user confirms, and reject what is wrong."
+        "What the server suggests to remember of a project: rules from users' prompts, lessons, memories; and memories "
+        "that contradict others, which are hidden if you approve. Approve what the user confirms, and reject what is "
+        "wrong."
     ),
     arguments=InboxArguments, answer=InboxAnswer, reads_only=False, needs=READ_WRITE,
     call=Deferred("mcp_gateway.tools.inbox:use_inbox"),

@@ -224,7 +224,7 @@ AllTags = Annotated[Names, Meta(description="Must have all.")]
 LeastSure = Annotated[float, Meta(ge=0, le=1, description="0 shows everything.")]
 LeastTrust = Annotated[Trust, Meta(description="Lowest class.")]
 Limit = Annotated[int, Meta(ge=1, le=200, description="Maximum results.")]
-MaxTokens = Annotated[int, Meta(ge=1, le=200_000, description="Of the text; default 700.")]
+MaxTokens = Annotated[int, Meta(ge=1, le=200_000, description="Maximum tokens; default 700.")]
 Time = Annotated[datetime, Meta(description="ISO 8601.")]
 Ids = Annotated[list[Name], Meta(max_length=MAX_READ, description="Read these instead.")]
 
@@ -338,7 +338,7 @@ class ContextArguments(Arguments, frozen=True, kw_only=True):
     project: Annotated[Name, Meta(description="Your project.")]
     session_id: Annotated[Name, Meta(description="Your session, left out.")] = ""
     query: Annotated[str, Meta(max_length=20_000, description="Your task.")] = ""
-    token_budget: Annotated[int, Meta(ge=1, le=200_000, description="At most.")] = 2000
+    token_budget: Annotated[int, Meta(ge=1, le=200_000, description="Maximum tokens.")] = 2000
 
 
 class ContextBlock(Struct, frozen=True, kw_only=True):

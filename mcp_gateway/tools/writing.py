@@ -158,7 +158,7 @@ class ReviseArguments(Arguments, frozen=True, kw_only=True):
     visibility: WhoReads | UnsetType = UNSET
     shared_with: Readers | UnsetType = UNSET
     valid_until: Until | UnsetType = UNSET
-    expected_version: Annotated[Version, Meta(description="As you read it.")] | UnsetType = UNSET
+    expected_version: Annotated[Version, Meta(description="Version you read.")] | UnsetType = UNSET
     event_id: EventId = ""
 
 
@@ -187,7 +187,7 @@ class ConfirmArguments(Arguments, frozen=True, kw_only=True):
     """What proved correct, or something else with a verdict."""
 
     ids: Annotated[list[Name], Meta(min_length=1, max_length=100, description="Ids of memories and lessons.")]
-    verdict: Annotated[Verdict, Meta(description="If they did not.")] | UnsetType = UNSET
+    verdict: Annotated[Verdict, Meta(description="Your verdict.")] | UnsetType = UNSET
     event_id: EventId = ""
 
 
@@ -216,7 +216,7 @@ async def confirm(call: Call, arguments: ConfirmArguments) -> ToolAnswer:
         outcome = await call.operations.feedback(request, reader, caller)
         judged = outcome.judged
     call.wrote(caller.agent_id, outcome.position)
-    unknown = f"; no memory or lesson that you were given: {', '.join(outcome.unknown)}" if outcome.unknown else ""
+    unknown = f"; no memory or lesson that you can judge: {', '.join(outcome.unknown)}" if outcome.unknown else ""
     answer = JudgedIds(judged=judged, unknown=outcome.unknown, event_id=outcome.event_id, position=outcome.position)
     return ToolAnswer(f"{verdict or 'confirmed'}: {', '.join(judged) or 'nothing'}{unknown}", answer)
 

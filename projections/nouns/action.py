@@ -433,8 +433,9 @@ def _claimed(batch: FoldBatch, event: Recorded, data: ActionClaimed) -> None:
             claimed = _changed(action, event, **claim, status="active", assigned_to=agent_id)
             subject, outcome = claimed.id, Outcome(version=claimed.version, until_ms=claimed.expires_ms)
             break
-        outcome = refused
-    # the mark is about the claimed action: if another candidate is forgotten, this entry stays in the log
+        if outcome.refused == "not_found":
+            subject, outcome = action.id, refused
+    # the mark is about the action that the outcome is about: if another candidate is forgotten, this entry stays
     if batch.mark(event, subject):
         batch.decide(event, outcome)
         if claimed:

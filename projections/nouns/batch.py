@@ -410,10 +410,12 @@ def folds(
 
 def conflict(document: object, expected_version: int | None) -> Outcome | None:
     """Return the refusal of an event that expects another version of its document; None if it applies."""
-    version = document.memory_version if isinstance(document, Tombstone) else getattr(document, "version", 0)
+    version, changed_by = getattr(document, "version", 0), getattr(document, "changed_by", "")
+    if isinstance(document, Tombstone) and not document.position:  # a replay has not reached its forgetting
+        version, changed_by = document.memory_version, document.author
     if expected_version in (None, version):
         return None
-    return Outcome(refused="version_conflict", version=version, changed_by=getattr(document, "changed_by", ""))
+    return Outcome(refused="version_conflict", version=version, changed_by=changed_by)
 
 
 def fold_one(

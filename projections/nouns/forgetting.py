@@ -210,10 +210,15 @@ def _is_needed(batch: FoldBatch, mark: SupersededEvent, also: Sequence[str]) -> 
     Such an entry stays, because a replay needs it to make that document; it goes when the document does.
     """
     document = batch.get(mark.subject)
-    if document is None or isinstance(document, Tombstone) or mark.subject in also:
+    if document is None or isinstance(document, Tombstone) or mark.subject in also or _is_refused(mark):
         return False
     position = getattr(document, "position", "")
     return not position or Position.parse(position) <= Position.parse(mark.position)
+
+
+def _is_refused(mark: SupersededEvent) -> bool:
+    """Return whether the mark is that of an event that the fold refused."""
+    return mark.outcome is not None and mark.outcome.refused != ""
 
 
 def _forget_past(batch: FoldBatch, event: Recorded, mark: SupersededEvent) -> None:
@@ -221,6 +226,9 @@ def _forget_past(batch: FoldBatch, event: Recorded, mark: SupersededEvent) -> No
 
     All of them, because a replay of only some would make another document.
     """
+    if _is_refused(mark):  # it changed nothing
+        batch.erase_mark(mark, event.envelope.session_id)
+        return
     position = getattr(batch.get(mark.subject), "position", "")
     since = Position.parse(position) if position else None
     for other in (mark, *batch.members(entries(mark.subject))):

@@ -55,7 +55,8 @@ class Claims:
         Raises NotFound, AlreadyClaimed (also while this agent holds it), NotReady or AlreadyFinished.
         """
         home, action = await self._current.find(name, Action, reader)
-        if not await self._ready(home, [action]):
+        is_free = refused_claim(action, caller.agent_id, to_ms(system_clock())) is None
+        if is_free and not await self._ready(home, [action]):  # else the fold says why, or that it is a repeat
             raise NotReady(action.version, action.changed_by, None)
         command = ClaimActions(
             event_id=event_id, project=action.project, actions=[action.id], lease_seconds=lease_seconds

@@ -12,7 +12,7 @@ from ingest.commands.handler import Accepted
 from ingest.errors import Forbidden, NotFound
 from ingest.ids import DocumentId
 from ingest.nouns.command import Name
-from ingest.platform.clock import from_ms
+from ingest.platform.clock import from_ms, system_clock
 from projections.nouns.access import Reader, may_read
 from projections.nouns.document import Document, Searched, searchable_text
 from projections.nouns.lesson import REFLECTION, SUGGESTION, Lesson, lessons
@@ -124,12 +124,16 @@ class Inbox:
         stated: list[Memory] = []
         for located in reversed(page.documents):
             document = located.document
-            if isinstance(document, Memory) and document.is_latest and not document.derived_from:
+            if isinstance(document, Memory) and _is_comparable(document):
                 stated.append(document)
         pairs = await asyncio.to_thread(contradictions, [memory.content for memory in stated])
         by_newer: dict[str, tuple[Memory, list[Memory]]] = {}
-        for older, newer in pairs:
-            by_newer.setdefault(stated[newer].id, (stated[newer], []))[1].append(stated[older])
+        for number, newer_number in pairs:
+            older, newer = stated[number], stated[newer_number]
+            if (older.user_id, older.audience) == (newer.user_id, newer.audience):
+                contradicted = by_newer.setdefault(newer.id, (newer, []))[1]
+                if len(contradicted) < EVIDENCE:  # no more are hidden at once than are shown
+                    contradicted.append(older)
         return by_newer
 
     async def _suggestion(self, document: Memory | Lesson, reader: Reader) -> Suggestion:
@@ -148,10 +152,16 @@ def _row(document: Memory | Lesson, kind: Kind, evidence: Sequence[Document]) ->
         disputed_by=document.disputed_by if isinstance(document, Memory) else 0,
         evidence=[
             Evidence(source.id, shortened(_line_of(source), EVIDENCE_CHARS))
-            for source in evidence[:EVIDENCE]
+            for source in evidence
             if isinstance(source, Searched)
         ],
     )
+
+
+def _is_comparable(memory: Memory) -> bool:
+    """Whether a memory states what holds now, and not what happened."""
+    is_current = memory.is_latest and not memory.has_ended(system_clock())
+    return is_current and memory.memory_type != "episodic" and not memory.derived_from
 
 
 def _line_of(source: Searched) -> str:

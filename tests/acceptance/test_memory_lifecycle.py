@@ -55,7 +55,7 @@ async def test_import_of_an_export_leaves_what_is_not_in_it(server: Server):
         assert await current(client, "p", "keep the new arrival", position) == {"Keep me", "New arrival"}
 
 
-async def test_of_two_revisions_of_one_version_one_is_applied_and_the_other_one_is_told(client: Client, project: str):
+async def test_concurrent_revisions_apply_once_and_report_the_conflict(client: Client, project: str):
     first = await remember(client, "Version A", project=project, event_id=f"rev-{project}")
     other = await remember(client, "Version B", project=project, event_id=f"rev-{project}")
     assert (other["id"], other["duplicate"]) == (first["id"], True), "one id is one memory, whatever it says"

@@ -305,8 +305,8 @@ async def test_what_is_asked_for_while_a_worker_gives_up_its_lease_is_done_in_th
     requests: list[Receipt] = []
 
     @asynccontextmanager
-    async def slowly(redis: Client, key: str, who: str, ttl: timedelta) -> AsyncGenerator[bool]:
-        async with lease(redis, key, who, ttl) as mine:
+    async def slowly(redis: Client, key: str, who: str) -> AsyncGenerator[bool]:
+        async with lease(redis, key, who) as mine:
             yield mine
             if mine and not requests:
                 requests.append(await ask(shop, "user", "lee", number=2))

@@ -1,14 +1,17 @@
 """The native resources: their addresses, and what is there for whom."""
 
+import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from factories import NOW
 
+from api.native import memory as examples
 from ingest.errors import CommandRejected, NotFound
 from ingest.roles import KeyScope
 from mcp_gateway.lenient import BadArgument
@@ -136,8 +139,21 @@ async def test_few_projects_are_listed_the_latest_first_each_once_and_none_witho
 
 
 async def test_approved_procedures_are_listed_after_the_context_of_their_project(call: Call):
-    steps = {"id": "mem_1", "title": "Rotate the keys", "memory_type": "procedural", "confirmations": 1}
-    others = [{**steps, "confirmations": 0}, {**steps, "memory_type": "semantic"}]
+    at = "2026-01-31T12:00:00Z"
+    example = json.loads((Path(examples.__file__).parent / "examples.json").read_text())["answered"]["Memory"]
+    steps = {**example, "id": "mem_1", "title": "Rotate\nthe keys", "memory_type": "procedural", "confirmed_at": at}
+    steps["recorded_at"] = at
+    wrong = [{"writer": name, "verdict": "wrong", "at": "2026-02-01T12:00:00Z"} for name in ("a", "b", "c")]
+    others = [
+        {**steps, **change}
+        for change in (
+            {"confirmed_at": None},
+            {"memory_type": "semantic"},
+            {"recorded_at": "2026-02-01T12:00:00Z"},
+            {"trust": "external"},
+            {"verdicts": wrong},
+        )
+    ]
     listed = await of_projects(reading(call, ScriptedSessions("shop", "bank"), *others, steps))
     assert [one.title for one in listed] == ["Context of shop", "Rotate the keys", "Context of bank"]
     assert listed[1].uri == "mnemolog://documents/mem_1"

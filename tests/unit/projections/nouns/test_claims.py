@@ -178,6 +178,16 @@ def test_claim_outlives_another_candidate_that_is_forgotten(fold: Callable[[list
     assert contents(replayed(events, store)) == contents(store)
 
 
+def test_refused_claim_of_several_is_about_the_first_of_them_and_replays_the_same_without_the_others():
+    first, second = created(0), created(1, "Plant")
+    asked = claimed(5, first, second, agent="bob")
+    events = [first, second, claimed(3, first, agent="ann"), claimed(4, second, agent="carl"), asked]
+    events.append(forgotten(6, "action", str(action_id(second))))
+    store = one_by_one(events)
+    assert outcome(store, asked).changed_by == "ann"
+    assert contents(replayed(events, store)) == contents(store)
+
+
 def test_finished_action_and_unknown_one_cannot_be_claimed():
     task = created(0)
     done = said(1, ActionUpdated(action=str(action_id(task)), status="done"))

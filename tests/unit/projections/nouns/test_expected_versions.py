@@ -113,3 +113,29 @@ def test_applied_revision_outlives_the_version_before_it_and_a_refused_one_is_er
     assert kept.version == 2
     assert set(store.erased) == {MEMORY.position, refused.position}
     assert contents(replayed(events, store)) == contents(store)
+
+
+def test_refused_revision_names_the_same_agent_in_a_replay_after_the_newest_version_is_forgotten():
+    applied, refused = said(1, revised(1)), said(2, revised(1), agent_id="bob")
+    events = [MEMORY, applied, refused, forgotten(3, "memory", str(memory_id(applied)))]
+    store = one_by_one(events)
+    assert outcome(store, refused).changed_by == "ada"
+    assert contents(replayed(events, store)) == contents(store)
+
+
+def test_revision_of_a_deleted_memory_is_refused():
+    late = said(2, revised(1))
+    events = [MEMORY, forgotten(1, "memory", str(memory_id(MEMORY))), late]
+    store = one_by_one(events)
+    assert outcome(store, late).refused == "version_conflict"
+    assert contents(replayed(events, store)) == contents(store)
+
+
+def test_refused_revision_is_erased_with_its_user():
+    refused = said(2, revised(7), user_id="u7")
+    erasing = forgotten(3, "user", "digest", documents=[mark_of(refused)])
+    store = one_by_one([MEMORY, refused, erasing])
+    assert refused.position in store.erased
+    mark = store.documents[mark_of(refused)]
+    assert isinstance(mark, SupersededEvent)
+    assert (mark.user_id, mark.outcome) == ("", None)
