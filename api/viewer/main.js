@@ -55,6 +55,7 @@ async function show(quiet = false) {
     body = failure(error, () => show());
   }
   if (turn !== shown) return;
+  if (quiet && inUse()) return offer(); // since the content was requested
   const focused = document.activeElement?.id;
   fill(content, el("h1", { class: "unseen" }, tab.title), body);
   content.removeAttribute("aria-busy");
@@ -82,7 +83,7 @@ function drawTabs(shownTab) {
 function inUse() {
   const focused = document.activeElement;
   return (
-    document.querySelector("dialog[open], main details[open], main .edit:focus-within") !== null ||
+    document.querySelector("dialog[open], main details[open], main .edit:focus-within, main .edit.changed") !== null ||
     (content.contains(focused) && focused.matches("input, textarea, select"))
   );
 }
@@ -121,7 +122,7 @@ setInterval(() => {
 function offer() {
   if (document.getElementById("news")) return;
   content.prepend(
-    el("button", { type: "button", id: "news", onclick: () => show(true) }, "New activity. Refresh"),
+    el("button", { type: "button", id: "news", onclick: () => show() }, "New activity. Refresh"),
   );
 }
 

@@ -232,7 +232,9 @@ export function form(fields, words, work, { creates = false } = {}) {
   const values = () => JSON.stringify([...new FormData(made)]);
   let before = values();
   function compare() {
-    button.hidden = !creates && values() === before;
+    const changed = values() !== before;
+    made.classList.toggle("changed", changed);
+    button.hidden = !creates && !changed;
   }
   async function submit(event) {
     event.preventDefault();

@@ -172,6 +172,17 @@ async def test_what_somebody_is_writing_is_not_replaced_by_what_comes_in(shown: 
     assert "half a sentence" in await page.value("document.querySelector('main textarea').value")
 
 
+async def test_unsaved_text_survives_activity_of_agents_until_its_user_refreshes(shown: Shown, page: Page):
+    field = "document.querySelector('textarea[aria-label=session_patterns]').value"
+    await page.go(shown.url("/slots?project=work"))
+    await page.fill("textarea[aria-label=session_patterns]", "Half a sentence")
+    shown.post("/v1/slots", project="work", label="self_notes", content="Done.")
+    await page.until_shown("New activity. Refresh")
+    assert await page.value(field) == "Half a sentence"
+    await page.press_button("New activity. Refresh")
+    await page.until(f"{field} === ''")
+
+
 async def test_a_slot_a_lesson_and_an_action_are_changed(shown: Shown, page: Page):
     lesson = shown.post("/v1/lessons", project="work", content="Sum first, round last.").json()["id"]
     action = shown.post("/v1/actions", project="work", title="Sharpen the saw").json()["id"]

@@ -4470,6 +4470,8 @@ export interface operations {
             query: {
                 /** @description The `position` of a write. The read waits up to a second until that write is visible. */
                 after?: string;
+                /** @description Only documents by this agent. */
+                agent_id?: string;
                 /** @description The maximum number of results. */
                 limit?: number;
                 /** @description The beginning of the tool's input. */

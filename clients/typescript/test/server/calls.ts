@@ -8,6 +8,7 @@ const { Root, ...CLASSES } = nouns;
 const ARGUMENTS: Record<string, unknown[]> = {
   batch: [[{ type: "remember", content: "tea" }]],
   confirm: [["mem_1"]],
+  feedback: ["helped", ["mem_1"]],
   forget: ["user", "u"],
   "slots.set": ["notes", "tea"],
   "slots.append": ["notes", "tea"],
