@@ -65,8 +65,8 @@ async def _contend(server: Server, pool: Pool, agents: int) -> tuple[int, float]
     await asyncio.gather(*(http.open() for http in connections))
     bodies = [json.dumps({"agent_id": f"agent-{n}", "lease_seconds": 3600}).encode() for n in range(agents)]
     path, began = f"/v1/actions/{created['id']}/claim", time.perf_counter()
-    asked = zip(connections, bodies, strict=True)
-    answers = await asyncio.gather(*(http.ask("POST", path, body) for http, body in asked))
+    requests = zip(connections, bodies, strict=True)
+    answers = await asyncio.gather(*(http.ask("POST", path, body) for http, body in requests))
     seconds = time.perf_counter() - began
     for http in connections:
         http.close()

@@ -95,7 +95,7 @@ def _name_fields(cls: type[Struct]) -> tuple[tuple[str, ...], Callable[[Struct],
 
 
 def fields_reader(names: tuple[str, ...]) -> Callable[[Struct], tuple[Any, ...]]:
-    """What reads some fields of a struct in one call."""
+    """Return a function that reads some fields of a struct in one call."""
     return attrgetter(*names) if len(names) > 1 else lambda struct: tuple(getattr(struct, name) for name in names)
 
 

@@ -122,17 +122,17 @@ def _claim_of(folder: str, event: Mapping[str, Any], document: str) -> str:
 
 
 def keep_feedback(folder: str, event: Mapping[str, Any], call: str, feedback: bytes) -> None:
-    """Store what to send if a call succeeds."""
+    """Store the feedback to send if a tool call succeeds. `call`: the tool's input."""
     try:
-        with open(_claim_of(folder, event, f"feedback {call}"), "wb") as file:
+        with open(_feedback_of(folder, event, call), "wb") as file:
             file.write(feedback)
     except OSError as error:
         complain(f"{folder}: {error}")
 
 
 def take_feedback(folder: str, event: Mapping[str, Any], call: str) -> str:
-    """What was stored for a call, once; empty if nothing was, or another hook took it."""
-    path = _claim_of(folder, event, f"feedback {call}")
+    """Return and delete the feedback stored for a call; empty if there is none, or if another hook took it."""
+    path = _feedback_of(folder, event, call)
     feedback = content(path)
     try:
         if feedback:
@@ -140,6 +140,10 @@ def take_feedback(folder: str, event: Mapping[str, Any], call: str) -> str:
     except OSError:
         return ""
     return feedback
+
+
+def _feedback_of(folder: str, event: Mapping[str, Any], call: str) -> str:
+    return _claim_of(folder, event, f"feedback {event.get('tool_name')} {call}")
 
 
 def forget_claims(folder: str, event: Mapping[str, Any]) -> None:

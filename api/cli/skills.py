@@ -19,9 +19,9 @@ PAGE = 1_000
 
 def register(app: typer.Typer) -> None:
     """Add the command to an application."""
-    named = typer.Typer(name="skills", help="Approved procedures as Agent Skills: export.")
-    add(named, export, "skills export .claude/skills --project shop")
-    app.add_typer(named)
+    group = typer.Typer(name="skills", help="Approved procedures as Agent Skills: export.")
+    add(group, export, "skills export .claude/skills --project shop")
+    app.add_typer(group)
 
 
 @on_server

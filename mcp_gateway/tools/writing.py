@@ -184,7 +184,7 @@ REVISE = Tool(
 
 
 class ConfirmArguments(Arguments, frozen=True, kw_only=True):
-    """What proved correct, or something else with a verdict."""
+    """The judged memories and lessons; without a verdict they proved correct."""
 
     ids: Annotated[list[Name], Meta(min_length=1, max_length=100, description="Ids of memories and lessons.")]
     verdict: Annotated[Verdict, Meta(description="Your verdict.")] | UnsetType = UNSET

@@ -13,7 +13,6 @@ from ingest.commands.decide import Caller, ClaimActions, ReleaseClaim, RenewClai
 from ingest.errors import ChangeRefused, NotFound, NothingToClaim, NotReady
 from ingest.events.envelope import EventData
 from ingest.ids import DocumentId, new_event_id
-from ingest.log.position import partition_of, project_route
 from ingest.nouns.action import ActionClaimed, ActionReleased, ActionRenewed
 from ingest.platform.clock import system_clock, to_ms
 from projections.nouns.access import Reader, may_read
@@ -128,10 +127,7 @@ class Claims:
         """The best actions that an agent can claim now, except those it tried."""
         if not reader.key_scope.allows(project):
             return []
-        home, now = (
-            partition_of(project_route(reader.tenant, project), self._documents.partitions),
-            to_ms(system_clock()),
-        )
+        home, now = self._documents.home(reader.tenant, project), to_ms(system_clock())
         free: list[str] = []
         async for names in self._queued([queue(reader.tenant, project, label) for label in labels or [""]], home):
             actions = await self._actions(home, [name for name in names if name not in tried])

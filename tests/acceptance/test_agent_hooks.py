@@ -501,8 +501,8 @@ async def tool_succeeds(client: httpx.AsyncClient, agent: Agent, name: str) -> N
         page = await read(client, "/v1/events", **where, type="feedback.given")
         return [(event["agent_id"], event["data"]["verdict"]) for event in page["events"]]
 
-    other = {**PUSH, "tool_input": {"command": "ls"}}
-    await asyncio.to_thread(agent.hook, "PostToolUse", **other, tool_response={"stdout": "README.md"})
+    for other in ({"tool_input": {"command": "ls"}}, {"tool_name": "Search"}):
+        await asyncio.to_thread(agent.hook, "PostToolUse", **{**PUSH, **other}, tool_response={"stdout": "README.md"})
     assert await verdicts() == []
     for _ in range(2):
         await asyncio.to_thread(agent.hook, "PostToolUse", **PUSH, tool_response={"stdout": "done"})

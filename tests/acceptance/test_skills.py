@@ -43,6 +43,8 @@ async def test_approved_procedures_are_exported_as_skills(
     assert {*texts} == {"rotate-the-keys", older, "发布新版本"}
     assert (second in texts["rotate-the-keys"], first in texts[older]) == (True, True)
     assert "2. Restart the workers: `make restart`." in texts[older]
+    again, _ = await mnemolog(server, "skills", "export", str(tmp_path), "--project", project)
+    assert (again, exported(tmp_path)) == (0, texts), "a second export replaces the files of the first"
 
 
 async def test_only_the_confirmed_version_of_a_procedure_is_exported_and_no_other_file_replaced(
