@@ -131,7 +131,7 @@ def keep_feedback(folder: str, event: Mapping[str, Any], call: str, feedback: by
 
 
 def take_feedback(folder: str, event: Mapping[str, Any], call: str) -> str:
-    """Return and delete the feedback stored for a call; empty if there is none, or if another hook took it."""
+    """Return and delete the feedback stored for a call; empty without any, or if another hook took it."""
     path = _feedback_of(folder, event, call)
     feedback = content(path)
     try:
