@@ -204,8 +204,9 @@ def load(
         raise UnusableSnapshot(f"{path} is incomplete or damaged: {error!r}") from error
     index.ids, index.facets_of = texts.ids, _shared(texts.facets_of)
     index.ordinal_of = {name: ordinal for ordinal, name in enumerate(texts.ids) if name}
-    index.authors, index.episodes = texts.authors, texts.episodes
-    index.author_of = {name: place for place, name in enumerate(texts.authors)}
+    index.episodes = texts.episodes
+    for name in texts.authors:
+        index.author_number(name)
     index.episode_of = {name: place for place, name in enumerate(texts.episode_names)}
     index.link_episodes()
     index.facets, index.alive = Facets.load(texts.facets), BitMap.deserialize(texts.alive)
@@ -326,8 +327,8 @@ def compacted(
     for name in COLUMNS:
         setattr(fresh, name, Column.of(getattr(index, name).values[living]))
     authors, author = np.unique(fresh.author.values, return_inverse=True)
-    fresh.authors = [index.authors[number] for number in authors.tolist()]
-    fresh.author_of = {name: number for number, name in enumerate(fresh.authors)}
+    for number in authors.tolist():
+        fresh.author_number(index.authors[number])
     fresh.author = Column.of(author.astype(np.int32))
     # episodes with any document left, in their order; sequences have no holes, so they stay
     episodes, names = np.unique(fresh.episode.values), list(index.episode_of)

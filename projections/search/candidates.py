@@ -6,7 +6,7 @@ nothing of others.
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from projections.nouns.index_entry import IndexEntry
 from projections.text.terms import terms
-from projections.vectors.columns import Column, TermColumn, TermRows
+from projections.vectors.columns import Column, TermColumn, TermRows, hashed
 from projections.vectors.static import StaticTable
 from projections.vectors.vectors import VectorIndex
 
@@ -43,6 +43,8 @@ class DocumentColumns:
         self.terms = TermColumn()
         self.authors: list[str] = []
         self.author_of: dict[str, int] = {}
+        self.names = TermColumn()
+        """The terms of each author's (agent's) name."""
         self.id_key: Column[np.uint64] = Column(np.uint64)
         """The first eight bytes of the id, big endian: sorts like the ids, up to that length."""
         self.partition: Column[np.int16] = Column(np.int16)
@@ -72,12 +74,8 @@ class DocumentColumns:
         if name not in self.author_of:
             self.author_of[name] = len(self.authors)
             self.authors.append(name)
+            self.names.append(hashed(term.encode() for term in terms(name)))
         return self.author_of[name]
-
-    def author_terms(self, ordinals: NDArray[np.int64]) -> dict[int, Sequence[str]]:
-        """The terms of the name of each author (agent) of these documents, by its number."""
-        authors: set[int] = {*self.author.values[ordinals].tolist()}
-        return {author: _name_terms(self.authors[author]) for author in sorted(authors)}
 
     def is_of(self, prefix: str, ordinals: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(n,), which of the documents have ids with this prefix, of four characters."""
@@ -87,11 +85,6 @@ class DocumentColumns:
 def packed(name: str) -> int:
     """The first eight bytes of a name as a number."""
     return int.from_bytes(name.encode()[:8].ljust(8, b"\0"))
-
-
-@lru_cache(maxsize=4_096)
-def _name_terms(name: str) -> Sequence[str]:
-    return tuple(terms(name)) if name else ()
 
 
 STATIC_CANDIDATES = 100

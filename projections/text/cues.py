@@ -37,15 +37,9 @@ NUMBER = "+num"
 TRAITS = (FIRST_PERSON, TELLS_TIME, TOOL_OUTPUT, PROMPT, USER_TURN, CALL, RESULT, ASKS, NUMBER)
 """All of them: of one document at most seven, in front of its date's terms."""
 
-TOOL_WEIGHT = 0.8
-"""Of the relevance of tool output, unless the question is exact: statements about it come first. On the coding life
-recall@5 is 83.2 without it, 85.7 with it; on other sets it changes nothing."""
 TOOL_OUTPUT_WEIGHT = 0.2
 """Of the importance of tool output in the list of a time: what people and agents said comes first."""
 
-ECHO_FROM, ECHO_WEIGHT = 0.5, 0.5
-"""Share of a prompt's terms that a question says, from which it is the same question again; and the weight of such a
-prompt: it is nearest to the question, and does not answer it."""
 
 _ASKING_TEXT = """
 please can could would should you tell me know show look up find out check search explain remind remember recall hi
@@ -205,21 +199,6 @@ def traits(text: str, said: Sequence[str]) -> list[str]:
 def months(terms: Sequence[str]) -> list[str]:
     """The months among the terms of a question."""
     return [term for term in terms if term in _MONTHS]
-
-
-def tool_weight(cues: Cues, is_tool_output: Floats) -> Floats:
-    """(n,), TOOL_WEIGHT for tool output unless the question is exact, 1 for all else."""
-    return np.where(is_tool_output * (not cues.exact), TOOL_WEIGHT, 1.0)
-
-
-def echo_weight(cues: Cues, said: Floats, lengths: NDArray[np.int64], is_prompt: Floats) -> Floats:
-    """(n,), ECHO_WEIGHT for prompts that say little more than the question, unless it is exact; 1 for all else.
-
-    `said` (n, terms) is how often each document says each term of the question, `lengths` (n,) how many each has.
-    """
-    if cues.exact or not is_prompt.any():
-        return np.ones(len(lengths))
-    return np.where(is_prompt * (said.sum(axis=1) >= ECHO_FROM * (lengths - BESIDE_TEXT)), ECHO_WEIGHT, 1.0)
 
 
 def says_only(terms: Collection[str], documents: TermRows) -> NDArray[np.bool_]:

@@ -171,6 +171,16 @@ class TermColumn:
         """(n,), how many terms are each document's."""
         return self._lengths.values
 
+    @property
+    def first(self) -> NDArray[np.int64]:
+        """(n,), where in `hashes` each document's terms begin."""
+        return self._first.values
+
+    @property
+    def hashes(self) -> Hashes:
+        """(terms of all,)"""
+        return self._hashes.values
+
     def append(self, row: Hashes) -> None:
         """The next document's."""
         self._first.append(len(self._hashes))
@@ -195,7 +205,7 @@ class TermColumn:
 
     def rows(self, ordinals: NDArray[np.int64]) -> TermRows:
         """Those of these documents, copied, in this order."""
-        return TermRows(*native.rows_of(self._hashes.values, self._first.values, self._lengths.values, ordinals))
+        return TermRows(*native.rows_of(self.hashes, self.first, self.lengths, ordinals))
 
     @classmethod
     def made_of(cls, rows: TermRows) -> "TermColumn":

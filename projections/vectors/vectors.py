@@ -8,7 +8,7 @@ hnswlib allows no search during an insert, so all of this belongs to the replica
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import hnswlib
 import numpy as np
@@ -49,6 +49,19 @@ def quantized(rows: NDArray[Any]) -> tuple[Bytes, Floats]:
     # a model that divides by zero must not stop the index
     rows = np.nan_to_num(rows.astype(np.float32), posinf=0.0, neginf=0.0)
     return native.quantize(rows)
+
+
+class VectorColumns(NamedTuple):
+    """The vectors of all documents, packed."""
+
+    matrix: Bytes
+    """(vectors, dimensions)"""
+    scale: Floats
+    """(vectors,), what makes each of unit length again."""
+    first: NDArray[np.int64]
+    """(documents,), a document's first vector."""
+    count: NDArray[np.int32]
+    """(documents,), how many it has."""
 
 
 class VectorIndex:
@@ -188,11 +201,12 @@ class VectorIndex:
         """
         if not self.dimensions:
             return np.full(len(documents), np.nan, np.float32)
-        return native.cosines(*self._columns, documents, query)
+        return native.cosines(*self.columns, documents, query)
 
     @property
-    def _columns(self) -> tuple[Bytes, Floats, NDArray[np.int64], NDArray[np.int32]]:
-        return self._matrix.values, self._scale.values, self._first.values, self._count.values
+    def columns(self) -> VectorColumns:
+        """What compiled code reads; valid until the next change."""
+        return VectorColumns(self._matrix.values, self._scale.values, self._first.values, self._count.values)
 
     def nearest(self, query: Floats, matching: Matching, count: int) -> NDArray[np.int64]:
         """Up to `count` of the matching documents, by cosine, best first. Exact unless very many match."""
@@ -207,7 +221,7 @@ class VectorIndex:
         """
         if not self.dimensions or count <= 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        return native.nearest(*self._columns, self._worth_scoring(query, matching, count), query, count)
+        return native.nearest(*self.columns, self._worth_scoring(query, matching, count), query, count)
 
     def without(self, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of the documents have no vector (yet): `(n,) bool`."""

@@ -1,7 +1,6 @@
 // The Python module. Here arrays are checked; behind it every index is within bounds. All work is done without the
 // interpreter's lock. A function raises ValueError for arrays that do not fit together.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -11,8 +10,8 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
-#include <stdexcept>
 
+#include "arrays.h"
 #include "documents.h"
 #include "postings.h"
 #include "ranking.h"
@@ -22,64 +21,6 @@ namespace nb = nanobind;
 using namespace mnemolog;
 
 namespace {
-
-template <typename T>
-using Column = nb::ndarray<const T, nb::shape<-1>, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using Matrix = nb::ndarray<const T, nb::shape<-1, -1>, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using NewColumn = nb::ndarray<nb::numpy, T, nb::shape<-1>>;
-template <typename T>
-using NewMatrix = nb::ndarray<nb::numpy, T, nb::shape<-1, -1>>;
-
-template <typename T>
-std::span<const T> span_of(const Column<T>& column) {
-    return {column.data(), column.shape(0)};
-}
-
-template <typename T>
-nb::capsule owner_of(std::vector<T>* values) {
-    return nb::capsule(values, [](void* pointer) noexcept { delete static_cast<std::vector<T>*>(pointer); });
-}
-
-template <typename T>
-NewColumn<T> to_python(std::vector<T>&& values) {
-    auto* kept = new std::vector<T>(std::move(values));
-    return NewColumn<T>(kept->data(), {kept->size()}, owner_of(kept));
-}
-
-// `rows` is needed where the width may be 0.
-template <typename T>
-NewMatrix<T> to_python(std::vector<T>&& values, std::size_t width, std::size_t rows = 0) {
-    auto* kept = new std::vector<T>(std::move(values));
-    return NewMatrix<T>(kept->data(), {width == 0 ? rows : kept->size() / width, width}, owner_of(kept));
-}
-
-void require(bool holds, const char* otherwise) {
-    if (!holds) throw std::invalid_argument(otherwise);
-}
-
-void require_below(std::span<const std::int64_t> places, std::size_t limit) {
-    for (const std::int64_t place : places)
-        require(place >= 0 && static_cast<std::size_t>(place) < limit, "a row is not in the matrix");
-}
-
-Documents documents_of(const Column<std::uint32_t>& terms, const Column<std::int64_t>& lengths) {
-    std::size_t left = terms.shape(0);
-    for (const std::int64_t length : span_of(lengths)) {
-        require(length >= 0 && static_cast<std::size_t>(length) <= left, "there are too few terms");
-        left -= static_cast<std::size_t>(length);
-    }
-    return {span_of(terms), span_of(lengths)};
-}
-
-Vectors vectors_of(const Matrix<std::int8_t>& matrix, const Column<float>& scale, const Column<std::int64_t>& first,
-                   const Column<std::int32_t>& count) {
-    require(matrix.shape(1) <= kMaxWidth, "the vectors have too many components");
-    require(scale.shape(0) == matrix.shape(0), "every vector needs a scale");
-    require(first.shape(0) == count.shape(0), "`first` and `count` are of the same documents");
-    return {matrix.data(), scale.data(), matrix.shape(0), matrix.shape(1), span_of(first), span_of(count)};
-}
 
 std::vector<float> products(const Vectors& vectors, const Column<std::int64_t>& documents, const Column<float>& query) {
     require(query.shape(0) == vectors.width, "the query has another width");
@@ -364,12 +305,14 @@ NewMatrix<double> evidence_of(Matrix<double> said, Matrix<double> near, Column<d
 
 }  // namespace
 
-void bind_texts(nb::module_& m);  // text_module.cpp
+void bind_texts(nb::module_& m);    // text_module.cpp
+void bind_results(nb::module_& m);  // results_module.cpp
 
 NB_MODULE(mnemolog_kernel, m) {
     // readers of texts live as long as the process; without this, its end prints a list of them
     nb::set_leak_warnings(false);
     bind_texts(m);
+    bind_results(m);
     m.attr("VERSION") = 7;  // `projections/kernel/module.py` names the version that it calls
     m.def("cosines", &cosines, nb::arg("matrix"), nb::arg("scale"), nb::arg("first"), nb::arg("count"),
           nb::arg("documents"), nb::arg("query"),
