@@ -26,13 +26,12 @@ from projections.index.protocol import (
 )
 from projections.index.replica import MATCHING_CACHED, IndexReplica
 from projections.search import search as ranking
-from projections.search.candidates import STATIC_CANDIDATES, Meaning, Near, best_first, nearest_first, packed
+from projections.search.candidates import STATIC_CANDIDATES, Meaning, best_first, packed
 from projections.search.decay import lesson_weights, memory_weights
 from projections.search.question import Filter, Hit, Question, facet
 from projections.text.terms import terms
 from projections.vectors.bitmaps import BitMap, Matching, among, bitmap, ordinals
 from projections.vectors.columns import ascending
-from projections.vectors.vectors import EXACT_BELOW
 
 LOOKED_AT = 2_000
 """The newest documents, in which every word is found."""
@@ -315,18 +314,15 @@ class EmbeddedCandidates:
     def by_words(self, terms: Sequence[str], count: int, *, every: bool = False) -> list[int]:
         return self._words.best(terms, count, every=every)
 
-    def by_meaning(self, asked: Meaning, count: int) -> Near:
-        """The nearest `count`. Candidates are the nearest by static vectors, where the index has them.
-
-        By the model's too where those are searched, or where so few match that all can be scored.
-        """
+    def by_meaning(self, asked: Meaning, count: int) -> NDArray[np.int64]:
         index, matching = self._index, self._matching
         documents = [np.empty(0, np.int64)]
-        if asked.static is not None and count > 0:
-            documents.append(index.static.nearest_with_ties(asked.static, matching, max(count, STATIC_CANDIDATES))[0])
-        if asked.vector is not None and (index.vectors.searches or len(matching) <= EXACT_BELOW):
+        if asked.vector is not None:
             documents.append(index.vectors.nearest_with_ties(asked.vector, matching, count)[0])
-        return nearest_first(index, asked, ascending(*documents), count)
+            matching = Matching(matching.bitmap - index.vectors.documents)
+        if asked.static is not None:
+            documents.append(index.static.nearest_with_ties(asked.static, matching, max(count, STATIC_CANDIDATES))[0])
+        return ascending(*documents)
 
     def within(self, from_ms: int, to_ms: int) -> "EmbeddedCandidates":
         narrowed = copy(self)

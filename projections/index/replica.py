@@ -62,13 +62,9 @@ class IndexReplica(DocumentColumns):
     """Applies the change feed; holds which documents match what, and their neighbors."""
 
     def __init__(self, dimensions: int, model: str, table: StaticTable | None = None) -> None:
-        """`dimensions` are those of the model's vectors; `table` gives every document a static one.
-
-        If it is of the same model, only the static ones are searched: those of the model come later, and refine the
-        scores.
-        """
-        static = VectorIndex(0 if table is None else table.dimensions)
-        super().__init__(VectorIndex(dimensions, search=table is None or not table.of_model), static)
+        """`dimensions` are those of the model's vectors; `table` gives every document a static one, by which it is found
+        until it has the model's."""
+        super().__init__(VectorIndex(dimensions), VectorIndex(0 if table is None else table.dimensions, graph=False))
         self.model = model
         self.table = table
         self.facets = Facets()
@@ -117,16 +113,15 @@ class IndexReplica(DocumentColumns):
     @property
     def unlinked(self) -> int:
         """Vectors that every search scores, because they are not in the graph yet."""
-        return max(self.static.unlinked, self.vectors.unlinked)
+        return self.vectors.unlinked
 
     @property
     def to_link(self) -> int:
         """Vectors that were put to join a graph, since the index was made."""
-        return self.static.to_link + self.vectors.to_link
+        return self.vectors.to_link
 
     def link(self, seconds: float | None = None) -> None:
         """Let vectors join the graph, for about so long; None until all have."""
-        self.static.link(seconds)
         self.vectors.link(seconds)
 
     def embed_terms(self, ordinals: NDArray[np.int64]) -> None:

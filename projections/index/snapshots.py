@@ -194,10 +194,10 @@ def load(
             setattr(index, column, Column.of(np.load(path / f"{column}.npy")))
         index.terms = TermColumn.load(path)
         _fill_postings(index, texts.words)
-        index.vectors = VectorIndex.load(path, manifest.dimensions, search=index.vectors.searches)
+        index.vectors = VectorIndex.load(path, manifest.dimensions)
         has_static = table is not None and f"{table.name}-vectors.npy" in manifest.files
         if table is not None and has_static:
-            index.static = VectorIndex.load(path, table.dimensions, f"{table.name}-vector")
+            index.static = VectorIndex.load(path, table.dimensions, f"{table.name}-vector", graph=False)
     except UnusableSnapshot:
         raise
     except Exception as error:  # a damaged file makes each library raise something else

@@ -126,8 +126,8 @@ class Candidates(Protocol):
         """The best `count` of those that say any of the terms (with `every`: all), by BM25, best first."""
         ...
 
-    def by_meaning(self, asked: Meaning, count: int) -> Near:
-        """The nearest `count`: by the model's vectors where a document has them, else by its static one."""
+    def by_meaning(self, asked: Meaning, count: int) -> NDArray[np.int64]:
+        """(n,), the nearest `count` by the model's vectors, and as many by static ones of those without, ascending."""
         ...
 
     def within(self, from_ms: int, to_ms: int) -> "Candidates":

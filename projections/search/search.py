@@ -22,6 +22,7 @@ from projections.search.candidates import (
     best_first,
     by_id,
     corrected,
+    nearest_first,
 )
 from projections.search.decay import decayed_confidence, faded_judgment
 from projections.search.languages import is_english, terms_of_languages
@@ -312,7 +313,7 @@ def pool_of(
     with span("search by words"):
         said = [] if question.mode == "vector" else [some.by_words(query_terms, CANDIDATES) for some in every]
     with span("search by vectors"):
-        near = [some.by_meaning(meaning, CANDIDATES).documents for some in every]
+        near = [some.by_meaning(meaning, CANDIDATES) for some in every]
     best = ascending(*(np.array(some, np.int64) for some in said), *near)
     return by_id(candidates.rows, ascending(best, candidates.beside(best, REACH)))
 
@@ -335,7 +336,7 @@ def similar(candidates: Candidates, question: Question) -> list[Hit]:
     """
     count = max(min(CANDIDATES_PER_RESULT * question.depth, MAX_CANDIDATES), question.depth)
     rows, meaning = candidates.rows, _meaning(candidates, question, question.words)
-    near, cosine = candidates.by_meaning(meaning, count)
+    near, cosine = nearest_first(rows, meaning, candidates.by_meaning(meaning, count), count)
     unembedded, said = waiting(candidates, question, meaning, count)
     documents = np.concatenate([near, unembedded])
     similarity = np.concatenate([cosine, said])
@@ -399,7 +400,7 @@ def _near(candidates: Candidates, question: Question, count: int, said: Sequence
     its static vector, else by the share of the query's words that it says; unless it says them all, because then the
     text list has it."""
     rows, meaning = candidates.rows, _meaning(candidates, question, question.words)
-    near, cosine = candidates.by_meaning(meaning, count)
+    near, cosine = nearest_first(rows, meaning, candidates.by_meaning(meaning, count), count)
     if question.mode == "vector" or (meaning.vector is None and meaning.static is None):
         return near.tolist()
     unembedded, share = waiting(candidates, question, meaning, count)

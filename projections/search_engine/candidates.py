@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from projections.index.protocol import DocumentLocation
-from projections.search.candidates import STATIC_CANDIDATES, DocumentColumns, Meaning, Near, is_slip, nearest_first
+from projections.search.candidates import STATIC_CANDIDATES, DocumentColumns, Meaning, is_slip
 from projections.search.question import MAX_QUERY_TERMS, Filter
 from projections.search.ranking import idf_of
 from projections.search_engine.engine import (
@@ -107,8 +107,8 @@ class EngineCandidates:
         self._index, self._allowed, self._distance = index, allowed, distance
         self._lasting = replace(allowed, now_ms=LASTING)
         self.table, identity = index.table, index.identity
-        static = VectorIndex(0 if index.table is None else identity.vector_dimensions, search=False)
-        self.rows = DocumentColumns(VectorIndex(identity.dimensions, search=False), static)
+        static = VectorIndex(0 if index.table is None else identity.vector_dimensions, graph=False)
+        self.rows = DocumentColumns(VectorIndex(identity.dimensions, graph=False), static)
         self._ordinals: dict[str, int] = {}
         self._requested: set[str] = set()
         """Ids that were read with their neighbors."""
@@ -139,16 +139,15 @@ class EngineCandidates:
             query = any_word_query(self._allowed, weighted)
         return self._read(self._found(search(self._index.name, query, count)).places).tolist()
 
-    def by_meaning(self, asked: Meaning, count: int) -> Near:
-        """The nearest `count`. The graph is of static vectors where the index has them, else of the model's.
+    def by_meaning(self, asked: Meaning, count: int) -> NDArray[np.int64]:
+        """The graph is of static vectors where the index has them, else of the model's.
 
         Of a document with several vectors of the model it has their mean. If no more documents match than would be
         candidates, all of them are.
         """
-        documents = np.empty(0, np.int64)
-        if count > 0 and (asked.vector is not None or asked.static is not None):
-            documents = self._read(self._nearest(asked, max(count, STATIC_CANDIDATES)))
-        return nearest_first(self.rows, asked, documents, count)
+        if count <= 0 or (asked.vector is None and asked.static is None):
+            return np.empty(0, np.int64)
+        return self._read(self._nearest(asked, max(count, STATIC_CANDIDATES)))
 
     def _nearest(self, asked: Meaning, count: int) -> list[DocumentLocation]:
         query, matching, index = filter_query(self._allowed), self._matching, self._index

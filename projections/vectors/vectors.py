@@ -1,8 +1,9 @@
-"""Vector candidates: exact cosine over few documents, sign codes over many, hnswlib over more. Alone imports hnswlib.
+"""Vector candidates: exact cosine over few documents, an hnswlib graph over many. Alone imports hnswlib.
 
-A vector is stored as int8 with a scale, in a packed matrix. Among many documents, the nearest by sign codes (one bit a
-component, of the vector minus the mean) are scored: scanning codes takes time in proportion to all vectors, so from
-GRAPH_FROM on they join an HNSW graph. They do some time after they are put: until all have, codes are scanned.
+A vector is stored as int8 with a scale, in a packed matrix. From GRAPH_FROM vectors on they join an HNSW graph, by their
+first GRAPH_DIMENSIONS principal components; what it finds is scored exactly. They join some time after they are put:
+until then each search scores them. A filter that few documents match, and many that wait for the graph, are searched by
+sign codes (one bit a component, of the vector minus the mean), in time proportional to all vectors.
 hnswlib allows no search during an insert, so all of this belongs to the replica's one index thread.
 """
 
@@ -15,32 +16,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projections.kernel.module import native
-from projections.vectors.bitmaps import Matching, among
+from projections.vectors.bitmaps import BitMap, Matching, among, bitmap
 from projections.vectors.columns import Column, ascending
 
 Floats = NDArray[np.float32]
 Bytes = NDArray[np.int8]
 
-EXACT_BELOW = 20_000
-"""Matching documents up to which all are scored exactly: 0.6 ms for 20,000 rows of 384, 0.2 of 128."""
-SCORED = 4_000
-"""Nearest codes that are scored: of the nearest 100 of 20,000 static vectors 93 are among them."""
-GRAPH_FROM = 8_000_000
-"""Words of 64 bits of all codes from which the graph is used: they are scanned in 13 ms."""
+EXACT_BELOW = 5_000
+"""Matching documents up to which all are scored exactly: 0.1 ms for 5,000 rows of 384."""
+GRAPH_FROM = 20_000
+"""Vectors from which the graph is used: of 31,000 (dev sets, 384 dimensions) it finds the nearest in 0.26 ms and the
+codes in 0.27; scoring all takes 0.64."""
+GRAPH_SHARE = 0.25
+"""Share of the documents that match, at least, for the graph: of fewer it finds too few."""
+GRAPH_DIMENSIONS = 96
+"""A vector takes some 500 bytes in the graph, and would take 1,700 with its 384 components."""
+M, EF_CONSTRUCTION = 12, 60
+IN_GRAPH = 600
+"""Results of the graph that are scored. Of the nearest 50 of 31,000, 98.5 % are among them (with 400: 97.5)."""
+SCORED = 1_000
+"""Nearest codes that are scored: of the nearest 50 of 31,000, 99.6 % are among them."""
 MEAN_OF = 10_000
-"""Vectors whose mean is the zero of the codes. It is taken again when there are twice as many."""
-M, EF_CONSTRUCTION, EF_SEARCH = 16, 60, 100
-"""40,000 static vectors: 117 microseconds to join the graph, 0.91 of the nearest 100 found in 0.7 ms. With
-EF_CONSTRUCTION 100 184 and 0.94, with 40 94 and 0.88. What is near but not found is mostly a candidate by its words.
-"""
-OVER_FETCH = 4
-"""Results of the graph for each requested: some do not match the filter, or are further chunks of one document."""
-MOST_UNLINKED = 30_000
-"""Above, they join the graph even while others arrive: scoring so many takes about 0.9 ms at 384 dimensions."""
+"""Vectors whose mean is the zero of the codes. It is taken again when there are twice as many. Also those whose
+principal components the graph uses."""
+MOST_UNLINKED = 5_000
+"""Above, they join the graph even while others arrive: scoring so many takes 0.1 ms."""
 UNLINKED = 256
 """Vectors that may wait to join the graph: each search scores them."""
-LINKED_AT_ONCE = 32
-"""Vectors that join between two checks of the clock: about 8 ms at 384 dimensions, 4 at 128."""
+LINKED_AT_ONCE = 128
+"""Vectors that join between two checks of the clock: about 4 ms."""
 _ROWS_AT_ONCE = 50_000
 
 
@@ -65,13 +69,13 @@ class VectorColumns(NamedTuple):
 
 
 class VectorIndex:
-    """The vectors of all documents; a document has one a chunk. `dimensions` 0 means that there are none.
+    """The vectors of all documents; a document has one a chunk. `dimensions` 0 means that there are none."""
 
-    Without `search` it scores what it is asked about, and finds the nearest only by scoring all that match.
-    """
-
-    def __init__(self, dimensions: int, *, search: bool = True) -> None:
-        self.dimensions, self.searches = dimensions, search
+    def __init__(self, dimensions: int, *, graph: bool = True) -> None:
+        """Without `graph` many are searched by codes: where most have left, because they have better vectors."""
+        self.dimensions, self.has_graph = dimensions, graph
+        self.documents = BitMap()
+        """Those that have vectors."""
         self._matrix: Column[np.int8] = Column(np.int8, max(1, dimensions))
         self._scale: Column[np.float32] = Column(np.float32)
         self._document: Column[np.int64] = Column(np.int64)
@@ -82,12 +86,13 @@ class VectorIndex:
         self._mean_of = 0
         """How many vectors there were when the mean was taken."""
         self._graph: hnswlib.Index | None = None
+        self._components: Floats = np.zeros((max(1, dimensions), 0), np.float32)
+        """(dimensions, GRAPH_DIMENSIONS), of the graph."""
         self._linked = 0
         """Rows before this one are in the graph, or removed."""
-        self._documents = 0
 
     def __len__(self) -> int:
-        return self._documents
+        return len(self.documents)
 
     @property
     def _words(self) -> int:
@@ -95,7 +100,7 @@ class VectorIndex:
 
     @property
     def _needs_graph(self) -> bool:
-        return self.searches and len(self._matrix) * self._words >= GRAPH_FROM
+        return self.has_graph and len(self._matrix) >= GRAPH_FROM
 
     @property
     def unlinked(self) -> int:
@@ -142,14 +147,15 @@ class VectorIndex:
         self._first.extend_to(int(ordinals.max()) + 1)
         self._count.extend_to(int(ordinals.max()) + 1)
         self._first.values[ordinals], self._count.values[ordinals] = first, counts
-        self._documents += len(ordinals)
+        self.documents |= bitmap(ordinals)
 
     def link(self, seconds: float | None = None) -> None:
         """Let vectors join the graph, in order, for about so long; None until all have. Nothing if none is needed."""
         if not self._needs_graph:
             return
         if self._graph is None:
-            self._graph = hnswlib.Index(space="ip", dim=self.dimensions)
+            self._components = self._principal_components()
+            self._graph = hnswlib.Index(space="ip", dim=self._components.shape[1])
             self._graph.init_index(max_elements=1024, M=M, ef_construction=EF_CONSTRUCTION, random_seed=7)
             self._graph.set_num_threads(1)
         until = None if seconds is None else time.monotonic() + seconds
@@ -161,7 +167,12 @@ class VectorIndex:
                 self._graph.resize_index(2 * int(rows[-1] + 1))
             if rows.size:
                 # one thread: hnswlib allows no search beside an insert, and this is the index thread
-                self._graph.add_items(self._unit(rows), rows, num_threads=1)
+                self._graph.add_items(self._unit(rows) @ self._components, rows, num_threads=1)
+
+    def _principal_components(self) -> Floats:
+        rows = np.arange(0, len(self._matrix), -(-len(self._matrix) // MEAN_OF))
+        _, vectors = np.linalg.eigh(np.cov(self._unit(rows).T).reshape(self.dimensions, self.dimensions))
+        return np.ascontiguousarray(vectors[:, : -GRAPH_DIMENSIONS - 1 : -1], np.float32)
 
     def remove(self, ordinal: int) -> None:
         """Forget a document's vectors; nothing happens when it has none."""
@@ -176,7 +187,7 @@ class VectorIndex:
             if row < len(self._codes):
                 self._codes[row] = 0
         self._count[ordinal] = 0
-        self._documents -= 1
+        self.documents.discard(int(ordinal))
 
     def rows(self, ordinal: int) -> Bytes:
         """A document's vectors, `(chunks, dimensions)`, as they are kept; no rows when it has none."""
@@ -233,36 +244,45 @@ class VectorIndex:
         They have to join a new graph: a deleted vector stays in the old one's memory and file.
         """
         places, rows = _rows_of(self._first.values, self._count.values, documents)
-        vectors = VectorIndex(self.dimensions, search=self.searches)
+        vectors = VectorIndex(self.dimensions, graph=self.has_graph)
         vectors._matrix, vectors._scale = Column.of(self._matrix.values[rows]), Column.of(self._scale.values[rows])
         vectors._document = Column.of(places)
         counts = _counts(self._count.values, documents)
         vectors._count = Column.of(counts.astype(np.int32))
         vectors._first = Column.of(np.cumsum(counts) - counts)
-        vectors._documents = int(np.count_nonzero(counts))
+        vectors.documents = bitmap(np.flatnonzero(counts))
         return vectors
 
     def _worth_scoring(self, query: Floats, matching: Matching, count: int) -> NDArray[np.int64]:
         """All that match, or what the graph or the codes find if that is too many to score."""
         if not len(self._matrix) or not len(matching):
             return np.empty(0, np.int64)
-        if not self.searches or len(matching) <= EXACT_BELOW:
+        if len(matching) <= EXACT_BELOW:
             return matching.documents
-        if self._graph is not None and self.unlinked <= MOST_UNLINKED:
-            documents = self._in_graph(query, matching, count)
+        if self._graph is not None and self.unlinked <= MOST_UNLINKED and len(matching) > GRAPH_SHARE * len(self):
+            documents = self._in_graph(query, matching, max(IN_GRAPH, count))
             if len(documents) >= count:
                 return np.union1d(documents, among(self._document.values[self._linked :], matching.bitmap))
-        return self._by_codes(query, matching, max(SCORED, OVER_FETCH * count))
+        return self._by_codes(query, matching, max(SCORED, count))
 
     def _in_graph(self, query: Floats, matching: Matching, count: int) -> NDArray[np.int64]:
         assert self._graph is not None
-        depth = min(count * OVER_FETCH, self._linked)
-        self._graph.set_ef(max(EF_SEARCH, depth))
+        mask, document = matching.mask, self._document.values
+        every = len(matching) >= len(self)
+
+        def allowed(row: int) -> bool:
+            number = document[row]
+            return 0 <= number < len(mask) and mask[number]
+
+        depth = min(count, self._linked)
+        self._graph.set_ef(depth)
         try:
-            labels, _ = self._graph.knn_query(query, k=depth, num_threads=1)
-        except RuntimeError:  # hnswlib raises when deletions leave it fewer than k
+            labels, _ = self._graph.knn_query(
+                query @ self._components, k=depth, num_threads=1, filter=None if every else allowed
+            )
+        except RuntimeError:  # hnswlib raises when deletions or the filter leave it fewer than k
             return np.empty(0, np.int64)
-        return among(self._document.values[labels[0].astype(np.int64)], matching.bitmap)
+        return among(document[labels[0].astype(np.int64)], matching.bitmap)
 
     def _by_codes(self, query: Floats, matching: Matching, count: int) -> NDArray[np.int64]:
         self._encode()
@@ -292,20 +312,23 @@ class VectorIndex:
         np.save(folder / f"{name}-count.npy", self._count.values)
         np.save(folder / f"{name}-linked.npy", np.int64(self._linked))
         if self._graph is not None:
+            np.save(folder / f"{name}-components.npy", self._components)
             self._graph.save_index(str(folder / f"{name}s.hnsw"))
 
     @classmethod
-    def load(cls, folder: Path, dimensions: int, name: str = "vector", *, search: bool = True) -> "VectorIndex":
+    def load(cls, folder: Path, dimensions: int, name: str = "vector", *, graph: bool = True) -> "VectorIndex":
         """Read what `save` wrote; a graph that was not saved is to be made. Raises OSError for a missing file."""
-        vectors = cls(dimensions, search=search)
+        vectors = cls(dimensions, graph=graph)
         vectors._matrix = Column.of(np.load(folder / f"{name}s.npy"))
         vectors._scale = Column.of(np.load(folder / f"{name}-scale.npy"))
         vectors._document = Column.of(np.load(folder / f"{name}-documents.npy"))
         vectors._first = Column.of(np.load(folder / f"{name}-first.npy"))
         vectors._count = Column.of(np.load(folder / f"{name}-count.npy"))
-        vectors._documents = int(np.count_nonzero(vectors._count.values))
-        if search and (saved := folder / f"{name}s.hnsw").exists():
-            vectors._graph = hnswlib.Index(space="ip", dim=max(1, dimensions))
+        vectors.documents = bitmap(np.flatnonzero(vectors._count.values))
+        components = folder / f"{name}-components.npy"  # missing: of an earlier version, whose graph is no longer used
+        if graph and components.exists():
+            saved, vectors._components = folder / f"{name}s.hnsw", np.load(components)
+            vectors._graph = hnswlib.Index(space="ip", dim=vectors._components.shape[1])
             try:
                 vectors._graph.load_index(str(saved), max_elements=max(1024, 2 * len(vectors._matrix)))
             except RuntimeError as error:
