@@ -6,6 +6,7 @@ All of it runs in the thread that owns the `IndexReplica`.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from copy import copy
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ingest.ids import DocumentId
-from projections.index.lexical import MatchingWords
+from projections.index.lexical import K1, B, MatchingWords
 from projections.index.protocol import (
     MAX_OF_ONE_MOMENT,
     DocumentLocation,
@@ -25,13 +26,15 @@ from projections.index.protocol import (
     time_and_id,
 )
 from projections.index.replica import MATCHING_CACHED, IndexReplica
+from projections.kernel.module import native
 from projections.search import search as ranking
-from projections.search.candidates import STATIC_CANDIDATES, Meaning, best_first, packed
+from projections.search.candidates import STATIC_CANDIDATES, Meaning, best_first, by_id, packed
 from projections.search.decay import lesson_weights, memory_weights
-from projections.search.question import Filter, Hit, Question, facet
+from projections.search.question import MAX_QUERY_TERMS, Filter, Hit, Question, facet
+from projections.search.ranking import idf_of
 from projections.text.terms import terms
-from projections.vectors.bitmaps import BitMap, Matching, among, bitmap, ordinals
-from projections.vectors.columns import ascending
+from projections.vectors.bitmaps import BitMap, Matching, bitmap, ordinals
+from projections.vectors.columns import ascending, hashed
 
 LOOKED_AT = 2_000
 """The newest documents, in which every word is found."""
@@ -293,6 +296,26 @@ READ_WITHOUT_VECTOR = 500
 """Documents without a vector that are read, newest first, besides the best by words."""
 
 
+NO_DOCUMENTS, NO_VECTOR = np.empty(0, np.int64), np.empty(0, np.float32)
+
+
+class Leg(NamedTuple):
+    """What documents that a question may find say and mean, as `native.candidates` reads it."""
+
+    allowed: NDArray[np.bool_]
+    """Of each document up to the last that is among them."""
+    documents: NDArray[np.int64]
+    """All of them, where they are few enough to be read; else none."""
+    idf: NDArray[np.float64]
+    """(terms,), of the question."""
+    k1: float
+    b: float
+    average_length: float
+    near_model: NDArray[np.int64]
+    """Documents among which the nearest by the model's vectors are."""
+    near_static: NDArray[np.int64]
+
+
 class EmbeddedCandidates:
     """The candidates of an embedded index. Runs in its thread."""
 
@@ -315,14 +338,7 @@ class EmbeddedCandidates:
         return self._words.best(terms, count, every=every)
 
     def by_meaning(self, asked: Meaning, count: int) -> NDArray[np.int64]:
-        index, matching = self._index, self._matching
-        documents = [np.empty(0, np.int64)]
-        if asked.vector is not None:
-            documents.append(index.vectors.nearest_with_ties(asked.vector, matching, count)[0])
-            matching = Matching(matching.bitmap - index.vectors.documents)
-        if asked.static is not None:
-            documents.append(index.static.nearest_with_ties(asked.static, matching, max(count, STATIC_CANDIDATES))[0])
-        return ascending(*documents)
+        return ascending(*self._near(asked, count))
 
     def within(self, from_ms: int, to_ms: int) -> "EmbeddedCandidates":
         narrowed = copy(self)
@@ -337,8 +353,47 @@ class EmbeddedCandidates:
         occurred = index.occurred_ms.values[documents].astype(np.float64)
         return documents[best_first(index, documents, occurred, count)].tolist()
 
-    def beside(self, documents: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
-        return among(self._index.around(documents, distance), self._matching.bitmap)
+    def pool(
+        self, terms: Sequence[str], asked: Meaning, count: int, within: Sequence["EmbeddedCandidates"]
+    ) -> NDArray[np.int64]:
+        index, distinct = self._index, list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
+        documents = native.candidates(
+            index,
+            index.postings,
+            [some.leg(distinct, asked, count) for some in (self, *within)],
+            hashed(term.encode() for term in distinct),
+            NO_VECTOR if asked.vector is None else asked.vector,
+            NO_VECTOR if asked.static is None else asked.static,
+            count,
+            max(count, STATIC_CANDIDATES),
+        )
+        return by_id(index, documents)
+
+    def leg(self, terms: Sequence[str], asked: Meaning, count: int) -> Leg:
+        """What `native.candidates` reads of them."""
+        words, matching = self._words, self._matching
+        near_model, near_static = self._near(asked, count)
+        return Leg(
+            allowed=matching.mask,
+            documents=matching.documents if words.is_small else NO_DOCUMENTS,
+            idf=idf_of(words.frequencies(terms), len(words)),
+            k1=K1,
+            b=B,
+            average_length=words.mean_length,
+            near_model=near_model,
+            near_static=near_static,
+        )
+
+    def _near(self, asked: Meaning, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Documents among which are the nearest by the model's vectors; and, of those without, by their static ones."""
+        index, matching = self._index, self._matching
+        near_model = near_static = NO_DOCUMENTS
+        if asked.vector is not None:
+            near_model = index.vectors.worth_scoring(asked.vector, matching, count)
+            matching = Matching(matching.bitmap - index.vectors.documents)
+        if asked.static is not None:
+            near_static = index.static.worth_scoring(asked.static, matching, max(count, STATIC_CANDIDATES))
+        return near_model, near_static
 
     def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
         index, documents = self._index, self._matching.documents

@@ -58,9 +58,9 @@ class MatchingWords:
         documents, lengths = self.matching.documents, self._rows.terms.lengths
         idf = idf_of(self.frequencies(query_terms), len(self))
         least = len(query_terms) if every else 1
-        if self._is_small:
+        if self.is_small:
             counts = self._terms.counts(query_terms)
-            norm = K1 * (1 - B + B * lengths[documents] / self._mean_length)
+            norm = K1 * (1 - B + B * lengths[documents] / self.mean_length)
             scores = np.zeros(len(documents))
             for weight, column in zip(idf, counts.T, strict=True):
                 scores += weight * column / (column + norm)
@@ -68,7 +68,7 @@ class MatchingWords:
             documents, scores = documents[saying], scores[saying]
         else:
             documents, scores = self._postings.best(
-                _hashes(query_terms), idf, self.matching.mask, lengths, K1, B, self._mean_length, least, count
+                _hashes(query_terms), idf, self.matching.mask, lengths, K1, B, self.mean_length, least, count
             )
         return documents[best_first(self._rows, documents, scores, count)].tolist()
 
@@ -77,7 +77,7 @@ class MatchingWords:
         documents = self.matching.documents
         if not any(self.frequencies([PROMPT, USER_TURN])):
             return documents[:0]
-        if not self._is_small:  # few remain to be read
+        if not self.is_small:  # few remain to be read
             least = int(np.ceil(REPEATS_FROM * len(question_terms)))
             mask, lengths = self.matching.mask, self._rows.terms.lengths
             documents = self._postings.mostly(_hashes(question_terms), mask, lengths, least, ASKED_FROM, BESIDE_TEXT)
@@ -92,17 +92,19 @@ class MatchingWords:
         return {word: count for word, count in zip(words, self.frequencies(words), strict=True) if count}
 
     def _count(self, terms: Sequence[str]) -> Iterable[int]:
-        if self._is_small:
+        if self.is_small:
             return np.count_nonzero(self._terms.counts(terms), axis=0).tolist()
         return self._postings.frequencies(_hashes(terms), self.matching.mask).tolist()
 
     @property
-    def _is_small(self) -> bool:
+    def is_small(self) -> bool:
+        """Whether their terms are all read."""
         return len(self) <= READ_DIRECTLY
 
     @cached_property
-    def _mean_length(self) -> float:
-        return max(1.0, float(self._rows.terms.lengths[self.matching.documents].mean()))
+    def mean_length(self) -> float:
+        """Of their terms, at least 1."""
+        return float(self._rows.terms.lengths[self.matching.documents].sum()) / max(1, len(self)) or 1.0
 
     @cached_property
     def _terms(self) -> TermRows:

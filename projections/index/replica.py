@@ -34,8 +34,8 @@ MATCHING_CACHED = 8
 """Filters whose documents are cached until the next change: at most 9 bytes a document each."""
 CHANGING = (*OF_ENTRY, "retired_ms", "expires_ms")
 """The columns that are fields of an index entry."""
-COLUMNS = ("id_key", "partition", "author", "episode", "sequence", *CHANGING)
-"""The attributes of a replica that are columns, one row a document."""
+COLUMNS = ("partition", "author", "episode", "sequence", *CHANGING)
+"""The attributes of a replica that are columns, one row a document, and saved."""
 
 
 class FeedPosition(Struct, frozen=True, kw_only=True):
@@ -62,8 +62,10 @@ class IndexReplica(DocumentColumns):
     """Applies the change feed; holds which documents match what, and their neighbors."""
 
     def __init__(self, dimensions: int, model: str, table: StaticTable | None = None) -> None:
-        """`dimensions` are those of the model's vectors; `table` gives every document a static one, by which it is found
-        until it has the model's."""
+        """`dimensions` are those of the model's vectors; `table` gives every document a static one.
+
+        By that, a document is found until it has the model's.
+        """
         super().__init__(VectorIndex(dimensions), VectorIndex(0 if table is None else table.dimensions, graph=False))
         self.model = model
         self.table = table

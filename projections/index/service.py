@@ -17,6 +17,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from redis.exceptions import RedisError
@@ -64,7 +65,9 @@ class ReplicaService(IndexService):
         super().__init__(redis, partitions, embedders, name, read_wait_s, history, look_at_log)
         self._loader = Loader(redis, partitions, snapshot_folder)
         self._thread = ThreadPoolExecutor(1, "index")
-        self._searches = Searches(self._thread, self._search_now)
+        self._in_use = Lock()
+        """Whoever uses the index holds it: its thread, or the event loop for a search while that thread has no work."""
+        self._searches = Searches(self._thread, self._search_now, self._in_use)
         self._one_change = asyncio.Lock()
         """Only one change at a time is queued for the index thread, so a search waits for one change at most."""
         self._one_in_background = asyncio.Lock()
@@ -200,8 +203,13 @@ class ReplicaService(IndexService):
         return None if self._live is None else self._live.index.partition_of(name)
 
     async def in_index_thread(self, work: Callable[..., Result], *args: Any) -> Result:
-        """Run something in the thread that owns the index."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+        """Run something in the thread that changes the index."""
+
+        def alone() -> Result:
+            with self._in_use:
+                return work(*args)
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, alone)
 
     async def _change_index(self, work: Callable[..., Result], *args: Any) -> Result:
         async with self._one_change:

@@ -33,6 +33,7 @@ from ingest.platform.connections import Client, past_memory_limit
 from ingest.platform.tasks import end
 from projections.index.comparing import catch_up
 from projections.index.replica import COLUMNS, FeedPosition, IndexReplica, live_generation, trim_feed
+from projections.search.candidates import keys_of
 from projections.search.question import Facets
 from projections.vectors.bitmaps import BitMap, bitmap, ordinals
 from projections.vectors.columns import Column, TermColumn
@@ -202,7 +203,8 @@ def load(
         raise
     except Exception as error:  # a damaged file makes each library raise something else
         raise UnusableSnapshot(f"{path} is incomplete or damaged: {error!r}") from error
-    index.ids, index.facets_of = texts.ids, _shared(texts.facets_of)
+    index.ids, index.id_key = texts.ids, keys_of(texts.ids)
+    index.facets_of = _shared(texts.facets_of)
     index.ordinal_of = {name: ordinal for ordinal, name in enumerate(texts.ids) if name}
     index.episodes = texts.episodes
     for name in texts.authors:
@@ -318,6 +320,7 @@ def compacted(
     model, dimensions, table = without_vectors_for or (index.model, index.vectors.dimensions, index.table)
     fresh = IndexReplica(dimensions, model, table)
     fresh.ids = [index.ids[place] for place in places]
+    fresh.id_key = keys_of(fresh.ids)
     fresh.ordinal_of = {name: ordinal for ordinal, name in enumerate(fresh.ids)}
     fresh.terms = TermColumn.made_of(index.terms.rows(living))
     _fill_postings(fresh, index.postings.words())

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from contextvars import Context, copy_context
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
 from ingest.errors import Overloaded
@@ -34,8 +35,9 @@ class _Search(NamedTuple):
 class Searches:
     """Hands searches to the thread that owns the index. For one event loop, which alone touches `_under_way`."""
 
-    def __init__(self, thread: Executor, search: Callable[[Question, Filter], list[Hit]]) -> None:
-        self._thread, self._search = thread, search
+    def __init__(self, thread: Executor, search: Callable[[Question, Filter], list[Hit]], index: Lock) -> None:
+        """Whoever uses the index holds the lock `index`."""
+        self._thread, self._search, self._index = thread, search, index
         self._waiting: deque[_Search] = deque()
         self._under_way = False
 
@@ -43,6 +45,12 @@ class Searches:
         """What `search` returns or raises in the thread. Raises Overloaded when MAX_WAITING wait already."""
         if len(self._waiting) >= MAX_WAITING:
             raise Overloaded(f"{MAX_WAITING:,} searches are waiting for the index")
+        if not self._under_way and self._index.acquire(blocking=False):
+            # the index is free: a search takes less time than handing it over and waiting for the interpreter's lock
+            try:
+                return self._search(question, allowed)
+            finally:
+                self._index.release()
         loop = asyncio.get_running_loop()
         search = _Search(question, allowed, loop.create_future(), copy_context())
         self._waiting.append(search)
@@ -65,7 +73,9 @@ class Searches:
             if done.cancelled():
                 continue
             try:
-                loop.call_soon_threadsafe(_settle, done, context.run(self._search, question, allowed))
+                with self._index:
+                    found = context.run(self._search, question, allowed)
+                loop.call_soon_threadsafe(_settle, done, found)
             except Exception as error:
                 loop.call_soon_threadsafe(_settle, done, error)
         loop.call_soon_threadsafe(self._begin, loop)

@@ -46,7 +46,7 @@ class DocumentColumns:
         self.names = TermColumn()
         """The terms of each author's (agent's) name."""
         self.id_key: Column[np.uint64] = Column(np.uint64)
-        """The first eight bytes of the id, big endian: sorts like the ids, up to that length."""
+        """Of each id, `packed`: sorts like the ids, up to that length."""
         self.partition: Column[np.int16] = Column(np.int16)
         self.author: Column[np.int32] = Column(np.int32)
         self.episode: Column[np.int32] = Column(np.int32)
@@ -79,14 +79,22 @@ class DocumentColumns:
 
     def is_of(self, prefix: str, ordinals: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(n,), which of the documents have ids with this prefix, of four characters."""
-        return self.id_key.values[ordinals] >> np.uint64(32) == packed(prefix) >> 32
+        return self.id_key.values[ordinals] >> np.uint64(56) == ord(prefix[0])
 
 
 def packed(name: str) -> int:
-    """The first eight bytes of a name as a number."""
-    return int.from_bytes(name.encode()[:8].ljust(8, b"\0"))
+    """The number of an id, big endian: the first letter of its prefix, which no other kind has, and the next seven
+    characters after the prefix."""
+    return int.from_bytes((name[:1] + name[4:11]).encode()[:8].ljust(8, b"\0"))
 
 
+def keys_of(names: Sequence[str]) -> "Column[np.uint64]":
+    """The `id_key` of documents with these ids."""
+    return Column.of(np.fromiter(map(packed, names), np.uint64, len(names)))
+
+
+REACH = 1
+"""Neighbors on either side that join the pool; two are no better (72.7 against 72.7 recall@5, measured on LoCoMo)."""
 STATIC_CANDIDATES = 100
 """By static vectors, at least: the model would have them in another order."""
 
@@ -138,8 +146,11 @@ class Candidates(Protocol):
         """The `count` that occurred last, of those that are at least so important."""
         ...
 
-    def beside(self, documents: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
-        """Those up to `distance` places before and after these in their episodes, each once, in no order."""
+    def pool(
+        self, terms: Sequence[str], asked: Meaning, count: int, within: Sequence["Candidates"]
+    ) -> NDArray[np.int64]:
+        """(n,), the best `count` of them by words and by meaning, the same of those `within` a time, and the neighbors
+        of all these, in the order of their ids."""
         ...
 
     def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:

@@ -20,7 +20,6 @@ from projections.search.candidates import (
     DocumentColumns,
     Meaning,
     best_first,
-    by_id,
     corrected,
     nearest_first,
 )
@@ -51,7 +50,7 @@ from projections.text.terms import (
     terms,
     wholes,
 )
-from projections.vectors.columns import TermRows, ascending, hashed
+from projections.vectors.columns import TermRows, hashed
 
 Floats = NDArray[np.float64]
 DAY_MS = 86_400_000
@@ -105,8 +104,6 @@ def age_days(rows: DocumentColumns, documents: NDArray[np.int64], now_ms: int) -
 
 CANDIDATES = 100
 """Documents from each leg. Measured on LoCoMo: 30 costs 0.5 points of recall@10, more than 100 gains nothing."""
-REACH = 1
-"""Neighbors on either side that join the pool; two are no better (72.7 against 72.7 recall@5, measured on LoCoMo)."""
 HALF_LIFE_ALPHA = 0.7
 """Weight of similarity against recency when a question has a half-life and no weight."""
 LOOKED_UP = 3
@@ -309,13 +306,10 @@ def pool_of(
     Bounded: two hundred and the tail, with two neighbors each; as many again of a time that the question names.
     """
     named = question.named
-    every = [candidates] if named is None else [candidates, candidates.within(named.from_ms, named.to_ms)]
-    with span("search by words"):
-        said = [] if question.mode == "vector" else [some.by_words(query_terms, CANDIDATES) for some in every]
-    with span("search by vectors"):
-        near = [some.by_meaning(meaning, CANDIDATES) for some in every]
-    best = ascending(*(np.array(some, np.int64) for some in said), *near)
-    return by_id(candidates.rows, ascending(best, candidates.beside(best, REACH)))
+    within = [] if named is None else [candidates.within(named.from_ms, named.to_ms)]
+    words = [] if question.mode == "vector" else query_terms
+    with span("candidates"):
+        return candidates.pool(words, meaning, CANDIDATES, within)
 
 
 def _meaning(candidates: Candidates, question: Question, query_terms: Sequence[str]) -> Meaning:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from projections.index.protocol import DocumentLocation
-from projections.search.candidates import STATIC_CANDIDATES, DocumentColumns, Meaning, is_slip
+from projections.search.candidates import REACH, STATIC_CANDIDATES, DocumentColumns, Meaning, by_id, is_slip
 from projections.search.question import MAX_QUERY_TERMS, Filter
 from projections.search.ranking import idf_of
 from projections.search_engine.engine import (
@@ -33,7 +33,7 @@ from projections.search_engine.engine import (
 from projections.search_engine.layout import TERMS, Identity, decoded_term, encoded_term, entries_of
 from projections.text.cues import says_only
 from projections.text.terms import terms as terms_of
-from projections.vectors.columns import TermRows
+from projections.vectors.columns import TermRows, ascending
 from projections.vectors.static import StaticTable
 from projections.vectors.vectors import VectorIndex
 
@@ -173,7 +173,16 @@ class EngineCandidates:
         query = filter_query(self._allowed, between("importance", importance, None))
         return self._read(self._found(search(self._index.name, query, count, sort="occurred")).places).tolist()
 
-    def beside(self, documents: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
+    def pool(
+        self, terms: Sequence[str], asked: Meaning, count: int, within: Sequence["EngineCandidates"]
+    ) -> NDArray[np.int64]:
+        found = [np.empty(0, np.int64)]
+        for some in (self, *within):
+            found += [np.asarray(some.by_words(terms, count), np.int64), some.by_meaning(asked, count)]
+        best = ascending(*found)
+        return by_id(self.rows, ascending(best, self._beside(best, REACH)))
+
+    def _beside(self, documents: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
         assert distance <= self._distance, "they were read with the documents"
         episodes, places = self.rows.episode.values.astype(np.int64), self.rows.sequence.values
         keys = (episodes << 32) + places

@@ -1,9 +1,9 @@
 """Vector candidates: exact cosine over few documents, an hnswlib graph over many. Alone imports hnswlib.
 
-A vector is stored as int8 with a scale, in a packed matrix. From GRAPH_FROM vectors on they join an HNSW graph, by their
-first GRAPH_DIMENSIONS principal components; what it finds is scored exactly. They join some time after they are put:
-until then each search scores them. A filter that few documents match, and many that wait for the graph, are searched by
-sign codes (one bit a component, of the vector minus the mean), in time proportional to all vectors.
+A vector is stored as int8 with a scale, in a packed matrix. From GRAPH_FROM vectors on, they join an HNSW graph by
+their first GRAPH_DIMENSIONS principal components; what it finds is scored exactly. They join some time after they are
+put: until then each search scores them. A filter that few documents match, and many vectors that wait for the graph,
+are searched by sign codes (one bit a component, of the vector minus the mean), in time proportional to all vectors.
 hnswlib allows no search during an insert, so all of this belongs to the replica's one index thread.
 """
 
@@ -29,6 +29,8 @@ GRAPH_FROM = 20_000
 codes in 0.27; scoring all takes 0.64."""
 GRAPH_SHARE = 0.25
 """Share of the documents that match, at least, for the graph: of fewer it finds too few."""
+FILTERED_BELOW = 0.9
+"""Share of the documents that match from which the others are dropped after a search, not during it."""
 GRAPH_DIMENSIONS = 96
 """A vector takes some 500 bytes in the graph, and would take 1,700 with its 384 components."""
 M, EF_CONSTRUCTION = 12, 60
@@ -232,7 +234,7 @@ class VectorIndex:
         """
         if not self.dimensions or count <= 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        return native.nearest(*self.columns, self._worth_scoring(query, matching, count), query, count)
+        return native.nearest(*self.columns, self.worth_scoring(query, matching, count), query, count)
 
     def without(self, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of the documents have no vector (yet): `(n,) bool`."""
@@ -253,9 +255,9 @@ class VectorIndex:
         vectors.documents = bitmap(np.flatnonzero(counts))
         return vectors
 
-    def _worth_scoring(self, query: Floats, matching: Matching, count: int) -> NDArray[np.int64]:
+    def worth_scoring(self, query: Floats, matching: Matching, count: int) -> NDArray[np.int64]:
         """All that match, or what the graph or the codes find if that is too many to score."""
-        if not len(self._matrix) or not len(matching):
+        if not self.dimensions or count <= 0 or not len(self._matrix) or not len(matching):
             return np.empty(0, np.int64)
         if len(matching) <= EXACT_BELOW:
             return matching.documents
@@ -268,7 +270,7 @@ class VectorIndex:
     def _in_graph(self, query: Floats, matching: Matching, count: int) -> NDArray[np.int64]:
         assert self._graph is not None
         mask, document = matching.mask, self._document.values
-        every = len(matching) >= len(self)
+        most = len(matching) >= FILTERED_BELOW * len(self)
 
         def allowed(row: int) -> bool:
             number = document[row]
@@ -278,7 +280,7 @@ class VectorIndex:
         self._graph.set_ef(depth)
         try:
             labels, _ = self._graph.knn_query(
-                query @ self._components, k=depth, num_threads=1, filter=None if every else allowed
+                query @ self._components, k=depth, num_threads=1, filter=None if most else allowed
             )
         except RuntimeError:  # hnswlib raises when deletions or the filter leave it fewer than k
             return np.empty(0, np.int64)

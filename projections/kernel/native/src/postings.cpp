@@ -181,8 +181,7 @@ void Postings::touch(const Question& question, const Bm25* bm25) {
             if (said.terms++ == 0) touched_.push_back(document);
             said.times += times;
             if (bm25 == nullptr) return;
-            const auto length = static_cast<double>(question.lengths[document]);
-            const double norm = bm25->k1 * (1 - bm25->b + bm25->b * length / bm25->average_length);
+            const double norm = bm25->norm(static_cast<double>(question.lengths[document]));
             said.score += bm25->idf[i] * times / (times + norm);
         });
     }

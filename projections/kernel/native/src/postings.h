@@ -30,6 +30,9 @@ struct Question {
 struct Bm25 {
     std::span<const double> idf;
     double k1, b, average_length;
+
+    // What a document of this length adds to how often it says a term.
+    double norm(double length) const { return k1 * (1 - b + b * length / average_length); }
 };
 
 struct Scored {

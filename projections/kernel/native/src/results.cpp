@@ -59,8 +59,8 @@ constexpr double kFunctionWordsFrom = 0.13;
 constexpr std::size_t kKindsFrom = 4;
 // Which results repeat another one: see `projections.text.similarity`.
 constexpr Repeats kRepeats{0.97, kDateTerms, 1'000, 3};
-// The first four bytes of ids, big endian.
-constexpr std::uint64_t kMemory = 0x6d656d5f, kSummary = 0x73756d5f;
+// The first byte of keys of ids.
+constexpr std::uint64_t kMemory = 'm', kSummary = 's';
 
 double rounded(double value, double digits) { return std::nearbyint(value * digits) / digits; }
 
@@ -78,11 +78,6 @@ struct Gathered {
     std::size_t size() const { return lengths.size(); }
     Documents documents() const { return {terms, lengths}; }
 };
-
-std::span<const std::uint32_t> terms_of(const TermColumn& column, std::size_t number) {
-    return column.terms.subspan(static_cast<std::size_t>(column.first[number]),
-                                static_cast<std::size_t>(column.lengths[number]));
-}
 
 Column cosines(const Vectors& vectors, std::span<const std::int64_t> documents, std::span<const float> query) {
     if (query.empty()) return Column(documents.size(), kNan);
@@ -214,7 +209,7 @@ void weigh(const Rows& rows, std::span<const std::int64_t> documents, const Gath
     for (std::size_t i = 0; i < pool.size(); ++i) {
         const double said = std::accumulate(scores.said.begin() + static_cast<std::ptrdiff_t>(i * terms),
                                             scores.said.begin() + static_cast<std::ptrdiff_t>((i + 1) * terms), 0.0);
-        const std::uint64_t kind = rows.id_key[static_cast<std::size_t>(documents[i])] >> 32;
+        const std::uint64_t kind = rows.id_key[static_cast<std::size_t>(documents[i])] >> 56;
         const double own = static_cast<double>(pool.lengths[i]) - kBesideText;
         const bool echoes = has(kPromptTrait, i) && said >= kEchoFrom * own;
         parts[kToolPart][i] = has(kToolOutputTrait, i) && !request.exact ? kToolWeight : 1.0;
@@ -383,7 +378,7 @@ Column competing_of(const Rows& rows, std::span<const std::int64_t> documents, c
     const double least = *std::min_element(final.begin(), final.end());
     Column competing = final;
     for (std::size_t i = 0; i < final.size(); ++i)
-        if (rows.id_key[static_cast<std::size_t>(documents[i])] >> 32 == kSummary)
+        if (rows.id_key[static_cast<std::size_t>(documents[i])] >> 56 == kSummary)
             competing[i] = least + kSummaryWeight * (final[i] - least);
     return competing;
 }

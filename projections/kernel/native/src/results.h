@@ -19,10 +19,16 @@ struct TermColumn {
     std::span<const std::int64_t> first, lengths;
 };
 
+inline std::span<const std::uint32_t> terms_of(const TermColumn& column, std::size_t number) {
+    return column.terms.subspan(static_cast<std::size_t>(column.first[number]),
+                                static_cast<std::size_t>(column.lengths[number]));
+}
+
 // The columns of an index, by ordinal.
 struct Rows {
     TermColumn terms;
     Vectors model, static_vectors;
+    // The letter of the kind and the seven characters after the prefix, big endian: sorts like the ids.
     std::span<const std::uint64_t> id_key;
     std::span<const std::int32_t> episode, sequence, author;
     std::span<const std::int64_t> occurred_ms;

@@ -1,7 +1,10 @@
 // What Python calls for the results of a question. Arrays are checked here; behind it every index is within bounds.
+#include <nanobind/stl/vector.h>
+
 #include <algorithm>
 
 #include "arrays.h"
+#include "candidates.h"
 #include "results.h"
 
 using namespace mnemolog;
@@ -60,21 +63,23 @@ bool within(const Vectors& vectors, std::size_t document) {
            static_cast<std::size_t>(vectors.first[document]) + static_cast<std::size_t>(vectors.count[document]) <= vectors.row_count;
 }
 
-Rows rows_of(nb::handle rows, std::span<const std::int64_t> documents) {
-    const Rows of{terms(rows, "terms"), vectors(rows, "vectors"), vectors(rows, "static"),
-                  grown<std::uint64_t>(rows, "id_key"), grown<std::int32_t>(rows, "episode"),
-                  grown<std::int32_t>(rows, "sequence"), grown<std::int32_t>(rows, "author"),
-                  grown<std::int64_t>(rows, "occurred_ms"), grown<float>(rows, "importance"), terms(rows, "names")};
-    const std::size_t size = std::min({of.id_key.size(), of.episode.size(), of.sequence.size(), of.author.size(),
-                                       of.occurred_ms.size(), of.importance.size()});
+Rows columns_of(nb::handle rows) {
+    return {terms(rows, "terms"), vectors(rows, "vectors"), vectors(rows, "static"),
+            grown<std::uint64_t>(rows, "id_key"), grown<std::int32_t>(rows, "episode"),
+            grown<std::int32_t>(rows, "sequence"), grown<std::int32_t>(rows, "author"),
+            grown<std::int64_t>(rows, "occurred_ms"), grown<float>(rows, "importance"), terms(rows, "names")};
+}
+
+void require_within(const Rows& rows, std::span<const std::int64_t> documents) {
+    const std::size_t size = std::min({rows.id_key.size(), rows.episode.size(), rows.sequence.size(), rows.author.size(),
+                                       rows.occurred_ms.size(), rows.importance.size()});
     require_below(documents, size);
     for (const std::int64_t document : documents) {
         const auto at = static_cast<std::size_t>(document);
-        require(within(of.terms, at), "a document's terms are not in the column");
-        require(within(of.model, at) && within(of.static_vectors, at), "a document's vectors are not in the matrix");
-        require(of.author[at] >= 0 && within(of.names, static_cast<std::size_t>(of.author[at])), "an author has no name");
+        require(within(rows.terms, at), "a document's terms are not in the column");
+        require(within(rows.model, at) && within(rows.static_vectors, at), "a document's vectors are not in the matrix");
+        require(rows.author[at] >= 0 && within(rows.names, static_cast<std::size_t>(rows.author[at])), "an author has no name");
     }
-    return of;
 }
 
 Asked asked_of(nb::handle criteria) {
@@ -125,10 +130,52 @@ Request request_of(nb::handle criteria, const Rows& rows) {
 Results results(nb::handle rows, Column<std::int64_t> documents, Column<double> confidence, nb::handle criteria) {
     require(documents.shape(0) > 0, "the pool is empty");
     require(confidence.shape(0) == documents.shape(0), "every document needs a confidence");
-    const Rows columns = rows_of(rows, span_of(documents));
+    const Rows columns = columns_of(rows);
+    require_within(columns, span_of(documents));
     const Request request = request_of(criteria, columns);
     nb::gil_scoped_release released;
     return results_of(columns, span_of(documents), span_of(confidence), request);
+}
+
+// The documents of a leg are checked only where they are read, which `require_within` would take too long for.
+Leg leg_of(nb::handle leg, const Rows& rows) {
+    const Leg of{column<bool>(leg, "allowed"), column<std::int64_t>(leg, "documents"),
+                 {column<double>(leg, "idf"), value<double>(leg, "k1"), value<double>(leg, "b"), value<double>(leg, "average_length")},
+                 column<std::int64_t>(leg, "near_model"), column<std::int64_t>(leg, "near_static")};
+    require(of.allowed.size() <= rows.terms.lengths.size(), "every allowed document needs terms");
+    for (const auto documents : {of.documents, of.near_model, of.near_static}) require_below(documents, rows.id_key.size());
+    for (const std::int64_t document : of.documents)
+        require(within(rows.terms, static_cast<std::size_t>(document)), "a document's terms are not in the column");
+    for (const std::int64_t document : of.near_model)
+        require(within(rows.model, static_cast<std::size_t>(document)), "a document's vectors are not in the matrix");
+    for (const std::int64_t document : of.near_static)
+        require(within(rows.static_vectors, static_cast<std::size_t>(document)), "a document's vectors are not in the matrix");
+    return of;
+}
+
+NewColumn<std::int64_t> candidates_of(nb::handle rows, Postings& postings, const std::vector<nb::object>& legs,
+                                      Column<std::uint32_t> terms, Column<float> vector, Column<float> static_vector,
+                                      std::size_t by_words, std::size_t by_meaning) {
+    const Rows columns = columns_of(rows);
+    const Neighbors neighbors{grown<std::int32_t>(rows, "earlier"), grown<std::int32_t>(rows, "later")};
+    const std::size_t size = columns.id_key.size();
+    require(columns.terms.lengths.size() == size && neighbors.earlier.size() == size && neighbors.later.size() == size,
+            "the columns are of different lengths");
+    require(vector.shape(0) == 0 || vector.shape(0) == columns.model.width, "the query has another width");
+    require(static_vector.shape(0) == 0 || static_vector.shape(0) == columns.static_vectors.width, "the query has another width");
+    require(!legs.empty() && terms.shape(0) < 0xffff, "there is no leg, or too many terms");
+    std::vector<Leg> wanted;
+    for (const nb::object& leg : legs) {
+        wanted.push_back(leg_of(leg, columns));
+        require(wanted.back().bm25.idf.size() == terms.shape(0), "every term needs a weight");
+    }
+    std::vector<std::int64_t> found;
+    {
+        nb::gil_scoped_release released;
+        found = candidates(columns, postings, neighbors, wanted,
+                           {span_of(terms), span_of(vector), span_of(static_vector), by_words, by_meaning});
+    }
+    return to_python(std::move(found));
 }
 
 // A copy: few of these are read, and only to explain or to fit.
@@ -150,6 +197,9 @@ void bind_results(nb::module_& m) {
         .def_prop_ro("final", [](const Results& it) { return to_python(std::vector(it.scores.final)); }, nb::rv_policy::move)
         .def_prop_ro("whole", [](const Results& it) { return to_python(std::vector(it.whole)); }, nb::rv_policy::move)
         .def_prop_ro("evidence", [](const Results& it) { return matrix(it.evidence, kAnswerable); }, nb::rv_policy::move);
+    m.def("candidates", &candidates_of, nb::arg("rows"), nb::arg("postings"), nb::arg("legs"), nb::arg("terms"),
+          nb::arg("vector"), nb::arg("static_vector"), nb::arg("by_words"), nb::arg("by_meaning"),
+          "The best documents by words and by meaning of each leg, and their neighbors: (n,) int64, by `id_key`.");
     m.def("results", &results, nb::arg("rows"), nb::arg("documents"), nb::arg("confidence"), nb::arg("criteria"),
           "The documents of a pool, which must not be empty and be in the order of their ids, best first.");
 }
