@@ -24,13 +24,10 @@ void take_best(const Rows& rows, Scored scored, std::size_t most, std::vector<st
 Scored best_of_few(const Rows& rows, const Leg& leg, std::span<const std::uint32_t> terms) {
     Scored scored;
     for (const std::int64_t document : leg.documents) {
-        const auto row = terms_of(rows.terms, static_cast<std::size_t>(document));
+        const auto row = rows.terms[static_cast<std::size_t>(document)];
         const double norm = leg.bm25.norm(static_cast<double>(row.size()));
         double score = 0;
-        for (std::size_t i = 0; i < terms.size(); ++i) {
-            const auto times = static_cast<double>(std::count(row.begin(), row.end(), terms[i]));
-            score += leg.bm25.idf[i] * times / (times + norm);
-        }
+        for (std::size_t i = 0; i < terms.size(); ++i) score += leg.bm25.score(i, times_said(row, terms[i]), norm);
         if (score == 0) continue;
         scored.documents.push_back(document);
         scored.scores.push_back(score);
@@ -63,7 +60,8 @@ std::vector<std::int64_t> candidates(const Rows& rows, Postings& postings, const
     std::vector<std::int64_t> found;
     for (const Leg& leg : legs) {
         if (!wanted.terms.empty() && wanted.by_words > 0 && leg.documents.empty())
-            take_best(rows, postings.best({wanted.terms, leg.allowed, rows.terms.lengths}, leg.bm25, 1, wanted.by_words),
+            take_best(rows, postings.best_of_rarest({wanted.terms, leg.allowed, rows.terms.lengths}, leg.bm25, rows.terms,
+                                              wanted.by_words),
                       wanted.by_words, found);
         else if (!wanted.terms.empty())
             take_best(rows, best_of_few(rows, leg, wanted.terms), wanted.by_words, found);

@@ -1,6 +1,7 @@
 // What the terms of some documents say, one document after the other: `lengths` terms each.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,6 +13,20 @@ struct Documents {
     std::span<const std::uint32_t> terms;
     std::span<const std::int64_t> lengths;
 };
+
+// The terms of every document or author, by number, packed.
+struct TermColumn {
+    std::span<const std::uint32_t> terms;
+    std::span<const std::int64_t> first, lengths;
+
+    std::span<const std::uint32_t> operator[](std::size_t number) const {
+        return terms.subspan(static_cast<std::size_t>(first[number]), static_cast<std::size_t>(lengths[number]));
+    }
+};
+
+inline double times_said(std::span<const std::uint32_t> document, std::uint32_t term) {
+    return static_cast<double>(std::count(document.begin(), document.end(), term));
+}
 
 // (documents, wanted): how often each document says each of the wanted terms.
 std::vector<double> count_terms(const Documents& documents, std::span<const std::uint32_t> wanted);

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <functional>
+#include <numeric>
 
 namespace mnemolog {
 namespace {
@@ -69,6 +70,9 @@ bool within_edits(std::u32string_view word, std::u32string_view other, std::size
     }
     return rows[word.size() % 3][other.size()] <= most;
 }
+
+// Bytes of postings that are always read.
+constexpr std::size_t kLongList = 4096;
 
 constexpr std::size_t kMostLetters = 0xffffffff;  // where a word begins has 32 bits
 
@@ -171,20 +175,21 @@ std::vector<std::int64_t> Postings::frequencies(const Question& question) const 
     return frequencies;
 }
 
-void Postings::touch(const Question& question, const Bm25* bm25) {
+void Postings::touch(const Question& question, std::size_t term, const Bm25* bm25) {
     const std::size_t documents = question.allowed.size();
     if (said_.size() < documents) said_.resize(documents);
-    for (std::size_t i = 0; i < question.terms.size(); ++i) {
-        each(question.terms[i], [&](std::uint32_t document, std::uint32_t times) {
-            if (document >= documents || !question.allowed[document]) return;
-            Said& said = said_[document];
-            if (said.terms++ == 0) touched_.push_back(document);
-            said.times += times;
-            if (bm25 == nullptr) return;
-            const double norm = bm25->norm(static_cast<double>(question.lengths[document]));
-            said.score += bm25->idf[i] * times / (times + norm);
-        });
-    }
+    each(question.terms[term], [&](std::uint32_t document, std::uint32_t times) {
+        if (document >= documents || !question.allowed[document]) return;
+        Said& said = said_[document];
+        if (said.terms++ == 0) touched_.push_back(document);
+        said.times += times;
+        if (bm25 != nullptr)
+            said.score += bm25->score(term, times, bm25->norm(static_cast<double>(question.lengths[document])));
+    });
+}
+
+void Postings::touch(const Question& question, const Bm25* bm25) {
+    for (std::size_t term = 0; term < question.terms.size(); ++term) touch(question, term, bm25);
 }
 
 void Postings::clear_touched() {
@@ -211,6 +216,53 @@ Scored Postings::best(const Question& question, const Bm25& bm25, std::size_t le
     for (const std::uint32_t document : saying) {
         best.documents.push_back(document);
         best.scores.push_back(said_[document].score);
+    }
+    clear_touched();
+    return best;
+}
+
+double Postings::score_of_last(std::size_t most) const {
+    if (most == 0 || touched_.size() < most) return 0;
+    std::vector<double> scores;
+    for (const std::uint32_t document : touched_) scores.push_back(said_[document].score);
+    const auto last = scores.begin() + static_cast<std::ptrdiff_t>(most) - 1;
+    std::nth_element(scores.begin(), last, scores.end(), std::greater<>());
+    return *last;
+}
+
+std::size_t Postings::length_of(std::uint32_t term) const {
+    const Term* found = find(term);
+    return found == nullptr ? 0 : found->packed.size();
+}
+
+Scored Postings::best_of_rarest(const Question& question, const Bm25& bm25, const TermColumn& documents,
+                                std::size_t most) {
+    std::vector<std::size_t> order(question.terms.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
+        return length_of(question.terms[left]) < length_of(question.terms[right]);
+    });
+    double left = std::accumulate(bm25.idf.begin(), bm25.idf.end(), 0.0), last = 0;
+    auto term = order.begin();
+    for (; term != order.end(); ++term) {
+        // finding the last of the best takes some time too
+        if (length_of(question.terms[*term]) > std::max(kLongList, 4 * touched_.size())) {
+            last = score_of_last(most);
+            if (last >= left) break;
+        }
+        touch(question, *term, &bm25);
+        left -= bm25.idf[*term];
+    }
+    Scored best;
+    for (const std::uint32_t document : touched_) {
+        double score = said_[document].score;
+        if (score + left < last) continue;
+        const auto row = documents[document];
+        const double norm = bm25.norm(static_cast<double>(row.size()));
+        for (auto other = term; other != order.end(); ++other)
+            score += bm25.score(*other, times_said(row, question.terms[*other]), norm);
+        best.documents.push_back(document);
+        best.scores.push_back(score);
     }
     clear_touched();
     return best;

@@ -14,6 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "documents.h"
+
 namespace mnemolog {
 
 // A word of more letters is data.
@@ -33,6 +35,9 @@ struct Bm25 {
 
     // What a document of this length adds to how often it says a term.
     double norm(double length) const { return k1 * (1 - b + b * length / average_length); }
+
+    // What a term adds to the score of a document that says it so often; less than its idf.
+    double score(std::size_t term, double times, double norm) const { return idf[term] * times / (times + norm); }
 };
 
 struct Scored {
@@ -59,6 +64,11 @@ public:
     // of them, in the order of the documents.
     Scored best(const Question& question, const Bm25& bm25, std::size_t least, std::size_t most);
 
+    // The same for one term at least, by reading no more postings than needed: the rarest terms first, until no document
+    // that says only the others can be among the best. What the best say of these is read in their own terms. MaxScore:
+    // Turtle and Flood, Information Processing & Management 31 (1995).
+    Scored best_of_rarest(const Question& question, const Bm25& bm25, const TermColumn& documents, std::size_t most);
+
     // The allowed documents that say at least `least` of the terms, and have at most `times` as many terms, and
     // `beside`, as they say of these.
     std::vector<std::int64_t> mostly(const Question& question, std::size_t least, std::int64_t times,
@@ -84,7 +94,11 @@ private:
 
     template <typename Visit>
     void each(std::uint32_t term, Visit visit) const;
+    void touch(const Question& question, std::size_t term, const Bm25* bm25);
     void touch(const Question& question, const Bm25* bm25);
+    // The score of the document that is the best but `most - 1` of those that are touched.
+    double score_of_last(std::size_t most) const;
+    std::size_t length_of(std::uint32_t term) const;
     void clear_touched();
     // Where the number of a term is, or has to be.
     std::size_t slot_of(std::uint32_t hash) const;

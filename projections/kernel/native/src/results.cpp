@@ -92,7 +92,7 @@ void find_authors(const Rows& rows, std::span<const std::int64_t> documents, con
     for (const std::int64_t document : documents) shares.try_emplace(rows.author[static_cast<std::size_t>(document)]);
     std::vector<std::int32_t> whole;
     for (auto& [author, share] : shares) {
-        const auto name = terms_of(rows.names, static_cast<std::size_t>(author));
+        const auto name = rows.names[static_cast<std::size_t>(author)];
         const auto said = std::count_if(name.begin(), name.end(), [&](std::uint32_t term) {
             return std::find(asked.terms.begin(), asked.terms.end(), term) != asked.terms.end();
         });
@@ -124,7 +124,7 @@ Gathered gathered(const Rows& rows, std::span<const std::int64_t> documents, con
     Gathered pool;
     for (const std::int64_t document : documents) {
         const auto at = static_cast<std::size_t>(document);
-        const auto terms = terms_of(rows.terms, at);
+        const auto terms = rows.terms[at];
         pool.terms.insert(pool.terms.end(), terms.begin(), terms.end());
         pool.lengths.push_back(static_cast<std::int64_t>(terms.size()));
         pool.occurred_ms.push_back(rows.occurred_ms[at]);

@@ -13,17 +13,6 @@
 
 namespace mnemolog {
 
-// The terms of every document or author, by number, packed.
-struct TermColumn {
-    std::span<const std::uint32_t> terms;
-    std::span<const std::int64_t> first, lengths;
-};
-
-inline std::span<const std::uint32_t> terms_of(const TermColumn& column, std::size_t number) {
-    return column.terms.subspan(static_cast<std::size_t>(column.first[number]),
-                                static_cast<std::size_t>(column.lengths[number]));
-}
-
 // The columns of an index, by ordinal.
 struct Rows {
     TermColumn terms;
