@@ -129,6 +129,7 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
     )  # fmt: skip
     metrics = Metrics(appends, index)
     queries.context.on_followup = metrics.followups.inc
+    queries.recall.on_cached = metrics.cached_answers.inc
     metrics.registry.register(VitalMetrics(watch, commands.refused))
     return Wired(services, Transfer(log, documents), metrics)
 

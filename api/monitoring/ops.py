@@ -58,6 +58,8 @@ class Metrics:
         self.lag = gauge("mnemolog_projection_lag_events", "Pending log entries.", ["partition"])
         followups = "Recalls in the half hour after a context of the same project."
         self.followups = Counter("mnemolog_context_followups", followups, registry=self.registry)
+        cached = "Recalls answered as an equal request was, because the index has not changed since."
+        self.cached_answers = Counter("mnemolog_recall_cached_answers", cached, registry=self.registry)
         self.reconciled = gauge("mnemolog_reconcile_findings", "Results of the newest reconciliation.", ["fault"])
         self.webhooks = gauge("mnemolog_webhook_attempts", "Attempts to deliver an event to a webhook.", ["outcome"])
         self.processes: ProcessFigures | None = None

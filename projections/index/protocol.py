@@ -193,6 +193,11 @@ class IndexService(ABC):
         """Log entries not projected yet, by partition that has any, as of less than a second ago."""
 
     @property
+    def version(self) -> int | None:
+        """A number that changes whenever the index does; None if that is unknown."""
+        return None
+
+    @property
     @abstractmethod
     def ready(self) -> bool:
         """Whether every partition is complete, and has been applied up to where its feed stood at the start."""

@@ -70,6 +70,7 @@ class ReplicaService(IndexService):
         self._searches = Searches(self._thread, self._search_now, self._in_use)
         self._one_change = asyncio.Lock()
         """Only one change at a time is queued for the index thread, so a search waits for one change at most."""
+        self._changes = 0
         self._one_in_background = asyncio.Lock()
         """Only one comparison or batch of vectors competes for that lock, so new writes go first."""
         self._live: Loaded | None = None
@@ -82,6 +83,10 @@ class ReplicaService(IndexService):
         self._purged = ""
         self._announced = ""
         """The snapshot before which nothing is left in this replica's memory or files."""
+
+    @property
+    def version(self) -> int | None:
+        return self._changes if self.ready else None
 
     @property
     def ready(self) -> bool:
@@ -213,7 +218,10 @@ class ReplicaService(IndexService):
 
     async def _change_index(self, work: Callable[..., Result], *args: Any) -> Result:
         async with self._one_change:
-            return await self.in_index_thread(work, *args)
+            try:
+                return await self.in_index_thread(work, *args)
+            finally:
+                self._changes += 1
 
     async def _change_in_background(self, work: Callable[..., Result], *args: Any) -> Result:
         async with self._one_in_background:
@@ -322,6 +330,7 @@ class ReplicaService(IndexService):
         old = [live]
         del live
         self._live = fresh
+        self._changes += 1
         self._caught_up.update(range(self._partitions))
         await self._notify()
         # in the thread, after its last search: `old` has the last reference, and freeing an index takes a while

@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import cache, cached_property
 from typing import Annotated, Literal, NamedTuple, cast
 
+import msgspec
 import numpy as np
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -59,6 +60,10 @@ MADE_INLINE, READ_INLINE = 20, 20_000
 ASKED_INLINE = 1_000
 # asked of the index beyond the limit, to replace documents deleted between search and read
 SPARE_HITS = 4
+
+# answers that equal requests of equal readers get until the index changes, and for how long at most: lessons fade, and
+# what fell due is found late. Their texts have at most so many characters each: 25 MiB
+ANSWERS_CACHED, ANSWERS_CACHED_S, CACHED_CHARS = 256, 5.0, 100_000
 
 LeastSure = Annotated[float, Meta(ge=0, le=1)] | None
 """The least confidence of a result; None for no limit."""
@@ -205,6 +210,24 @@ class RecalledDocuments(NamedTuple):
     recall_id: str = ""
 
 
+class Answered(NamedTuple):
+    """An answer, the state of the index that it is of, when it was made, and its documents."""
+
+    version: int | None
+    made_s: float
+    answer: RecallAnswer
+    hits: list[Recalled]
+
+    def holds(self, version: int | None, now_s: float, reader: Reader) -> bool:
+        """Whether it would be the same now: the index has not changed, and nothing in it has expired."""
+        is_new = version == self.version and now_s - self.made_s < ANSWERS_CACHED_S
+        return is_new and all(may_read(hit.document, reader) for hit in self.hits)
+
+    def is_small(self, request: RecallRequest) -> bool:
+        """Whether it may be cached."""
+        return len(request.query) <= ASKED_INLINE and _is_short(self.hits, CACHED_CHARS)
+
+
 class Recall:
     """Answers recall requests from the index and the documents."""
 
@@ -219,6 +242,9 @@ class Recall:
         self._note_read = note_read
         self._index, self._documents, self._clock = index, documents, clock
         self._lookup = Lookup(index, documents, clock)
+        self._answers: OrderedDict[tuple[bytes, Reader], Answered] = OrderedDict()
+        self.on_cached: Callable[[], object] = lambda: None
+        """Called for each answer that was made before, for an equal request of an equal reader."""
         self.vectors = QueryVectors(index)
 
     def close(self) -> None:
@@ -235,7 +261,29 @@ class Recall:
         Raises CommandRejected for a blank query, ProjectionBehind when `after` is not searchable in time.
         """
         started = time.perf_counter()
-        hits, degraded, confidence, recall_id = await self.found(request, reader)
+        if request.after:
+            await self._wait_for(request)
+            request = replace(request, after="")
+        version, key = self._index.version, (msgspec.msgpack.encode(request), reader._replace(now=None))
+        answered = self._answers.get(key)
+        if answered is None or not answered.holds(version, started, reader):
+            recalled = await self._recalled(request, reader)
+            answered = Answered(version, started, await self._answer(request, reader, recalled), recalled.hits)
+            if version is not None and not recalled.degraded and answered.is_small(request):
+                self._answers[key] = answered
+                if len(self._answers) > ANSWERS_CACHED:
+                    self._answers.popitem(last=False)
+        else:
+            self.on_cached()
+        return replace(
+            answered.answer,
+            took_ms=round((time.perf_counter() - started) * 1000, 2),
+            lag=dict(self._index.lag),
+            recall_id=self._noted(request, reader, answered.hits),
+        )
+
+    async def _answer(self, request: RecallRequest, reader: Reader, recalled: RecalledDocuments) -> RecallAnswer:
+        hits, degraded, confidence, _ = recalled
         if len(request.query) <= ASKED_INLINE:
             words = query_terms_of(request.query)
         else:
@@ -264,29 +312,39 @@ class Recall:
             results=results,
             confidence=confidence,
             certainty=certainty(confidence),
-            took_ms=round((time.perf_counter() - started) * 1000, 2),
-            lag=dict(self._index.lag),
+            took_ms=0.0,
+            lag={},
             degraded=degraded,
             omitted=omitted,
-            recall_id=recall_id,
         )
 
     async def found(self, request: RecallRequest, reader: Reader) -> RecalledDocuments:
         """What a recall finds, as documents: for a dialect that shows them in its own way. Raises the same."""
+        await self._wait_for(request)
+        recalled = await self._recalled(request, reader)
+        return recalled._replace(recall_id=self._noted(request, reader, recalled.hits))
+
+    async def _wait_for(self, request: RecallRequest) -> None:
+        if request.after and request.consistency != "eventual":
+            await self._index.wait_for(Token.parse(request.after))
+
+    async def _recalled(self, request: RecallRequest, reader: Reader) -> RecalledDocuments:
         attributes = {"gen_ai.operation.name": "search_memory"}  # a trace has no query
         if request.project:
             attributes["gen_ai.memory.store.id"] = request.project
         with span("search_memory", attributes) as recalling:
             recalled = await self._search(request, reader)
             recalling.set({"gen_ai.memory.record.count": len(recalled.hits)})
-        places = ((getattr(result.document, "project", ""), result.hit.id) for result in recalled.hits)
-        return recalled._replace(recall_id=self._note_read(reader, "prompt" if request.prompt_of else "recall", places))
+        return recalled
+
+    def _noted(self, request: RecallRequest, reader: Reader, hits: Sequence[Recalled]) -> str:
+        """Note the read in the ledger; returns its id."""
+        places = ((getattr(result.document, "project", ""), result.hit.id) for result in hits)
+        return self._note_read(reader, "prompt" if request.prompt_of else "recall", places)
 
     async def _search(self, request: RecallRequest, reader: Reader) -> RecalledDocuments:
         if not request.query.strip():
             raise CommandRejected("query is blank", "query")
-        if request.after and request.consistency != "eventual":
-            await self._index.wait_for(Token.parse(request.after))
         if request.prompt_of and is_small_talk(request.query):
             return RecalledDocuments([], [], 0.0)
         now = self._clock()
@@ -343,9 +401,9 @@ class Recall:
         return RecalledDocuments(recalled, degraded, best)
 
 
-def _is_short(results: Sequence[Recalled]) -> bool:
-    """Whether the texts that snippets of these results are made from are read on the event loop."""
-    left = READ_INLINE
+def _is_short(results: Sequence[Recalled], left: int = READ_INLINE) -> bool:
+    """Whether the texts that snippets of these results are made from have at most so many characters; that many are
+    read on the event loop."""
     for document in (result.document for result in results):
         if isinstance(document, Observation) and not document.content:
             left -= sum(map(len, texts_in(document.data)))
