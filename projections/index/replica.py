@@ -20,11 +20,11 @@ from ingest.platform.connections import Client, Transaction, past_memory_limit
 from projections.index.lexical import MatchingWords
 from projections.kernel.module import native
 from projections.nouns.index_entry import IndexEntry
-from projections.search.candidates import OF_ENTRY, DocumentColumns, packed
+from projections.search.candidates import OF_ENTRY, DocumentColumns
 from projections.search.question import Facets, entry_facets, facet
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors, read_entry
 from projections.vectors.bitmaps import BitMap
-from projections.vectors.columns import Column, hashed_text
+from projections.vectors.columns import Column, TermRows, hashed_text
 from projections.vectors.static import StaticTable
 from projections.vectors.vectors import VectorIndex
 
@@ -94,21 +94,27 @@ class IndexReplica(DocumentColumns):
 
     def apply(self, partition: int, items: Iterable[FeedItem]) -> None:
         """Apply feed items in order. Applying an item twice changes nothing."""
+        entries: dict[str, IndexEntry] = {}
         vectors: dict[str, Vectors] = {}
         for item in items:
             match item:
                 case Put(entry):
+                    if entry.id in entries:
+                        self._put_each(partition, entries)
                     if entry.id in vectors:  # they are of the text before
                         self._set_vectors([vectors.pop(entry.id)])
-                    self._put(partition, entry)
+                    entries[entry.id] = entry
                 case Remove(name):
+                    self._put_each(partition, entries)
                     vectors.pop(name, None)
                     self._remove(name)
                 case Vectors():
                     if item.model == self.model and item.dimensions == self.vectors.dimensions:
+                        self._put_each(partition, entries)
                         vectors[item.id] = item
                 case Switched() | Cleared():
                     pass  # the follower handles these: they change no document
+        self._put_each(partition, entries)
         self._set_vectors(vectors.values())
         self._settle()
 
@@ -151,16 +157,17 @@ class IndexReplica(DocumentColumns):
     def put_unless(self, partition: int, entries: Iterable[IndexEntry], changed: Container[str]) -> Compared:
         """Put documents as they were read, except those that `changed` since."""
         inserted: list[str] = []
-        without: list[str] = []
+        put: dict[str, IndexEntry] = {}
         for entry in entries:
             if entry.id in changed:
                 continue
-            if entry.id not in self.ordinal_of:
+            if entry.id not in self.ordinal_of and entry.id not in put:
                 inserted.append(entry.id)
-            self._put(partition, entry)
-            if not self.vectors.has(self.ordinal_of[entry.id]):
-                without.append(entry.id)
+            put[entry.id] = entry
+        names = list(put)
+        self._put_each(partition, put)
         self._settle()
+        without = [name for name in names if not self.vectors.has(self.ordinal_of[name])]
         return Compared(inserted, without)
 
     def give_vectors(self, terms_then: str, item: Vectors) -> None:
@@ -238,34 +245,50 @@ class IndexReplica(DocumentColumns):
             self._without_static.clear()
             self.embed_terms(np.array(waiting, np.int64))
 
-    def _put(self, partition: int, entry: IndexEntry) -> None:
-        self.matching.clear()
-        existing = self.ordinal_of.get(entry.id)
-        row = hashed_text(entry.terms)
-        if existing is not None and np.array_equal(self.terms[existing], row):
-            self._update(existing, entry)
-            return
-        if existing is not None:
-            self._remove(entry.id)
-        ordinal = len(self.ids)
-        self.ids.append(entry.id)
-        self.id_key.append(packed(entry.id))
-        self.terms.append(row)
-        self.partition.append(partition)
-        self.author.append(self.author_number(entry.agent_id))
-        for name in CHANGING:
-            getattr(self, name).append(getattr(entry, name))
-        self.ordinal_of[entry.id] = ordinal
-        # facet tuples of an episode are mostly equal: as one object they take a seventh of the memory
-        keys = entry_facets(partition, entry)
-        members = self.episodes[self.episode_of[entry.episode]] if entry.episode in self.episode_of else []
-        keys = self.facets_of[members[-1]] if members and self.facets_of[members[-1]] == keys else keys
-        self.facets_of.append(keys)
-        self._join_episode(ordinal, entry.episode, existing)
-        self.alive.add(ordinal)
-        self._without_static.append(ordinal)
-        self.facets.add(ordinal, keys)
-        self.postings.add(ordinal, row, entry.terms)
+    def _put_each(self, partition: int, entries: dict[str, IndexEntry]) -> None:
+        """Put documents, each named once, and forget the entries."""
+        rows = TermRows.of(entry.terms for entry in entries.values())
+        ends = np.cumsum(rows.lengths).tolist()
+        new: list[tuple[IndexEntry, int | None]] = []
+        selected: list[bool] = []
+        for entry, end, length in zip(entries.values(), ends, rows.lengths.tolist(), strict=True):
+            existing = self.ordinal_of.get(entry.id)
+            has_text = existing is not None and np.array_equal(self.terms[existing], rows.hashes[end - length : end])
+            if existing is not None and has_text:
+                self._update(existing, entry)
+            else:
+                new.append((entry, existing))
+            selected.append(not has_text)
+        if new:
+            of_new = np.array(selected, np.bool_)
+            hashes = rows.hashes[np.repeat(of_new, rows.lengths)]
+            self._add_each(partition, new, TermRows(hashes, rows.lengths[of_new]))
+        if entries:
+            self.matching.clear()
+        entries.clear()
+
+    def _add_each(self, partition: int, new: Sequence[tuple[IndexEntry, int | None]], rows: TermRows) -> None:
+        """Add documents, each with the ordinal of its text before, if it has one; `rows` are their terms."""
+        entries = [entry for entry, _ in new]
+        for entry, existing in new:
+            if existing is not None:
+                self._remove(entry.id)
+        ordinals = self.extend([partition] * len(entries), entries, rows)
+        self.retired_ms.extend(np.array([entry.retired_ms for entry in entries], np.int64))
+        self.expires_ms.extend(np.array([entry.expires_ms for entry in entries], np.int64))
+        first = int(ordinals[0])
+        for ordinal, (entry, existing) in enumerate(new, first):
+            self.ordinal_of[entry.id] = ordinal
+            # facet tuples of an episode are mostly equal: as one object they take a seventh of the memory
+            keys = entry_facets(partition, entry)
+            members = self.episodes[self.episode_of[entry.episode]] if entry.episode in self.episode_of else []
+            keys = self.facets_of[members[-1]] if members and self.facets_of[members[-1]] == keys else keys
+            self.facets_of.append(keys)
+            self._join_episode(ordinal, entry.episode, existing)
+            self.facets.add(ordinal, keys)
+        self.alive.add_range(first, first + len(new))
+        self._without_static += ordinals.tolist()
+        self.postings.add_each(first, rows.hashes, rows.lengths, [entry.terms for entry in entries])
 
     def _update(self, ordinal: int, entry: IndexEntry) -> None:
         """The same text: the vectors stay."""

@@ -41,6 +41,8 @@ from projections.vectors.embedder import Embedder, Embedders
 logger = logging.getLogger(__name__)
 
 RETRY_S = 1.0
+SHORT_QUESTION, SMALL_INDEX = 1_000, 200_000
+"""Characters and documents up to which a search may run on the event loop: some 3 ms."""
 LAG_EVERY_S = LOOK_EVERY_S = 0.5
 """How often the lag is measured, and a purge or another embedder is looked for."""
 LOAD_AGAIN_S = 2.0
@@ -182,7 +184,8 @@ class ReplicaService(IndexService):
     async def search(self, question: Question, allowed: Filter) -> list[Hit]:
         if self._live is None or (not self._was_ready and self._lacks_a_partition(self._live)):
             raise ProjectionBehind(0.0, await self.measure_lag())
-        return await self._searches.ask(question, allowed)
+        is_short = len(question.text) <= SHORT_QUESTION and len(self._live.index) <= SMALL_INDEX
+        return await self._searches.ask(question, allowed, is_short=is_short)
 
     def _search_now(self, question: Question, allowed: Filter) -> list[Hit]:
         # in the index thread: the index may have been replaced since the question was asked

@@ -5,6 +5,7 @@ A filter is answered by a roaring bitmap of document ordinals for each value of 
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from operator import attrgetter
 from typing import Literal
@@ -200,16 +201,17 @@ class Hit(Struct, frozen=True):
     """0..1, how likely the question has an answer, as far as this result tells; None if unknown."""
 
 
+@lru_cache(maxsize=8_192)
 def facet(name: str, value: str) -> str:
-    """The key of one facet value. In NFC: old documents may have other forms."""
-    return f"{name}\x1f{nfc(value)}"
-
-
-def entry_facets(partition: int, entry: IndexEntry) -> tuple[str, ...]:
-    """The facet values of a document. A memory for some readers only has `restricted` and a value for each of them.
+    """The key of one facet value. In NFC: old documents may have other forms.
 
     Interned: many documents have the same ones, and of each seven strings would be a seventh of its memory.
     """
+    return sys.intern(f"{name}\x1f{nfc(value)}")
+
+
+def entry_facets(partition: int, entry: IndexEntry) -> tuple[str, ...]:
+    """The facet values of a document. A memory for some readers only has `restricted` and a value for each of them."""
     named: list[tuple[str, str]] = [
         ("partition", str(partition)),
         ("tenant", entry.tenant),
@@ -235,7 +237,7 @@ def entry_facets(partition: int, entry: IndexEntry) -> tuple[str, ...]:
     keys = [facet(name, value) for name, value in named if value or name == "project"]
     # an empty tag is a tag, which a filter may name; an empty reader does not exist
     keys += [facet(name, value) for name, values in several for value in values if value or name == "tag"]
-    return tuple(map(sys.intern, dict.fromkeys(keys)))
+    return tuple(dict.fromkeys(keys))
 
 
 LISTED = frozenset({"project", "agent", "type"})

@@ -101,7 +101,7 @@ def hashed(terms: Iterable[bytes]) -> Hashes:
 
 def hashed_text(terms: str) -> Hashes:
     """(n,) uint32, of terms joined by spaces."""
-    return hashed(terms.encode().split())
+    return native.hashed([terms])[0]
 
 
 def places_of(hashes: Hashes, values: Hashes) -> NDArray[np.int64]:
@@ -122,8 +122,7 @@ class TermRows:
     @classmethod
     def of(cls, documents: Iterable[str]) -> "TermRows":
         """Of documents as their terms joined by spaces."""
-        rows = [hashed_text(document) for document in documents]
-        return cls(np.concatenate([np.empty(0, np.uint32), *rows]), np.array([len(row) for row in rows], np.int64))
+        return cls(*native.hashed(list(documents)))
 
     def __len__(self) -> int:
         return len(self.lengths)

@@ -284,7 +284,9 @@ class VectorIndex:
             )
         except RuntimeError:  # hnswlib raises when deletions or the filter leave it fewer than k
             return np.empty(0, np.int64)
-        return among(document[labels[0].astype(np.int64)], matching.bitmap)
+        near = document[labels[0].astype(np.int64)]
+        near = near[(near >= 0) & (near < len(mask))]
+        return ascending(near[mask[near]])
 
     def _by_codes(self, query: Floats, matching: Matching, count: int) -> NDArray[np.int64]:
         self._encode()

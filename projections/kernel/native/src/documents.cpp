@@ -53,6 +53,30 @@ bool alike(const Terms& terms, const Terms& other, double same_from) {
 
 }  // namespace
 
+void hash_words(std::string_view words, std::vector<std::uint32_t>& hashes) {
+    static const std::array<std::uint32_t, 256> table = [] {
+        std::array<std::uint32_t, 256> remainders{};
+        for (std::uint32_t byte = 0; byte < 256; ++byte) {
+            std::uint32_t remainder = byte;
+            for (int bit = 0; bit < 8; ++bit) remainder = remainder >> 1 ^ (remainder & 1 ? 0xedb88320U : 0U);
+            remainders[byte] = remainder;
+        }
+        return remainders;
+    }();
+    std::uint32_t hash = 0xffffffffU;
+    bool inside = false;
+    for (const char letter : words) {
+        if (letter == ' ') {
+            if (inside) hashes.push_back(~hash);
+            hash = 0xffffffffU, inside = false;
+            continue;
+        }
+        hash = hash >> 8 ^ table[(hash ^ static_cast<unsigned char>(letter)) & 0xff];
+        inside = true;
+    }
+    if (inside) hashes.push_back(~hash);
+}
+
 std::vector<double> count_terms(const Documents& documents, std::span<const std::uint32_t> wanted) {
     std::vector<double> counts(documents.lengths.size() * wanted.size());
     const Maybe maybe(wanted);

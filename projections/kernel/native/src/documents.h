@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace mnemolog {
@@ -27,6 +28,9 @@ struct TermColumn {
 inline double times_said(std::span<const std::uint32_t> document, std::uint32_t term) {
     return static_cast<double>(std::count(document.begin(), document.end(), term));
 }
+
+// Appends the hash of each of some words, which single spaces separate: CRC-32 as zlib's, ISO 3309.
+void hash_words(std::string_view words, std::vector<std::uint32_t>& hashes);
 
 // (documents, wanted): how often each document says each of the wanted terms.
 std::vector<double> count_terms(const Documents& documents, std::span<const std::uint32_t> wanted);

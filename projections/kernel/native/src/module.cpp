@@ -176,18 +176,31 @@ void add_document(Postings& postings, std::uint32_t document, Column<std::uint32
     postings.add(document, span_of(terms), words);
 }
 
-// Documents as they are stored in a column of terms: `lengths` terms each, one document after the other.
-void add_documents(Postings& postings, std::uint32_t first, Column<std::uint32_t> terms,
-                   Column<std::int64_t> lengths) {
+// Documents as they are stored in a column of terms: `lengths` terms each, one document after the other. `words` are
+// theirs, separated by spaces, or none for any.
+void add_documents(Postings& postings, std::uint32_t first, Column<std::uint32_t> terms, Column<std::int64_t> lengths,
+                   const std::vector<std::string>& words) {
+    const Documents documents = documents_of(terms, lengths);
+    require(words.empty() || words.size() == lengths.shape(0), "the words are of other documents");
     nb::gil_scoped_release released;
-    const auto all = span_of(terms);
     std::size_t start = 0;
-    for (std::size_t i = 0; i < lengths.shape(0); ++i) {
-        const std::int64_t length = lengths.data()[i];
-        require(length >= 0 && static_cast<std::size_t>(length) <= all.size() - start, "the terms do not match");
-        postings.add(first + static_cast<std::uint32_t>(i), all.subspan(start, static_cast<std::size_t>(length)), {});
-        start += static_cast<std::size_t>(length);
+    for (std::size_t i = 0; i < documents.lengths.size(); ++i) {
+        const auto length = static_cast<std::size_t>(documents.lengths[i]);
+        const std::string_view own = words.empty() ? std::string_view() : words[i];
+        postings.add(first + static_cast<std::uint32_t>(i), documents.terms.subspan(start, length), own);
+        start += length;
     }
+}
+
+std::pair<NewColumn<std::uint32_t>, NewColumn<std::int64_t>> hashed(const std::vector<std::string>& documents) {
+    std::vector<std::uint32_t> hashes;
+    std::vector<std::int64_t> lengths;
+    for (const std::string& words : documents) {
+        const std::size_t before = hashes.size();
+        hash_words(words, hashes);
+        lengths.push_back(static_cast<std::int64_t>(hashes.size() - before));
+    }
+    return {to_python(std::move(hashes)), to_python(std::move(lengths))};
 }
 
 NewColumn<std::int64_t> frequencies(const Postings& postings, Column<std::uint32_t> terms, Column<bool> allowed) {
@@ -333,7 +346,8 @@ NB_MODULE(mnemolog_kernel, m) {
     nb::class_<Postings>(m, "Postings", "Which documents say which terms, as hashes, and the words near a misspelled one: see `postings.h`.")
         .def(nb::init<>())
         .def("add", &add_document, nb::arg("document"), nb::arg("terms"), nb::arg("words"))
-        .def("add_each", &add_documents, nb::arg("first"), nb::arg("terms"), nb::arg("lengths"))
+        .def("add_each", &add_documents, nb::arg("first"), nb::arg("terms"), nb::arg("lengths"),
+             nb::arg("words") = std::vector<std::string>())
         .def("add_word", &Postings::add_word, nb::arg("term"), nb::arg("word"))
         .def("words", &Postings::words)
         .def("frequencies", &frequencies, nb::arg("terms"), nb::arg("allowed"))
@@ -351,6 +365,8 @@ NB_MODULE(mnemolog_kernel, m) {
     m.def("evidence", &evidence_of, nb::arg("said"), nb::arg("near"), nb::arg("idf"), nb::arg("in_table"),
           nb::arg("trust"), nb::arg("static_cosine"), nb::arg("cosine"),
           "What speaks for each document of a pool: (n, 6) float64.");
+    m.def("hashed", &hashed, nb::arg("documents"),
+          "The hashes of documents, each as terms joined by spaces: (terms of all,) uint32, (n,) int64, how many each has.");
     m.def("rows_of", &rows_of, nb::arg("terms"), nb::arg("first"), nb::arg("lengths"), nb::arg("documents"),
           "The terms of documents, one after the other, and how many each has: (terms,) uint32, (n,) int64.");
     m.def("in_order", &in_order, nb::arg("terms"), nb::arg("lengths"), nb::arg("wanted"), nb::arg("without_last"),
