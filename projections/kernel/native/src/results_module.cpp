@@ -11,45 +11,43 @@ using namespace mnemolog;
 
 namespace {
 
-// An array that is an attribute of an object, which keeps it alive: it is not converted, or a span would be of a copy.
-template <typename Array>
-Array array(nb::handle owner, const char* name) {
-    Array values;
-    if (!nb::try_cast(nb::object(owner.attr(name)), values, false)) throw nb::type_error(name);
-    return values;
-}
+// An attribute of an object, as what it is needed as. An array is not converted, or a span would be of a copy; the object
+// keeps it alive.
+class Field {
+public:
+    Field(nb::handle owner, const char* name) : value_(owner.attr(name)), name_(name) {}
 
-template <typename T>
-std::span<const T> column(nb::handle owner, const char* name) {
-    return span_of(array<Column<T>>(owner, name));
-}
+    Field operator()(const char* name) const { return {value_, name}; }
 
-template <typename T>
-T value(nb::handle owner, const char* name) {
-    return nb::cast<T>(owner.attr(name));
-}
+    template <typename T>
+    operator T() const requires std::is_arithmetic_v<T> { return nb::cast<T>(value_); }
 
-// A column of an index: an array that grows.
-template <typename T>
-std::span<const T> grown(nb::handle rows, const char* name) {
-    return column<T>(nb::object(rows.attr(name)), "values");
-}
+    template <typename T>
+    operator std::span<const T>() const { return span_of(array<Column<T>>()); }
 
-Documents phrases(nb::handle owner, const char* name) {
-    const nb::object rows = owner.attr(name);
-    return documents_of(array<Column<std::uint32_t>>(rows, "hashes"), array<Column<std::int64_t>>(rows, "lengths"));
-}
+    operator TermColumn() const { return {(*this)("hashes"), (*this)("first"), (*this)("lengths")}; }
 
-TermColumn terms(nb::handle owner, const char* name) {
-    const nb::object rows = owner.attr(name);
-    return {column<std::uint32_t>(rows, "hashes"), column<std::int64_t>(rows, "first"), column<std::int64_t>(rows, "lengths")};
-}
+    operator Documents() const {
+        return documents_of((*this)("hashes").array<Column<std::uint32_t>>(), (*this)("lengths").array<Column<std::int64_t>>());
+    }
 
-Vectors vectors(nb::handle owner, const char* name) {
-    const nb::object rows = nb::object(owner.attr(name)).attr("columns");
-    return vectors_of(array<Matrix<std::int8_t>>(rows, "matrix"), array<Column<float>>(rows, "scale"),
-                      array<Column<std::int64_t>>(rows, "first"), array<Column<std::int32_t>>(rows, "count"));
-}
+    operator Vectors() const {
+        const Field columns = (*this)("columns");
+        return vectors_of(columns("matrix").array<Matrix<std::int8_t>>(), columns("scale").array<Column<float>>(),
+                          columns("first").array<Column<std::int64_t>>(), columns("count").array<Column<std::int32_t>>());
+    }
+
+    template <typename Array>
+    Array array() const {
+        Array values;
+        if (!nb::try_cast(value_, values, false)) throw nb::type_error(name_);
+        return values;
+    }
+
+private:
+    nb::object value_;
+    const char* name_;
+};
 
 bool within(const TermColumn& column, std::size_t number) {
     if (number >= column.first.size() || number >= column.lengths.size()) return false;
@@ -64,10 +62,10 @@ bool within(const Vectors& vectors, std::size_t document) {
 }
 
 Rows columns_of(nb::handle rows) {
-    return {terms(rows, "terms"), vectors(rows, "vectors"), vectors(rows, "static"),
-            grown<std::uint64_t>(rows, "id_key"), grown<std::int32_t>(rows, "episode"),
-            grown<std::int32_t>(rows, "sequence"), grown<std::int32_t>(rows, "author"),
-            grown<std::int64_t>(rows, "occurred_ms"), grown<float>(rows, "importance"), terms(rows, "names")};
+    const auto of = [&](const char* name) { return Field(rows, name); };
+    const auto grown = [&](const char* name) { return Field(rows, name)("values"); };
+    return {of("terms"), of("vectors"), of("static"), grown("id_key"), grown("episode"), grown("sequence"),
+            grown("author"), grown("occurred_ms"), grown("importance"), of("names")};
 }
 
 void require_within(const Rows& rows, std::span<const std::int64_t> documents) {
@@ -82,39 +80,27 @@ void require_within(const Rows& rows, std::span<const std::int64_t> documents) {
     }
 }
 
-Asked asked_of(nb::handle criteria) {
-    const auto cue = column<double>(criteria, "cues");
-    require(cue.size() == 9, "there are nine cues");
-    const Asked of{static_cast<Mode>(value<int>(criteria, "mode")), column<std::uint32_t>(criteria, "terms"),
-                   column<double>(criteria, "times"), column<std::uint32_t>(criteria, "months"), value<double>(criteria, "words"),
-                   {cue[0], cue[1], cue[2], cue[3], cue[4], cue[5], cue[6], cue[7], cue[8]},
-                   column<std::uint32_t>(criteria, "traits")};
-    require(of.mode >= Mode::kHybrid && of.mode <= Mode::kVector, "the mode is 0, 1 or 2");
-    require(of.times.size() == of.terms.size(), "every term needs its number of times");
-    require(of.traits.size() == kTraits, "there are nine traits");
-    return of;
-}
-
 Request request_of(nb::handle criteria, const Rows& rows) {
-    const auto weights = array<Matrix<double>>(criteria, "features");
+    const auto at = [&](const char* name) { return Field(criteria, name); };
+    const int mode = at("mode");
+    const std::span<const double> cue = at("cues");
+    const auto weights = at("features").array<Matrix<double>>();
+    require(mode >= 0 && mode <= 2, "the mode is 0, 1 or 2");
+    require(cue.size() == 9, "there are nine cues");
     require(weights.shape(0) == 2 && weights.shape(1) == kFeatures, "the features need two weights");
     const Request of{
-        asked_of(criteria),
-        {{weights.data(), 2 * kFeatures}, column<double>(criteria, "kind")},
-        column<double>(criteria, "answerable"), column<double>(criteria, "share"),
-        column<float>(criteria, "vector"), column<float>(criteria, "static_vector"),
-        {column<double>(criteria, "idf"), column<bool>(criteria, "in_table"), column<double>(criteria, "trust")},
-        column<bool>(criteria, "counted"), column<bool>(criteria, "numbers"),
-        value<std::int64_t>(criteria, "from_ms"), value<std::int64_t>(criteria, "to_ms"), phrases(criteria, "dates"),
-        phrases(criteria, "identifiers"), value<double>(criteria, "identifiers_share"), phrases(criteria, "names"),
-        value<bool>(criteria, "exact"), value<bool>(criteria, "lookup"), value<bool>(criteria, "word_or_two"),
-        value<bool>(criteria, "remark"), value<bool>(criteria, "lists_parts"), value<bool>(criteria, "fold"),
-        value<std::size_t>(criteria, "limit"), value<double>(criteria, "half_life_ms"), value<double>(criteria, "alpha"),
-        value<std::int64_t>(criteria, "now_ms"),
-        {value<bool>(criteria, "confidence_known"), value<bool>(criteria, "english"), value<bool>(criteria, "surely_english"),
-         value<bool>(criteria, "of_model"), value<bool>(criteria, "is_name"), column<std::uint32_t>(criteria, "language_terms"),
-         column<std::int64_t>(criteria, "language_values")},
+        {static_cast<Mode>(mode), at("terms"), at("times"), at("months"), at("words"),
+         {cue[0], cue[1], cue[2], cue[3], cue[4], cue[5], cue[6], cue[7], cue[8]}, at("traits")},
+        {{weights.data(), 2 * kFeatures}, at("kind")},
+        at("answerable"), at("share"), at("vector"), at("static_vector"), {at("idf"), at("in_table"), at("trust")},
+        at("counted"), at("numbers"), at("from_ms"), at("to_ms"), at("dates"), at("identifiers"), at("identifiers_share"),
+        at("names"), at("exact"), at("lookup"), at("word_or_two"), at("remark"), at("lists_parts"), at("fold"), at("limit"),
+        at("half_life_ms"), at("alpha"), at("now_ms"),
+        {at("confidence_known"), at("english"), at("surely_english"), at("of_model"), at("is_name"), at("language_terms"),
+         at("language_values")},
     };
+    require(of.asked.times.size() == of.asked.terms.size(), "every term needs its number of times");
+    require(of.asked.traits.size() == kTraits, "there are nine traits");
     const std::size_t terms = of.asked.terms.size();
     require(of.rarity.idf.size() == terms && of.rarity.in_table.size() == terms && of.rarity.trust.size() == terms &&
                 of.counted.size() == terms && of.numbers.size() == terms,
@@ -127,7 +113,7 @@ Request request_of(nb::handle criteria, const Rows& rows) {
     return of;
 }
 
-Results results(nb::handle rows, Column<std::int64_t> documents, Column<double> confidence, nb::handle criteria) {
+Results results_for(nb::handle rows, Column<std::int64_t> documents, Column<double> confidence, nb::handle criteria) {
     require(documents.shape(0) > 0, "the pool is empty");
     require(confidence.shape(0) == documents.shape(0), "every document needs a confidence");
     const Rows columns = columns_of(rows);
@@ -139,9 +125,9 @@ Results results(nb::handle rows, Column<std::int64_t> documents, Column<double> 
 
 // The documents of a leg are checked only where they are read, which `require_within` would take too long for.
 Leg leg_of(nb::handle leg, const Rows& rows) {
-    const Leg of{column<bool>(leg, "allowed"), column<std::int64_t>(leg, "documents"),
-                 {column<double>(leg, "idf"), value<double>(leg, "k1"), value<double>(leg, "b"), value<double>(leg, "average_length")},
-                 column<std::int64_t>(leg, "near_model"), column<std::int64_t>(leg, "near_static")};
+    const auto at = [&](const char* name) { return Field(leg, name); };
+    const Leg of{at("allowed"), at("documents"), {at("idf"), at("k1"), at("b"), at("average_length")}, at("near_model"),
+                 at("near_static")};
     require(of.allowed.size() <= rows.terms.lengths.size(), "every allowed document needs terms");
     for (const auto documents : {of.documents, of.near_model, of.near_static}) require_below(documents, rows.id_key.size());
     for (const std::int64_t document : of.documents)
@@ -157,7 +143,7 @@ NewColumn<std::int64_t> candidates_of(nb::handle rows, Postings& postings, const
                                       Column<std::uint32_t> terms, Column<float> vector, Column<float> static_vector,
                                       std::size_t by_words, std::size_t by_meaning) {
     const Rows columns = columns_of(rows);
-    const Neighbors neighbors{grown<std::int32_t>(rows, "earlier"), grown<std::int32_t>(rows, "later")};
+    const Neighbors neighbors{Field(rows, "earlier")("values"), Field(rows, "later")("values")};
     const std::size_t size = columns.id_key.size();
     require(columns.terms.lengths.size() == size && neighbors.earlier.size() == size && neighbors.later.size() == size,
             "the columns are of different lengths");
@@ -178,28 +164,39 @@ NewColumn<std::int64_t> candidates_of(nb::handle rows, Postings& postings, const
     return to_python(std::move(found));
 }
 
-// A copy: few of these are read, and only to explain or to fit.
-template <typename Values>
-NewMatrix<double> matrix(const Values& values, std::size_t width) {
-    return to_python(std::vector<double>(values.begin(), values.end()), width);
+using Returned = nb::class_<Results>;
+
+// Copies: few of these are read, and most only to explain or to fit.
+template <typename Get>
+void column(Returned& results, const char* name, Get get) {
+    results.def_prop_ro(name, [get](const Results& it) { return to_python(std::vector(get(it))); }, nb::rv_policy::move);
+}
+
+template <typename Get>
+void matrix(Returned& results, const char* name, Get get) {
+    const auto copied = [get](const Results& it) {
+        const auto& [values, width] = get(it);
+        return to_python(std::vector<double>(values.begin(), values.end()), width);
+    };
+    results.def_prop_ro(name, copied, nb::rv_policy::move);
 }
 
 }  // namespace
 
 void bind_results(nb::module_& m) {
-    nb::class_<Results>(m, "Results", "The results of a question, and the features of its pool: see `results.h`.")
-        .def_prop_ro("places", [](const Results& it) { return to_python(std::vector(it.places)); }, nb::rv_policy::move)
-        .def_prop_ro("numbers", [](const Results& it) { return to_python(std::vector(it.numbers)); }, nb::rv_policy::move)
-        .def_prop_ro("parts", [](const Results& it) { return matrix(it.parts, kParts); }, nb::rv_policy::move)
-        .def_prop_ro("features", [](const Results& it) { return matrix(it.scores.features, it.scores.final.size()); }, nb::rv_policy::move)
-        .def_prop_ro("weights", [](const Results& it) { return matrix(it.scores.weights, kFeatures); }, nb::rv_policy::move)
-        .def_prop_ro("kind", [](const Results& it) { return matrix(it.scores.kind, kKinds); }, nb::rv_policy::move)
-        .def_prop_ro("final", [](const Results& it) { return to_python(std::vector(it.scores.final)); }, nb::rv_policy::move)
-        .def_prop_ro("whole", [](const Results& it) { return to_python(std::vector(it.whole)); }, nb::rv_policy::move)
-        .def_prop_ro("evidence", [](const Results& it) { return matrix(it.evidence, kAnswerable); }, nb::rv_policy::move);
+    Returned results(m, "Results", "The results of a question, and the features of its pool: see `results.h`.");
+    column(results, "places", [](const Results& it) { return it.places; });
+    column(results, "numbers", [](const Results& it) { return it.numbers; });
+    column(results, "final", [](const Results& it) { return it.scores.final; });
+    column(results, "whole", [](const Results& it) { return it.whole; });
+    matrix(results, "parts", [](const Results& it) { return std::pair(std::span(it.parts), kParts); });
+    matrix(results, "features", [](const Results& it) { return std::pair(std::span(it.scores.features), it.scores.final.size()); });
+    matrix(results, "weights", [](const Results& it) { return std::pair(std::span(it.scores.weights), kFeatures); });
+    matrix(results, "kind", [](const Results& it) { return std::pair(std::span(it.scores.kind), kKinds); });
+    matrix(results, "evidence", [](const Results& it) { return std::pair(std::span(it.evidence), kAnswerable); });
     m.def("candidates", &candidates_of, nb::arg("rows"), nb::arg("postings"), nb::arg("legs"), nb::arg("terms"),
           nb::arg("vector"), nb::arg("static_vector"), nb::arg("by_words"), nb::arg("by_meaning"),
           "The best documents by words and by meaning of each leg, and their neighbors: (n,) int64, by `id_key`.");
-    m.def("results", &results, nb::arg("rows"), nb::arg("documents"), nb::arg("confidence"), nb::arg("criteria"),
+    m.def("results", &results_for, nb::arg("rows"), nb::arg("documents"), nb::arg("confidence"), nb::arg("criteria"),
           "The documents of a pool, which must not be empty and be in the order of their ids, best first.");
 }
