@@ -20,7 +20,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 _FIRST_CAPACITY = 1024
 
 
-def _with_room(length: int) -> int:
+def with_room(length: int) -> int:
     """Rows to have room for: a quarter more, because a column that doubled was half empty for long."""
     return max(_FIRST_CAPACITY, length + length // 4)
 
@@ -44,7 +44,7 @@ class Column(Generic[Scalar]):
     def append(self, value: Any) -> None:
         """Add one row."""
         if self._length == len(self._array):
-            self._grow(_with_room(self._length + 1))
+            self._grow(with_room(self._length + 1))
         self._array[self._length] = value
         self._length += 1
 
@@ -52,7 +52,7 @@ class Column(Generic[Scalar]):
         """Add rows."""
         needed = self._length + len(values)
         if needed > len(self._array):
-            self._grow(_with_room(needed))
+            self._grow(with_room(needed))
         self._array[self._length : needed] = values
         self._length = needed
 
@@ -77,7 +77,7 @@ class Column(Generic[Scalar]):
         """A column that begins with a copy of an array, with room to grow: growing is copying, while searches wait."""
         column = cls.__new__(cls)
         column._shape = array.shape[1:]
-        column._array = np.zeros((_with_room(len(array)), *array.shape[1:]), array.dtype)
+        column._array = np.zeros((with_room(len(array)), *array.shape[1:]), array.dtype)
         column._array[: len(array)] = array
         column._length = len(array)
         return column

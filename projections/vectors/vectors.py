@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from projections.kernel.module import native
 from projections.vectors.bitmaps import BitMap, Matching, among, bitmap
-from projections.vectors.columns import Column, ascending
+from projections.vectors.columns import Column, ascending, with_room
 
 Floats = NDArray[np.float32]
 Bytes = NDArray[np.int8]
@@ -166,7 +166,7 @@ class VectorIndex:
             self._linked = int(rows[-1]) + 1
             rows = rows[self._document.values[rows] >= 0]
             if rows.size and int(rows[-1]) >= self._graph.get_max_elements():
-                self._graph.resize_index(2 * int(rows[-1] + 1))
+                self._graph.resize_index(with_room(int(rows[-1]) + LINKED_AT_ONCE))
             if rows.size:
                 # one thread: hnswlib allows no search beside an insert, and this is the index thread
                 self._graph.add_items(self._unit(rows) @ self._components, rows, num_threads=1)
@@ -334,7 +334,7 @@ class VectorIndex:
             saved, vectors._components = folder / f"{name}s.hnsw", np.load(components)
             vectors._graph = hnswlib.Index(space="ip", dim=vectors._components.shape[1])
             try:
-                vectors._graph.load_index(str(saved), max_elements=max(1024, 2 * len(vectors._matrix)))
+                vectors._graph.load_index(str(saved), max_elements=with_room(len(vectors._matrix)))
             except RuntimeError as error:
                 raise OSError(str(error)) from error
             vectors._graph.set_num_threads(1)
