@@ -25,7 +25,7 @@ from projections.queries.documents import DocumentReader, Located
 from projections.search.candidates import near_names
 from projections.search.question import Filter, facet
 from projections.text.terms import SCANNED
-from projections.text.words import TOOLS, files_in, same_file
+from projections.text.words import names_in, same_file
 
 NameKind = Literal["project", "agent"]
 LOOKED_AT = 2_000
@@ -119,7 +119,7 @@ def _named_files(document: Document) -> tuple[list[str], int]:
         case _:
             return [], 0
     text = text[:SCANNED]
-    named = files_in([text], TOOLS) if _NAMES_FILES.search(text) else ()
+    named = names_in(text).files if _NAMES_FILES.search(text) else ()
     return list(dict.fromkeys((*files, *named)))[:FILES_OF_A_DOCUMENT], since_ms
 
 

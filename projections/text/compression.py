@@ -17,7 +17,7 @@ import msgspec
 
 from ingest.secrets.scrub import is_only_marks, without_marks
 from projections.text.payloads import Reading, as_text, named
-from projections.text.words import TOOLS, concepts_in, facts_in, files_in, input_files, is_weighty, words
+from projections.text.words import MAX_FILES, TOOLS, input_files, names_in, words
 
 TITLE_CHARS = 80
 SUBTITLE_CHARS = 120
@@ -138,18 +138,25 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
         title = hook.tool or hook.kind or "observation"
     else:
         title = _headline(text if visible.startswith(("{", "[", '"')) else visible) or kind
+    names = names_in(text, unsaid)
+    if (plain := without_marks(text)) is not text:
+        names = names._replace(concepts=names_in(plain, unsaid).concepts)
+    if input_ is not None:
+        files = input_files(input_, unsaid, SCAN_CHARS)
+    elif content and beside:
+        files = tuple(dict.fromkeys([*names.files, *names_in(beside, unsaid).files]))[:MAX_FILES]
+    else:
+        files = names.files
     importance = _IMPORTANCE.get(type_, 5)
     if importance >= 5:
-        importance += is_weighty(text)
+        importance += names.is_weighty
     return Compressed(
         title=_cut(title, TITLE_CHARS) or "observation",
         subtitle=_cut(as_text(input_, SUBTITLE_CHARS), SUBTITLE_CHARS) or None,
         type=type_,
-        files=input_files(input_, unsaid, SCAN_CHARS)
-        if input_ is not None
-        else files_in((text, beside if content else ""), unsaid),
-        concepts=concepts_in(without_marks(text), unsaid),
-        facts=facts_in(text, unsaid),
+        files=files,
+        concepts=names.concepts,
+        facts=names.facts,
         narrative=narrative,
         importance=importance,
         role=_ROLES.get(kind, ""),

@@ -18,6 +18,8 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
+from projections.kernel.module import native
+
 _TYPE = r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+*-]*"
 _URL = (
     rf"data:(?P<type>{_TYPE})?(?P<parameters>(?:;[a-z0-9.+-]+(?:=[^;,\s\"'<>()\\]{{0,100}})?)*),"
@@ -59,6 +61,8 @@ _UPPER_SHARE = 0.25
 
 def named(text: str) -> str:
     """The text with a marker in the place of each data URL and of what is base64: an image, or the whole text."""
+    if not compiled_payloads.may_embed(text):
+        return text
     if ("a:" in text or "A:" in text) and "data:" in text.lower():
         text = _without_drawings(_EMBEDDED.sub(_marker, text))
     for begins in _SIGNATURES:
@@ -77,6 +81,7 @@ _FRAME = re.compile(
 )
 _FRAME_SIGNS = ("*** ", "Wall time", "Exit Code", "(End of file")
 """One of which is in each text that has frames."""
+compiled_payloads = native.Payloads([*BEGINNINGS], [*_FRAME_SIGNS])
 
 
 def unframed(text: str) -> str:
@@ -181,6 +186,8 @@ class Reading:
 
     def text(self, text: str) -> str:
         """What a text says: itself without data URLs, unless there is JSON in it."""
+        if compiled_payloads.is_plain(text):
+            return text
         return unframed(removed(self._read(text, 0)))
 
     def value(self, value: Any, limit: int) -> str:

@@ -4,9 +4,9 @@ A file is never an address, a host, a pattern, a flag, the name of a tool, or em
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import chain, islice
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
+from itertools import islice
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from projections.kernel.module import native
 from projections.text.payloads import BEGINNINGS, Reading, is_base64, named
@@ -135,31 +135,37 @@ def _is_file_name(text: str) -> bool:
     return named(text) == text
 
 
-def files_in(texts: Iterable[str], unsaid: Collection[str]) -> tuple[str, ...]:
-    """The files that texts name, in order of appearance."""
-    paths = dict.fromkeys(
-        chain.from_iterable(
-            _first(MAX_FILES, text, unsaid, compiled_names.paths, paths_in_python) for text in texts if text
-        )
+class Named(NamedTuple):
+    """What a text names: its first files, concepts and facts, distinct, in order of appearance, and whether it decides,
+    fixes or demands something."""
+
+    files: tuple[str, ...]
+    concepts: tuple[str, ...]
+    facts: tuple[str, ...]
+    is_weighty: bool
+
+
+def names_in(text: str, unsaid: Set[str] = TOOLS) -> Named:
+    """Return what a text names; files, concepts and facts without those that are unsaid.
+
+    Concepts are backticked words, then names, then identifiers, hyphenated words and hashtags, lower-cased. Facts are
+    short sentences that state something: a number, a `key: value` pair or a verb of `_STATES`; a command with its flags
+    states nothing, nor does a line of a patch.
+    """
+    if not text:
+        return Named((), (), (), False)
+    compiled = compiled_names.read(text, unsaid, MAX_FILES, MAX_CONCEPTS, MAX_FACTS)
+    files, concepts, facts, is_weighty = compiled or (None, None, None, is_weighty_in_python(text))
+    return Named(
+        _first(MAX_FILES, paths_in_python(text), unsaid) if files is None else files,
+        _first(MAX_CONCEPTS, concepts_in_python(text), unsaid) if concepts is None else concepts,
+        _first(MAX_FACTS, facts_in_python(text), unsaid) if facts is None else facts,
+        is_weighty,
     )
-    return tuple(islice(paths, MAX_FILES))
 
 
-def _first(
-    limit: int,
-    text: str,
-    unsaid: Collection[str],
-    compiled: Callable[[str, int], list[str] | None],
-    plain: Callable[[str], Iterable[str]],
-) -> tuple[str, ...]:
-    """Return the first distinct strings that the compiled function finds, or the plain one if that returns None."""
-    listed = compiled(text, limit)
-    if listed == []:
-        return ()
-    allowed = dict.fromkeys([word for word in listed or () if word.lower() not in unsaid])
-    if listed is None or len(allowed) < len(listed) == limit:  # there may be more
-        allowed = dict.fromkeys([word for word in plain(text) if word.lower() not in unsaid])
-    return tuple(allowed)[:limit]
+def _first(limit: int, candidates: Iterable[str], unsaid: Set[str]) -> tuple[str, ...]:
+    return tuple(islice(dict.fromkeys(word for word in candidates if word.lower() not in unsaid), limit))
 
 
 def paths_in_python(text: str) -> Iterator[str]:
@@ -226,11 +232,6 @@ _CAMEL_CASE = re.compile(r"[A-Z](?<=[a-z0-9][A-Z])")
 _SENTENCE = re.compile(r"[^.!?。！？\n]*+(?:[.!?](?!\s)[^.!?。！？\n]*+)*+(?:[.!?。！？\n]|\Z)")
 
 
-def concepts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
-    """Returns backticked words, then names, then identifiers, hyphenated words and hashtags, lower-cased."""
-    return _first(MAX_CONCEPTS, text, unsaid, compiled_names.concepts, concepts_in_python)
-
-
 def concepts_in_python(text: str) -> Iterator[str]:
     """All concepts: the specification of the compiled function."""
     codes: list[str] = _BACKTICKED.findall(text) if "`" in text else []
@@ -262,14 +263,6 @@ def _is_term(word: str) -> bool:
     return is_term and len(word) <= LONGEST_TERM and not is_base64(word)
 
 
-def facts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
-    """Returns the first short sentences that state something: a number, a `key: value` pair or a verb of `_STATES`.
-
-    Each once; a command with its flags states nothing, nor does a line of a patch.
-    """
-    return _first(MAX_FACTS, text, unsaid, compiled_names.facts, facts_in_python)
-
-
 def facts_in_python(text: str) -> Iterator[str]:
     """All facts: the specification of the compiled function."""
     for match in _SENTENCE.finditer(text):
@@ -287,14 +280,8 @@ def facts_in_python(text: str) -> Iterator[str]:
 _WEIGHTY = words("fix fixed fixes bug root-cause regression decided decision must never always prefers prefer")
 
 
-def is_weighty(text: str) -> bool:
-    """Whether a text decides, fixes or demands something."""
-    compiled = compiled_names.is_weighty(text)
-    return is_weighty_in_python(text) if compiled is None else compiled
-
-
 def is_weighty_in_python(text: str) -> bool:
-    """The same, in Python: the specification of the compiled function."""
+    """Whether a text decides, fixes or demands something: the specification of the compiled function."""
     lowered = text.lower()
     return any(says(lowered, word) for word in _WEIGHTY)
 

@@ -106,7 +106,7 @@ void check(bool holds, const std::string& text) {
     require(holds, "a result is not within the text:", text.c_str());
 }
 
-void read(Dice& dice, Terms& terms, IndexTerms& index, const Names& names) {
+void read(Dice& dice, Terms& terms, IndexTerms& index, const Names& names, const Payloads& payloads) {
     // of exactly the text's size, so that a look behind its end is noticed
     const std::string made = made_text(dice);
     const std::vector<char> letters(made.begin(), made.end());
@@ -115,9 +115,21 @@ void read(Dice& dice, Terms& terms, IndexTerms& index, const Names& names) {
     index.read(text);
     check(index.times().size() <= 16, made);
     const std::size_t at_most = dice.below(30);
-    check(names.paths(text, at_most).size() <= at_most && names.concepts(text, at_most).size() <= at_most, made);
-    for (const Span fact : names.facts(text, at_most)) check(fact.start < fact.end && fact.end <= text.size(), made);
+    std::size_t found = 0;
+    const auto take = [&](std::string_view word) {
+        check(!word.empty() && word.size() <= text.size(), made);
+        return ++found < at_most;
+    };
+    names.paths(text, take);
+    found = 0;
+    names.concepts(text, take);
+    found = 0;
+    names.facts(text, [&](std::string_view fact) {
+        check(fact.data() >= text.data() && fact.data() + fact.size() <= text.data() + text.size(), made);
+        return take(fact);
+    });
     names.is_weighty(text);
+    check(!payloads.is_plain(text) || !payloads.may_embed(text), made);
     const std::size_t limit = 2 + dice.below(300);
     if (text.size() <= limit) return;
     const Span part = stretch(text, {"polici", "run", "", std::string(dice.one_of(kPieces))}, limit);
@@ -136,5 +148,6 @@ int main(int count, char** arguments) {
                              {"last ", " ago", "yesterday"},
                              {"+i", "+when", "+ask", "+num"}});
     const Names names({{"the"}, {"is"}, {"fixed"}, {"read", "bash"}, {"py"}, {".env"}, {"iVBORw0KGgo"}});
-    return run(count, arguments, "texts", [&](Dice& dice) { read(dice, terms, index, names); });
+    const Payloads payloads({"iVBORw0KGgo"}, {"*** ", "Exit Code"});
+    return run(count, arguments, "texts", [&](Dice& dice) { read(dice, terms, index, names, payloads); });
 }

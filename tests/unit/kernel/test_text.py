@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from projections.kernel.module import native
 from projections.nouns.index_entry import compiled_index, read_in_python
-from projections.text import terms, words
+from projections.text import payloads, terms, words
+from projections.text.payloads import Reading, compiled_payloads
 from projections.text.terms import compiled_terms
 from projections.text.words import compiled_names
 
@@ -63,15 +64,57 @@ def test_what_an_index_knows_is_that_of_the_reference(text: str, with_stop_words
     assert set(found[2]) <= set(times)
 
 
-@given(TEXTS)
-def test_what_a_text_names_is_that_of_the_reference(text: str):
-    for found, expected in (
-        (compiled_names.paths(text, ALL), words.paths_in_python(text)),
-        (compiled_names.concepts(text, ALL), words.concepts_in_python(text)),
-        (compiled_names.facts(text, ALL), words.facts_in_python(text)),
-    ):
-        assert found is None or list(dict.fromkeys(found)) == list(dict.fromkeys(expected))
-    assert compiled_names.is_weighty(text) in (None, words.is_weighty_in_python(text))
+REFERENCES = (words.paths_in_python, words.concepts_in_python, words.facts_in_python)
+UNSAID = st.sets(st.sampled_from([word.lower() for word in WORDS.split()]), max_size=8)
+
+
+def _first(text: str, unsaid: set[str], limit: int) -> list[tuple[str, ...]]:
+    """The first paths, concepts and facts by the references."""
+    allowed = (dict.fromkeys(word for word in find(text) if word.lower() not in unsaid) for find in REFERENCES)
+    return [tuple(words)[:limit] for words in allowed]
+
+
+@given(TEXTS, UNSAID, st.sampled_from([0, 1, 2, 5, ALL]))
+def test_what_a_text_names_is_that_of_the_reference(text: str, unsaid: set[str], limit: int):
+    read = compiled_names.read(text, unsaid, limit, limit, limit)
+    assume(read)
+    assert read
+    for compiled, expected in zip(read[:3], _first(text, unsaid, limit), strict=True):
+        assert compiled in (None, expected)
+    assert read[3] == words.is_weighty_in_python(text)
+
+
+EMBEDDED = [
+    "data:", "DATA:", "data:image/png;base64,iVBORw0KGgoAAAANSU", "/9j/4AAQSkZJRg", "*** End Patch", "Wall time: 1",
+    "Exit Code: 0", "(End of file)", "[cut]", "[image/png, 3 bytes]", "'a' :", "'a':", "it's:", '"a": "b"',
+    '{"a": "b c"}', "aB3/" * 12, "q" * 16, "\u00e9",
+]  # fmt: skip
+WRAPPED = st.lists(st.sampled_from([*EMBEDDED, *PIECES]), max_size=12).map(" ".join) | st.sampled_from(EMBEDDED) | TEXTS
+
+
+@given(WRAPPED)
+def test_plain_texts_are_those_that_the_reference_leaves_as_they_are(text: str):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(payloads, "compiled_payloads", _Never())
+        named, said = payloads.named(text), Reading().text(text)
+    assert compiled_payloads.may_embed(text) or named == text
+    assert not compiled_payloads.is_plain(text) or named == said == text
+
+
+def test_most_texts_are_plain():
+    for text in ("", "Ada moved it to eu-3 \u2192 it's quiet; see src/a.py:3 (pytest) **now**"):
+        assert compiled_payloads.is_plain(text)
+        assert not compiled_payloads.may_embed(text)
+
+
+class _Never:
+    """Rules nothing out, so that the reference reads every text."""
+
+    def may_embed(self, text: str) -> bool:
+        return True
+
+    def is_plain(self, text: str) -> bool:
+        return False
 
 
 QUERY_TERMS = st.lists(st.sampled_from(["the", "polici", "run", "x", "a", "2023", "\u00e9", ""]), max_size=6)
@@ -89,9 +132,11 @@ def test_every_sign_is_read_as_the_reference_reads_it():
     for sign in signs:
         text = f"a_{sign}b x.{sign}y `a{sign}` Ab{sign} Cd is {sign} 1.{sign} the/{sign}/a.py {sign}I{sign}m it{sign}s?"
         assert compiled_terms.of(text) == terms.terms_in_python(text)
-        assert compiled_names.facts(text, ALL) == list(words.facts_in_python(text))
-        assert compiled_names.concepts(text, ALL) in (None, list(words.concepts_in_python(text)))
-        assert compiled_names.paths(text, ALL) in (None, list(words.paths_in_python(text)))
+        paths, concepts, facts, _ = compiled_names.read(text, set(), ALL, ALL, ALL) or ((),) * 4
+        expected = _first(text, set(), ALL)
+        assert facts == expected[2]
+        assert concepts in (None, expected[1])
+        assert paths in (None, expected[0])
         assert (compiled_index.read(text, True) or ())[:2] == read_in_python(text, True)[:2]
         longer = text + " the end" * 30
         assert native.stretch(longer, ["a", "x.y"], 80) == terms.stretch_in_python(longer, ["a", "x.y"], 80)
@@ -102,4 +147,4 @@ def test_other_texts_are_left_to_the_reference(text: str):
     assert compiled_terms.of(text) is None
     assert native.stretch(text, [], 240) is None
     assert compiled_index.read(text, True) is None
-    assert compiled_names.facts(text, 5) is None
+    assert compiled_names.read(text, set(), 5, 5, 5) is None

@@ -10,7 +10,8 @@ using Text = std::string_view;
 
 constexpr Text kPunctuation = "\"'`()[]{}<>,;|*";  // parts tokens, as white space does
 constexpr Text kTrim = ".:!?=&\\";                 // is cut off the ends of a token
-constexpr std::size_t kLongestTerm = 201, kLongestPath = 511, kShortestFact = 8, kLongestFact = 200;
+constexpr std::size_t kLongestTerm = 201, kLongestPath = 511, kShortestFact = 8, kLongestFact = 200,
+                      kShortestBase64 = 16;
 
 bool has(Text text, Text part) { return text.find(part) != text.npos; }
 bool has(Text text, char sign) { return text.find(sign) != text.npos; }
@@ -28,12 +29,6 @@ Text trimmed(Text text, bool (*is_cut)(char)) {
     while (!text.empty() && is_cut(text.front())) text.remove_prefix(1);
     while (!text.empty() && is_cut(text.back())) text.remove_suffix(1);
     return text;
-}
-
-std::string lowered(Text text) {
-    std::string made(text);
-    std::transform(made.begin(), made.end(), made.begin(), lower);
-    return made;
 }
 
 bool is_camel(Text word) {
@@ -238,6 +233,16 @@ bool has_word(Text sentence) {
     return false;
 }
 
+// Whether one of the words is listed in small letters, without the signs that are cut off its end.
+bool says_any(Text text, bool (*is_separator)(char), Text cut, const WordSet& words) {
+    bool says = false;
+    split(text, is_separator, [&](Text token) {
+        says = words.contains_lower(without_end(token, cut));
+        return !says;
+    });
+    return says;
+}
+
 // Where the sentence ends that begins at a place: behind . ! or ? before white space, or behind a line end.
 std::size_t end_of_sentence(Text text, std::size_t place) {
     for (; place < text.size(); ++place) {
@@ -266,6 +271,19 @@ std::size_t end_of_name(Text text, std::size_t start, std::size_t& second) {
 
 }  // namespace
 
+std::string lowered(Text text) {
+    std::string made(text);
+    std::transform(made.begin(), made.end(), made.begin(), lower);
+    return made;
+}
+
+WordSet::WordSet(std::vector<std::string> words) : words_(words.begin(), words.end()) {
+    for (const Text word : words)
+        if (!word.empty()) lengths_[lower(word[0]) & 127] |= std::uint64_t{1} << length_of(word);
+}
+
+bool WordSet::contains_lower(Text word) const { return may_contain(word) && words_.contains(lowered(word)); }
+
 bool is_pattern(Text text) {
     if (text.empty()) return false;
     for (std::size_t place = 0; place < text.size(); ++place)
@@ -276,7 +294,7 @@ bool is_pattern(Text text) {
 Names::Names(Lists lists) : lists_(std::move(lists)) {}
 
 bool Names::is_base64(Text word) const {
-    if (word.size() < 16 || has(word, ' ')) return false;
+    if (word.size() < kShortestBase64 || has(word, ' ')) return false;
     const auto begins = [&](const std::string& signature) { return word.starts_with(signature); };
     const bool is_signed = std::any_of(lists_.signatures.begin(), lists_.signatures.end(), begins);
     if (!is_signed && word.size() < 40) return false;
@@ -336,8 +354,8 @@ bool Names::is_path(Text word) const {
     return looks_like_path(word) && !is_base64(word) && !begins_with_host(word);
 }
 
-void Names::read_paths(Text word, Found& paths) const {
-    if (!has(word, '/') && !has(word.substr(0, word.size() - 1), '.')) return;
+bool Names::read_paths(Text word, const Take& take) const {
+    if (!has(word, '/') && !has(word.substr(0, word.size() - 1), '.')) return true;
     const auto is_star = [](char sign) { return sign == '*'; };
     if (word.front() == '*' && word.back() == '*') {  // bold
         const Text plain = trimmed(word, is_star);
@@ -357,28 +375,22 @@ void Names::read_paths(Text word, Found& paths) const {
             return true;
         });
     }
-    if (named.empty() || is_pattern(without_end(word, ".,:;!?"))) return;
-    for (const Text path : named) paths.add(path);
+    return named.empty() || is_pattern(without_end(word, ".,:;!?")) || std::all_of(named.begin(), named.end(), std::cref(take));
 }
 
-std::vector<std::string> Names::paths(Text text, std::size_t at_most) const {
+void Names::paths(Text text, const Take& take) const {
     std::string kept;
     if (has(text, ":/") || has(text, "//") || has(text, "mailto:")) text = kept = blanked(text, end_of_address);
     if (has(text, "</")) text = kept = blanked(text, end_of_tag);
-    Found found(at_most);
-    split(text, is_space, [&](Text word) {
-        read_paths(word, found);
-        return !found.is_full();
-    });
-    return std::move(found.texts);
+    split(text, is_space, [&](Text word) { return read_paths(word, take); });
 }
 
-std::vector<std::string> Names::concepts(Text text, std::size_t at_most) const {
-    Found found(at_most);
+void Names::concepts(Text text, const Take& take) const {
+    bool is_wanted = true;
     const auto add = [&](Text word) {
-        std::string concept_ = lowered(trimmed(word, is_space));
+        const std::string concept_ = lowered(trimmed(word, is_space));
         if (concept_.size() > 2 && !concept_.starts_with("mcp__") && !lists_.stop_words.contains(concept_))
-            found.add(std::move(concept_));
+            is_wanted = is_wanted && take(concept_);
     };
     for (std::size_t tick = text.find('`'); tick != text.npos;) {
         const std::size_t end = std::min(text.find_first_of("`\n", tick + 1), text.size());
@@ -401,44 +413,65 @@ std::vector<std::string> Names::concepts(Text text, std::size_t at_most) const {
     split(text, is_separator, [&](Text token) {
         const Text word = trimmed(token, [](char sign) { return has(kTrim, sign); });
         if (is_term(word)) add(word.substr(word[0] == '#'));
-        return !found.is_full();
+        return is_wanted;
     });
-    return std::move(found.texts);
 }
 
-std::vector<Span> Names::facts(Text text, std::size_t at_most) const {
-    std::vector<Span> found;
-    for (std::size_t start = 0, end = 0; start < text.size() && found.size() < at_most; start = end) {
+void Names::facts(Text text, const Take& take) const {
+    for (std::size_t start = 0, end = 0; start < text.size(); start = end) {
         end = end_of_sentence(text, start);
         const Text sentence = trimmed(text.substr(start, end - start), is_space);
         if (sentence.size() < kShortestFact || sentence.size() > kLongestFact || sentence.back() == '?') continue;
         if (!has_number_or_pair(sentence) && !says_any(sentence, is_space, {}, lists_.states)) continue;
         if (is_command(sentence) || has_json(sentence) || !has_word(sentence)) continue;
-        const auto place = static_cast<std::size_t>(sentence.data() - text.data());
-        found.push_back({place, place + sentence.size()});
+        if (!take(sentence)) return;
     }
-    return found;
 }
 
 bool Names::is_weighty(Text text) const { return says_any(text, is_separator, kTrim, lists_.weighty); }
 
-bool Names::says_any(Text text, bool (*is_separator)(char), Text cut, const WordSet& words) const {
-    bool says = false;
-    std::string word;
-    split(text, is_separator, [&](Text token) {
-        token = without_end(token, cut);
-        if (token.size() > kLongestListed) return true;
-        word.assign(token);
-        std::transform(word.begin(), word.end(), word.begin(), lower);
-        says = words.contains(word);
-        return !says;
-    });
-    return says;
+Payloads::Payloads(std::vector<std::string> signatures, std::vector<std::string> frames)
+    : signatures_(std::move(signatures)), frames_(std::move(frames)) {
+    for (const std::string& signature : signatures_) may_begin_[signature[0] & 127] = true;
+    may_begin_[':'] = true;
 }
 
-void Names::Found::add(std::string text) {
-    if (!is_full() && known_.insert(text).second) texts.push_back(std::move(text));
+bool Payloads::begins_with_any(Text text, const std::vector<std::string>& beginnings) const {
+    return std::any_of(beginnings.begin(), beginnings.end(), [&](const auto& begin) { return text.starts_with(begin); });
 }
-void Names::Found::add(Text text) { add(std::string(text)); }
+
+bool Payloads::may_embed(Text text) const {
+    for (std::size_t place = 0; place < text.size(); ++place) {
+        if (!may_begin_[text[place] & 127]) continue;
+        if (text[place] == ':' && place >= 4 && lowered(text.substr(place - 4, 4)) == "data") return true;
+        if (begins_with_any(text.substr(place), signatures_)) return true;
+    }
+    const auto is_of_base64 = [](char sign) { return is_base64_sign(sign) || sign == '='; };
+    const Text whole = trimmed(text, is_space);
+    return whole.size() >= kShortestBase64 && all(whole, is_of_base64);
+}
+
+bool Payloads::is_plain(Text text) const {
+    for (std::size_t place = 0; place < text.size(); ++place) {
+        switch (text[place]) {
+            case '"':
+            case '{':
+            case '[':
+                return false;
+            case '\'': {  // the end of a key?
+                std::size_t behind = place + 1;
+                while (is_space(at(text, behind))) ++behind;
+                if (at(text, behind) == ':') return false;
+                break;
+            }
+            case '*':
+            case '(':
+            case 'W':
+            case 'E':
+                if (begins_with_any(text.substr(place), frames_)) return false;
+        }
+    }
+    return !may_embed(text);
+}
 
 }  // namespace mnemolog

@@ -8,6 +8,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,6 +30,8 @@ constexpr bool is_space(char letter) {
     return letter == ' ' || (letter >= 9 && letter <= 13) || (letter >= 28 && letter <= 31);
 }
 constexpr char lower(char letter) { return is_upper(letter) ? static_cast<char>(letter | 0x20) : letter; }
+
+std::string lowered(std::string_view text);
 
 inline constexpr char kSign = 1;
 
@@ -85,7 +89,25 @@ struct StringHash {
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
 };
 inline constexpr std::size_t kLongestListed = 32;  // characters of a word in a set
-using WordSet = std::unordered_set<std::string, StringHash, std::equal_to<>>;
+
+// A set of words. Most words of a text are in none, and their length and first letter tell so before they are hashed.
+class WordSet {
+public:
+    WordSet(std::vector<std::string> words);
+    WordSet(std::initializer_list<std::string> words) : WordSet(std::vector<std::string>(words)) {}
+    bool contains(std::string_view word) const { return may_contain(word) && words_.contains(word); }
+    // Whether the word in small letters is in the set.
+    bool contains_lower(std::string_view word) const;
+
+private:
+    static std::size_t length_of(std::string_view word) { return word.size() < 63 ? word.size() : 63; }
+    bool may_contain(std::string_view word) const {
+        return !word.empty() && (lengths_[lower(word[0]) & 127] >> length_of(word) & 1);
+    }
+
+    std::unordered_set<std::string, StringHash, std::equal_to<>> words_;
+    std::array<std::uint64_t, 128> lengths_{};  // by first letter, a bit for each length
+};
 
 // Calls `read` for each stretch between separators, until it returns false.
 template <typename Separator, typename Read>
@@ -173,35 +195,43 @@ public:
     };
     explicit Names(Lists lists);
 
-    // Of each the first ones, `at_most` so many, distinct, in order of appearance.
-    std::vector<std::string> paths(std::string_view text, std::size_t at_most) const;
-    std::vector<std::string> concepts(std::string_view text, std::size_t at_most) const;
-    // Sentences, as where they begin and end; not distinct.
-    std::vector<Span> facts(std::string_view text, std::size_t at_most) const;
+    // Takes what was found, which may not be distinct; returns whether more is wanted.
+    using Take = std::function<bool(std::string_view)>;
+
+    // Of each, in order of appearance, at least until no more is wanted.
+    void paths(std::string_view text, const Take& take) const;
+    void concepts(std::string_view text, const Take& take) const;
+    // Sentences, which are parts of the text.
+    void facts(std::string_view text, const Take& take) const;
     // Whether one of the tokens is a word that gives a text weight.
     bool is_weighty(std::string_view text) const;
 
 private:
-    class Found {
-    public:
-        explicit Found(std::size_t at_most) : at_most_(at_most) {}
-        bool is_full() const { return texts.size() >= at_most_; }
-        void add(std::string text);
-        void add(std::string_view text);
-        std::vector<std::string> texts;
-
-    private:
-        std::size_t at_most_;
-        WordSet known_;
-    };
     bool is_base64(std::string_view word) const;
     bool is_term(std::string_view word) const;
     bool looks_like_path(std::string_view word) const;
     bool is_path(std::string_view word) const;
-    void read_paths(std::string_view word, Found& paths) const;
-    bool says_any(std::string_view text, bool (*is_separator)(char), std::string_view cut, const WordSet& words) const;
+    bool read_paths(std::string_view word, const Take& take) const;
 
     Lists lists_;
+};
+
+// What payloads have that says nothing, as projections/text/payloads.py describes it.
+class Payloads {
+public:
+    // `signatures` are what files in base64 begin with, `frames` what tools write around output and patches.
+    Payloads(std::vector<std::string> signatures, std::vector<std::string> frames);
+
+    // Whether there may be a data URL or base64 in a text.
+    bool may_embed(std::string_view text) const;
+    // Whether a text is sure to have none, and no JSON, marker or frame either.
+    bool is_plain(std::string_view text) const;
+
+private:
+    bool begins_with_any(std::string_view text, const std::vector<std::string>& beginnings) const;
+
+    std::vector<std::string> signatures_, frames_;
+    std::array<bool, 128> may_begin_{};  // by letter: whether a data URL has its colon there, or a signature begins
 };
 
 // Whether a text is a glob, a regular expression or a substitution.

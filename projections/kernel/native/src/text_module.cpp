@@ -71,23 +71,52 @@ nb::object to_list(const Items& items, Convert convert) {
 nb::object to_list(const Strings& items) {
     return to_list(items, [](std::string_view item) { return to_python(item); });
 }
-nb::object to_list(const Words& items, const Characters& text) {
-    const auto is_original = [&](const std::string& item) { return text.has(item); };
-    if (!std::all_of(items.begin(), items.end(), is_original)) return nb::none();
-    return to_list(items, [](std::string_view item) { return to_python(item); });
-}
 
-WordSet to_set(const Words& words) { return {words.begin(), words.end()}; }
+// The first distinct words of a text, without unsaid ones.
+class Found {
+public:
+    Found(std::size_t at_most, nb::handle unsaid) : at_most_(at_most), unsaid_(unsaid) {}
+    // Returns whether more is wanted. `lowered` is the word in small letters.
+    bool add(const nb::object& word, const nb::object& lowered) {
+        const auto is_word = [&](const nb::object& known) { return PyUnicode_Compare(known.ptr(), word.ptr()) == 0; };
+        const int is_unsaid = PySet_Contains(unsaid_.ptr(), lowered.ptr());
+        if (is_unsaid < 0) nb::raise_python_error();
+        if (words_.size() < at_most_ && !is_unsaid && std::none_of(words_.begin(), words_.end(), is_word))
+            words_.push_back(word);
+        return words_.size() < at_most_;
+    }
+    nb::object words() const { return nb::tuple(to_list(words_, [](nb::object word) { return word; })); }
 
-nb::object facts(const Names& names, const nb::str& text, std::size_t at_most) {
-    const Characters characters(text);
-    if (!characters) return nb::none();
-    return to_list(names.facts(*characters, at_most), [&](Span span) {
-        PyObject* made =
-            PyUnicode_Substring(text.ptr(), static_cast<Py_ssize_t>(span.start), static_cast<Py_ssize_t>(span.end));
-        if (!made) nb::raise_python_error();
-        return nb::steal(made);
+private:
+    std::size_t at_most_;
+    nb::handle unsaid_;
+    std::vector<nb::object> words_;
+};
+
+// A part of the text with signs is of the original only by its place: for a path or a concept with one, there is None.
+nb::object read_names(const Names& names, nb::str text, nb::handle unsaid, std::size_t paths, std::size_t concepts,
+                      std::size_t facts) {
+    const Characters read(text);
+    if (!read) return nb::none();
+    const auto found_by = [&](void (Names::*find)(std::string_view, const Names::Take&) const, std::size_t at_most) {
+        Found found(at_most, unsaid);
+        bool are_original = true;
+        (names.*find)(*read, [&](std::string_view word) {
+            are_original = are_original && read.has(word);
+            return are_original && found.add(to_python(word), to_python(lowered(word)));
+        });
+        return are_original ? found.words() : nb::none();
+    };
+    Found stated(facts, unsaid);
+    names.facts(*read, [&](std::string_view sentence) {
+        const auto start = sentence.data() - (*read).data();
+        PyObject* part = PyUnicode_Substring(text.ptr(), start, start + static_cast<Py_ssize_t>(sentence.size()));
+        if (!part) nb::raise_python_error();
+        const nb::object fact = nb::steal(part);
+        return stated.add(fact, fact.attr("lower")());
     });
+    return nb::make_tuple(found_by(&Names::paths, paths), found_by(&Names::concepts, concepts), stated.words(),
+                          names.is_weighty(*read));
 }
 
 nb::object index_terms(IndexTerms& index, const nb::str& text, bool with_stop_words) {
@@ -106,35 +135,33 @@ void bind_names(nb::module_& m) {
             "__init__",
             [](Names* made, const Words& stop_words, const Words& states, const Words& weighty, const Words& tools,
                const Words& extensions, const Words& dot_files, const Words& signatures) {
-                new (made) Names({to_set(stop_words), to_set(states), to_set(weighty), to_set(tools),
-                                  to_set(extensions), to_set(dot_files), signatures});
+                new (made) Names({stop_words, states, weighty, tools,
+                                  extensions, dot_files, signatures});
             },
             nb::arg("stop_words"), nb::arg("states"), nb::arg("weighty"), nb::arg("tools"), nb::arg("extensions"),
             nb::arg("dot_files"), nb::arg("signatures"))
+        .def("read", &read_names, nb::arg("text"), nb::arg("unsaid"), nb::arg("paths"), nb::arg("concepts"),
+             nb::arg("facts"),
+             nb::sig("def read(self, text: str, unsaid: AbstractSet[str], paths: int, concepts: int, facts: int) -> "
+                     "tuple[tuple[str, ...] | None, tuple[str, ...] | None, tuple[str, ...], bool] | None"),
+             "The first paths, concepts and facts, each distinct and not unsaid in small letters, and whether the text "
+             "decides, fixes or demands something.");
+    nb::class_<Payloads>(m, "Payloads", "What payloads have that says nothing.")
+        .def(nb::init<Words, Words>(), nb::arg("signatures"), nb::arg("frames"))
         .def(
-            "paths",
-            [](const Names& names, nb::str text, std::size_t at_most) -> nb::object {
+            "may_embed",
+            [](const Payloads& payloads, nb::str text) {
                 const Characters read(text);
-                return read ? to_list(names.paths(*read, at_most), read) : nb::none();
+                return !read || payloads.may_embed(*read);
             },
-            nb::sig("def paths(self, text: str, at_most: int) -> list[str] | None"), "The first files, distinct.")
+            "Whether there may be a data URL or base64 in a text.")
         .def(
-            "concepts",
-            [](const Names& names, nb::str text, std::size_t at_most) -> nb::object {
+            "is_plain",
+            [](const Payloads& payloads, nb::str text) {
                 const Characters read(text);
-                return read ? to_list(names.concepts(*read, at_most), read) : nb::none();
+                return read && payloads.is_plain(*read);
             },
-            nb::sig("def concepts(self, text: str, at_most: int) -> list[str] | None"), "The first concepts, distinct.")
-        .def("facts", &facts, nb::sig("def facts(self, text: str, at_most: int) -> list[str] | None"),
-             "The first sentences that state something.")
-        .def(
-            "is_weighty",
-            [](const Names& names, nb::str text) -> nb::object {
-                const Characters read(text);
-                return read ? nb::cast(names.is_weighty(*read)) : nb::none();
-            },
-            nb::sig("def is_weighty(self, text: str) -> bool | None"),
-            "Whether it decides, fixes or demands something.");
+            "Whether a text is sure to have no data URL, base64, JSON, marker or frame.");
 }
 
 }  // namespace
@@ -144,7 +171,7 @@ void bind_texts(nb::module_& m) {
         .def(
             "__init__",
             [](Terms* made, const Words& stop_words, const Words& operators) {
-                new (made) Terms(to_set(stop_words), to_set(operators));
+                new (made) Terms(stop_words, operators);
             },
             nb::arg("stop_words"), nb::arg("operators"))
         .def(
@@ -159,8 +186,8 @@ void bind_texts(nb::module_& m) {
             "__init__",
             [](IndexTerms* made, Terms& terms, const Words& stop_words, const Words& time_stems, const Words& numbers,
                const Words& selves, const Words& anchors, const Words& hints, const Words& traits) {
-                new (made) IndexTerms(terms, {to_set(stop_words), to_set(time_stems), to_set(numbers), to_set(selves),
-                                              to_set(anchors), hints, traits});
+                new (made) IndexTerms(terms, {stop_words, time_stems, numbers, selves,
+                                              anchors, hints, traits});
             },
             nb::keep_alive<1, 2>(), nb::arg("terms"), nb::arg("stop_words"), nb::arg("time_stems"), nb::arg("numbers"),
             nb::arg("selves"), nb::arg("anchors"), nb::arg("hints"), nb::arg("traits"))
