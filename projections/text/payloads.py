@@ -81,7 +81,7 @@ _FRAME = re.compile(
 )
 _FRAME_SIGNS = ("*** ", "Wall time", "Exit Code", "(End of file")
 """One of which is in each text that has frames."""
-compiled_payloads = native.Payloads([*BEGINNINGS], [*_FRAME_SIGNS])
+compiled_payloads = native.Payloads([*BEGINNINGS, *_FRAME_SIGNS])
 
 
 def unframed(text: str) -> str:

@@ -148,6 +148,6 @@ int main(int count, char** arguments) {
                              {"last ", " ago", "yesterday"},
                              {"+i", "+when", "+ask", "+num"}});
     const Names names({{"the"}, {"is"}, {"fixed"}, {"read", "bash"}, {"py"}, {".env"}, {"iVBORw0KGgo"}});
-    const Payloads payloads({"iVBORw0KGgo"}, {"*** ", "Exit Code"});
+    const Payloads payloads({"iVBORw0KGgo", "*** ", "Exit Code"});
     return run(count, arguments, "texts", [&](Dice& dice) { read(dice, terms, index, names, payloads); });
 }

@@ -13,7 +13,7 @@ constexpr std::size_t kOneIn = 600,
                       kShortest = 60;  // characters for a word of the first person, and of a text at least
 constexpr std::size_t kMostTimes = 16, kBefore = 5, kBehind = 2;  // words around an anchor
 
-bool is_mark(char sign) { return std::string_view(".,;:!?()[]\"*").find(sign) != std::string_view::npos; }
+constexpr CharacterSet kMarks(".,;:!?()[]\"*");
 
 bool begins_with_any(std::string_view text, std::initializer_list<std::string_view> beginnings) {
     return std::any_of(beginnings.begin(), beginnings.end(),
@@ -101,7 +101,7 @@ void IndexTerms::read_beginning(std::string_view text) {
 void IndexTerms::read_times(std::string_view text) {
     std::vector<std::string_view> words;
     split(
-        text, [](char sign) { return is_space(sign) || is_mark(sign); },
+        text, [](char sign) { return is_space(sign) || kMarks.contains(sign); },
         [&](std::string_view word) {
             words.push_back(word);
             return true;

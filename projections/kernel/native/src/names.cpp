@@ -17,7 +17,9 @@ bool has(Text text, Text part) { return text.find(part) != text.npos; }
 bool has(Text text, char sign) { return text.find(sign) != text.npos; }
 bool all(Text text, bool (*test)(char)) { return !text.empty() && std::all_of(text.begin(), text.end(), test); }
 bool any(Text text, bool (*test)(char)) { return std::any_of(text.begin(), text.end(), test); }
-bool is_separator(char sign) { return is_space(sign) || has(kPunctuation, sign); }
+constexpr CharacterSet kPunctuationSet(kPunctuation), kTrimSet(kTrim);
+bool is_separator(char sign) { return is_space(sign) || kPunctuationSet.contains(sign); }
+bool is_trimmed(char sign) { return kTrimSet.contains(sign); }
 char at(Text text, std::size_t place) { return place < text.size() ? text[place] : '\0'; }
 
 Text without_end(Text text, Text signs) {
@@ -234,14 +236,17 @@ bool has_word(Text sentence) {
 }
 
 // Whether one of the words is listed in small letters, without the signs that are cut off its end.
-bool says_any(Text text, bool (*is_separator)(char), Text cut, const WordSet& words) {
+template <bool is_separator(char), bool is_cut(char)>
+bool says_any(Text text, const WordSet& words) {
     bool says = false;
     split(text, is_separator, [&](Text token) {
-        says = words.contains_lower(without_end(token, cut));
+        while (!token.empty() && is_cut(token.back())) token.remove_suffix(1);
+        says = words.contains_lower(token);
         return !says;
     });
     return says;
 }
+bool is_never(char) { return false; }
 
 // Where the sentence ends that begins at a place: behind . ! or ? before white space, or behind a line end.
 std::size_t end_of_sentence(Text text, std::size_t place) {
@@ -411,7 +416,7 @@ void Names::concepts(Text text, const Take& take) const {
         start = end - 1;
     }
     split(text, is_separator, [&](Text token) {
-        const Text word = trimmed(token, [](char sign) { return has(kTrim, sign); });
+        const Text word = trimmed(token, is_trimmed);
         if (is_term(word)) add(word.substr(word[0] == '#'));
         return is_wanted;
     });
@@ -422,54 +427,33 @@ void Names::facts(Text text, const Take& take) const {
         end = end_of_sentence(text, start);
         const Text sentence = trimmed(text.substr(start, end - start), is_space);
         if (sentence.size() < kShortestFact || sentence.size() > kLongestFact || sentence.back() == '?') continue;
-        if (!has_number_or_pair(sentence) && !says_any(sentence, is_space, {}, lists_.states)) continue;
+        if (!has_number_or_pair(sentence) && !says_any<is_space, is_never>(sentence, lists_.states)) continue;
         if (is_command(sentence) || has_json(sentence) || !has_word(sentence)) continue;
         if (!take(sentence)) return;
     }
 }
 
-bool Names::is_weighty(Text text) const { return says_any(text, is_separator, kTrim, lists_.weighty); }
+bool Names::is_weighty(Text text) const { return says_any<is_separator, is_trimmed>(text, lists_.weighty); }
 
-Payloads::Payloads(std::vector<std::string> signatures, std::vector<std::string> frames)
-    : signatures_(std::move(signatures)), frames_(std::move(frames)) {
-    for (const std::string& signature : signatures_) may_begin_[signature[0] & 127] = true;
-    may_begin_[':'] = true;
-}
+Payloads::Payloads(std::vector<std::string> beginnings) : beginnings_(std::move(beginnings)) {}
 
-bool Payloads::begins_with_any(Text text, const std::vector<std::string>& beginnings) const {
-    return std::any_of(beginnings.begin(), beginnings.end(), [&](const auto& begin) { return text.starts_with(begin); });
-}
-
+// Each sign is searched for by itself: the library's search looks at many characters at once.
 bool Payloads::may_embed(Text text) const {
-    for (std::size_t place = 0; place < text.size(); ++place) {
-        if (!may_begin_[text[place] & 127]) continue;
-        if (text[place] == ':' && place >= 4 && lowered(text.substr(place - 4, 4)) == "data") return true;
-        if (begins_with_any(text.substr(place), signatures_)) return true;
-    }
+    const auto is_in = [&](const std::string& begin) { return has(text, begin); };
+    if (std::any_of(beginnings_.begin(), beginnings_.end(), is_in)) return true;
+    for (std::size_t colon = text.find(':'); colon != text.npos; colon = text.find(':', colon + 1))
+        if (colon >= 4 && lowered(text.substr(colon - 4, 4)) == "data") return true;
     const auto is_of_base64 = [](char sign) { return is_base64_sign(sign) || sign == '='; };
     const Text whole = trimmed(text, is_space);
     return whole.size() >= kShortestBase64 && all(whole, is_of_base64);
 }
 
 bool Payloads::is_plain(Text text) const {
-    for (std::size_t place = 0; place < text.size(); ++place) {
-        switch (text[place]) {
-            case '"':
-            case '{':
-            case '[':
-                return false;
-            case '\'': {  // the end of a key?
-                std::size_t behind = place + 1;
-                while (is_space(at(text, behind))) ++behind;
-                if (at(text, behind) == ':') return false;
-                break;
-            }
-            case '*':
-            case '(':
-            case 'W':
-            case 'E':
-                if (begins_with_any(text.substr(place), frames_)) return false;
-        }
+    if (has(text, '"') || has(text, '{') || has(text, '[')) return false;
+    for (std::size_t quote = text.find('\''); quote != text.npos; quote = text.find('\'', quote + 1)) {
+        std::size_t behind = quote + 1;
+        while (is_space(at(text, behind))) ++behind;
+        if (at(text, behind) == ':') return false;  // the end of a key
     }
     return !may_embed(text);
 }

@@ -268,23 +268,23 @@ void Terms::add_stem(std::string_view word, bool is_part) {
         if (!stop_words_.contains(word)) terms_.add(stem(word));
         return;
     }
-    std::array<std::uint64_t, 4> key{};
+    std::array<std::uint64_t, 2> key{};
     auto* letters = reinterpret_cast<char*>(key.data());
     std::memcpy(letters, word.data(), word.size());
-    letters[31] = static_cast<char>(word.size());
+    letters[kLongestKept] = static_cast<char>(word.size());
     std::uint64_t hash = 0;
     for (const std::uint64_t part : key) hash = (std::rotl(hash, 5) ^ part) * 0x9e3779b97f4a7c15u;
     Slot& slot = kept_[hash >> (64 - std::countr_zero(kSlots))];
     auto* kept = reinterpret_cast<unsigned char*>(slot.stem.data());
-    if (slot.word != key) {
+    if (slot.word[0] != key[0] || slot.word[1] != key[1]) {
         const bool is_stop_word = stop_words_.contains(word);
         const std::string_view root = is_stop_word ? std::string_view() : stem(word);
         if (root.size() > kLongestKept) return terms_.add(root);
         slot = {key, {}};
         std::copy(root.begin(), root.end(), kept);
-        kept[31] = is_stop_word ? kStopWord : static_cast<unsigned char>(root.size());
+        kept[kLongestKept] = is_stop_word ? kStopWord : static_cast<unsigned char>(root.size());
     }
-    if (kept[31] != kStopWord) return terms_.add({reinterpret_cast<const char*>(kept), kept[31]});
+    if (kept[kLongestKept] != kStopWord) return terms_.add({reinterpret_cast<const char*>(kept), kept[kLongestKept]});
     if (is_part) terms_.add_name(word);
 }
 

@@ -33,6 +33,18 @@ constexpr char lower(char letter) { return is_upper(letter) ? static_cast<char>(
 
 std::string lowered(std::string_view text);
 
+// A set of characters as a table, for what is looked up for each character of a text.
+class CharacterSet {
+public:
+    explicit constexpr CharacterSet(std::string_view characters) {
+        for (const char each : characters) table_[static_cast<unsigned char>(each)] = true;
+    }
+    constexpr bool contains(char each) const { return table_[static_cast<unsigned char>(each)]; }
+
+private:
+    std::array<bool, 256> table_{};
+};
+
 inline constexpr char kSign = 1;
 
 // Whether a character beyond ASCII is a sign that says nothing to any of these readers, nor to their references: it is
@@ -136,11 +148,11 @@ public:
     const Strings& of(std::string_view text);
 
 private:
-    // A word of up to 31 characters and its stem, each filled up with zeros; the last byte is the length.
+    // A word of up to 15 characters and its stem, each filled up with zeros; the last byte is the length.
     struct Slot {
-        std::array<std::uint64_t, 4> word, stem;
+        std::array<std::uint64_t, 2> word, stem;
     };
-    static constexpr std::size_t kSlots = 16384, kLongestKept = 31;
+    static constexpr std::size_t kSlots = 16384, kLongestKept = 15;
     static constexpr unsigned char kStopWord = 255;  // in the place of a stem's length
 
     void read_run(std::string_view run, bool is_name);
@@ -219,19 +231,16 @@ private:
 // What payloads have that says nothing, as projections/text/payloads.py describes it.
 class Payloads {
 public:
-    // `signatures` are what files in base64 begin with, `frames` what tools write around output and patches.
-    Payloads(std::vector<std::string> signatures, std::vector<std::string> frames);
+    // `beginnings` are what files in base64 begin with, and what tools write around output and patches.
+    explicit Payloads(std::vector<std::string> beginnings);
 
-    // Whether there may be a data URL or base64 in a text.
+    // Whether there may be a data URL, base64 or a frame in a text.
     bool may_embed(std::string_view text) const;
-    // Whether a text is sure to have none, and no JSON, marker or frame either.
+    // Whether a text is sure to have none, and no JSON or marker either.
     bool is_plain(std::string_view text) const;
 
 private:
-    bool begins_with_any(std::string_view text, const std::vector<std::string>& beginnings) const;
-
-    std::vector<std::string> signatures_, frames_;
-    std::array<bool, 128> may_begin_{};  // by letter: whether a data URL has its colon there, or a signature begins
+    std::vector<std::string> beginnings_;
 };
 
 // Whether a text is a glob, a regular expression or a substitution.

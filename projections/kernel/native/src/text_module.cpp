@@ -147,21 +147,21 @@ void bind_names(nb::module_& m) {
              "The first paths, concepts and facts, each distinct and not unsaid in small letters, and whether the text "
              "decides, fixes or demands something.");
     nb::class_<Payloads>(m, "Payloads", "What payloads have that says nothing.")
-        .def(nb::init<Words, Words>(), nb::arg("signatures"), nb::arg("frames"))
+        .def(nb::init<Words>(), nb::arg("beginnings"))
         .def(
             "may_embed",
             [](const Payloads& payloads, nb::str text) {
                 const Characters read(text);
                 return !read || payloads.may_embed(*read);
             },
-            "Whether there may be a data URL or base64 in a text.")
+            "Whether there may be a data URL, base64 or a frame in a text.")
         .def(
             "is_plain",
             [](const Payloads& payloads, nb::str text) {
                 const Characters read(text);
                 return read && payloads.is_plain(*read);
             },
-            "Whether a text is sure to have no data URL, base64, JSON, marker or frame.");
+            "Whether a text is sure to have none of these, and no JSON or marker.");
 }
 
 }  // namespace
