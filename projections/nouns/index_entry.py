@@ -113,7 +113,7 @@ compiled_index = native.IndexTerms(compiled_terms, *map(list, _lists))
 
 def searchable(parts: Iterable[str]) -> str:
     """The text of a document that search sees, of its parts; data URLs in it are replaced by their names."""
-    return named("\n".join(part for part in parts if part))
+    return named("\n".join([part for part in parts if part]))
 
 
 def texts_in(data: dict[str, Any]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from msgspec import Struct, msgpack
 from ingest.log.position import Position
 from projections.nouns.document import Searched, index_entry, searchable_text
 from projections.nouns.fold import Changes
-from projections.nouns.index_entry import IndexEntry
+from projections.nouns.index_entry import IndexEntry, texts_in
 from projections.nouns.observation import Observation
 from projections.nouns.session import Summary
 from projections.vectors.embedder import Urgency, changed_place, place
@@ -101,8 +101,9 @@ def to_embed(changes: Changes, position: Position) -> Iterable[tuple[str, float]
     """
     for name, (before, after) in changes.documents.items():
         if isinstance(after, Searched):
-            if before is None and isinstance(after, Observation) and after.content:  # most: a text, and a new one
-                yield name, queue_place(after)
+            if before is None and isinstance(after, Observation):  # most: a new text, which need not be put together
+                if after.content or any(texts_in(after.data)):
+                    yield name, queue_place(after)
                 continue
             text = searchable_text(after)
             existing = isinstance(before, Searched) and searchable_text(before) == text

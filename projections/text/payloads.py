@@ -51,7 +51,6 @@ _SIGNATURES = {
 """How files begin in base64."""
 BEGINNINGS = tuple(_SIGNATURES)
 _BARE = re.compile(rf"(?<![\w+/=-])(?P<begins>{'|'.join(_SIGNATURES)})[A-Za-z0-9+/_-]{{8,}}={{0,2}}")
-_SIGNED_BYTES = tuple(map(str.encode, _SIGNATURES))
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _WORDLIKE = re.compile(r"[a-z]{9}")
 _LEAST_CHARS, _LEAST_SIGNED_CHARS = 40, 16
@@ -87,11 +86,6 @@ compiled_payloads = native.Payloads([*BEGINNINGS, *_FRAME_SIGNS])
 def unframed(text: str) -> str:
     """The text without what the tools of Codex, Gemini CLI and OpenCode write around each output and patch."""
     return _FRAME.sub("", text) if any(map(text.__contains__, _FRAME_SIGNS)) else text
-
-
-def has_any(encoded: bytes) -> bool:
-    """Whether there may be something to be named in a JSON value."""
-    return b"data:" in encoded.lower() or any(map(encoded.__contains__, _SIGNED_BYTES))
 
 
 def removed(text: str) -> str:
@@ -154,7 +148,6 @@ _OPENING = re.compile(
     r"[{\[](?=[\s{\[]{0,64}(?:(?P<escape>\\{0,32})\"|[}\]]|(?:-?\d[\d.eE+-]{0,40}|true|false|null)\s{0,64},))"
 )
 _STRING = re.compile(r"\"((?:[^\"\\]++|\\.)*+)(\"|\\?\Z)", re.DOTALL)
-_COLON = re.compile(r"\s*:")
 _KEY = re.compile(
     r"(?:\\(?<![\\\"]\\)\\{0,31}\"(?P<escaped>[^\"\\\n]{0,200})|\"(?<![\\\"]\")(?P<quoted>[^\"\\\n]{0,200})"
     r"|'(?<![\w']')(?P<single>[^'\\\n]{1,200})'(?=\s*:))(?(single)|\\{0,32}\")\s*:"
@@ -163,9 +156,7 @@ _KEY = re.compile(
 _CUT_KEY = re.compile(r"([^\"\\\n{}\[\],:]{1,200})\\{0,32}\"\s*:")
 """At the beginning of a text."""
 _KEY_END = re.compile(r"[\"']\s*:")
-_BESIDE = re.compile(r"[^\"{}\[\]]+")
 _SYNTAX = " \t\"',[]{}"
-_WORD = re.compile(r"[^\W\d]\w+")
 _LITERALS = frozenset(("true", "false", "null", "NaN", "Infinity"))
 _ESCAPE = re.compile(
     r"\\(?:u(?P<high>d[89ab][0-9a-f]{2})\\u(?P<low>d[c-f][0-9a-f]{2})|u(?P<one>[0-9a-f]{4})|u[0-9a-f]{0,3}\Z|(?P<sign>.)|\Z)",
@@ -222,6 +213,8 @@ class Reading:
                 pending.append(zip(repeat(field), cast(Iterable[Any], node)))
 
     def _read(self, text: str, depth: int) -> str:
+        if compiled_payloads.is_plain(text):
+            return text
         if depth > MAX_NESTED or ('"' not in text and "{" not in text and "[" not in text):
             return self._without_keys(text)
         whole = _STRING.match(text.strip())
@@ -240,39 +233,15 @@ class Reading:
 
     def _container(self, text: str, start: int, depth: int, lines: list[str]) -> int:
         """Add the values of the object or list that begins at `start`; returns where it ends."""
-        open_: list[str] = []
-        field = last = ""
-        at = start
-        while at < len(text):
-            sign = text[at]
-            if sign == '"':
-                string = cast(re.Match[str], _STRING.match(text, at))
-                at = string.end()
-                colon = _COLON.match(text, at)
-                if colon or (open_[-1] == "{" and last in "{,"):  # without a colon: cut behind the key, or in it
-                    field, last = _decoded(string[1]), ":"
-                    self._named(field)
-                    at = colon.end() if colon else at
-                else:
-                    self._value(field, _decoded(string[1]), depth, lines)
-                    last = sign
-            elif sign in "{[":
-                open_.append(sign)
-                last = sign
-                at += 1
-            elif sign in "}]":
-                open_.pop()
-                last = sign
-                at += 1
-                if not open_:
-                    return at
-            else:
-                match = cast(re.Match[str], _BESIDE.match(text, at))
-                beside = match[0].rstrip()
-                last = beside[-1] if beside else last
-                lines += [word for word in _WORD.findall(beside) if word not in _LITERALS]
-                at = match.end()
-        return at
+        end, names, values = native.json_container(text, start)
+        for name in names:
+            self._named(_decoded(name))
+        for field, value in values:
+            if field is not None:
+                self._value(_decoded(field), _decoded(value), depth, lines)
+            elif value not in _LITERALS:
+                lines.append(value)
+        return end
 
     def _value(self, field: str, text: str, depth: int, lines: list[str]) -> None:
         if text:
@@ -336,9 +305,7 @@ def as_text(value: Any, limit: int) -> str:
         encoded = msgspec.json.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return named(_as_text_slowly(value, limit))
-    if has_any(encoded):
-        return named(encoded.decode("utf-8", "ignore"))[: limit + 1]
-    return encoded[: 4 * (limit + 1)].decode("utf-8", "ignore")[: limit + 1]
+    return named(encoded.decode())[: limit + 1]
 
 
 def _as_text_slowly(value: Any, limit: int) -> str:

@@ -1,5 +1,7 @@
 """What the compiled module reads out of texts, against the Python functions that specify it."""
 
+import re
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -115,6 +117,60 @@ class _Never:
 
     def is_plain(self, text: str) -> bool:
         return False
+
+
+JSON_PIECES = [
+    *'"{}[]:,\\ \n', *'"a":', *"{{[[", '"a": "b c"', '"x\\"y"', "\\u00e9", "true", "1e5", "caf\u00e9_1", "\u0661a", "\u2192",
+    "\U0001f680", "\x1c", "\u00a0", "don't",
+]  # fmt: skip
+JSON = st.lists(st.sampled_from(JSON_PIECES), max_size=30).map("".join)
+
+
+@given(JSON | JSON.map('{"a": '.__add__), st.sampled_from("{["))
+def test_json_is_read_as_by_the_reference(text: str, opening: str):
+    assert native.json_container(opening + text, 0) == json_container_in_python(opening + text, 0)
+    assert native.json_container("x" + opening + text, 1) == json_container_in_python("x" + opening + text, 1)
+
+
+def json_container_in_python(text: str, start: int) -> tuple[int, list[str], list[tuple[str | None, str]]]:
+    """Read an object or a list as the compiled function does."""
+    names: list[str] = []
+    values: list[tuple[str | None, str]] = []
+    opened: list[str] = []
+    field = last = ""
+    at = start
+    while at < len(text):
+        sign = text[at]
+        if sign == '"':
+            string = re.compile(r"\"((?:[^\"\\]++|\\.)*+)(\"|\\?\Z)", re.DOTALL).match(text, at)
+            assert string
+            at = string.end()
+            colon = re.compile(r"\s*:").match(text, at)
+            if colon or (opened[-1] == "{" and last in "{,"):
+                field, last = string[1], ":"
+                names.append(field)
+                at = colon.end() if colon else at
+            else:
+                values.append((field, string[1]))
+                last = sign
+        elif sign in "{[":
+            opened.append(sign)
+            last = sign
+            at += 1
+        elif sign in "}]":
+            opened.pop()
+            last = sign
+            at += 1
+            if not opened:
+                break
+        else:
+            match = re.compile(r"[^\"{}\[\]]+").match(text, at)
+            assert match
+            beside = match[0].rstrip()
+            last = beside[-1] if beside else last
+            values += [(None, word) for word in re.findall(r"[^\W\d]\w+", beside)]
+            at = match.end()
+    return at, names, values
 
 
 QUERY_TERMS = st.lists(st.sampled_from(["the", "polici", "run", "x", "a", "2023", "\u00e9", ""]), max_size=6)

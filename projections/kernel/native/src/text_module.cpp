@@ -129,6 +129,88 @@ nb::object index_terms(IndexTerms& index, const nb::str& text, bool with_stop_wo
     return nb::make_tuple(to_python(said), to_list(index.traits()), to_list(index.times()));
 }
 
+// Reads JSON in a text of any characters, which may be cut, or no JSON at all.
+class Json {
+public:
+    explicit Json(const nb::str& text)
+        : text_(text), size_(PyUnicode_GET_LENGTH(text.ptr())), kind_(PyUnicode_KIND(text.ptr())),
+          data_(PyUnicode_DATA(text.ptr())) {}
+
+    // Where the object or list ends that begins at a place; the names of its fields; its strings with the names of
+    // their fields, as they are written; and, without a field, the words beside strings.
+    nb::tuple container(Py_ssize_t place) {
+        std::string open;
+        Py_UCS4 last = 0;
+        nb::list names, values;
+        nb::object field = nb::str("");
+        while (place < size_) {
+            const Py_UCS4 sign = at(place);
+            if (sign == '"') {
+                const nb::object string = read_string(place);
+                Py_ssize_t behind = place;
+                while (behind < size_ && Py_UNICODE_ISSPACE(at(behind))) ++behind;
+                const bool has_colon = behind < size_ && at(behind) == ':';
+                // without a colon: the text was cut after a name, or in it
+                const bool is_name = has_colon || (!open.empty() && open.back() == '{' && (last == '{' || last == ','));
+                if (is_name) names.append(field = string);
+                if (!is_name) values.append(nb::make_tuple(field, string));
+                last = is_name ? ':' : sign;
+                place = has_colon ? behind + 1 : place;
+            } else if (!is_syntax(sign)) {
+                last = read_beside(place, values, last);
+            } else {
+                last = sign;
+                ++place;
+                if (sign == '{' || sign == '[') {
+                    open.push_back(static_cast<char>(sign));
+                } else {
+                    if (!open.empty()) open.pop_back();
+                    if (open.empty()) break;
+                }
+            }
+        }
+        return nb::make_tuple(place, names, values);
+    }
+
+private:
+    Py_UCS4 at(Py_ssize_t place) const { return PyUnicode_READ(kind_, data_, place); }
+    nb::object part(Py_ssize_t start, Py_ssize_t end) const {
+        PyObject* made = PyUnicode_Substring(text_.ptr(), start, end);
+        if (!made) nb::raise_python_error();
+        return nb::steal(made);
+    }
+    static bool is_syntax(Py_UCS4 sign) {
+        return sign == '"' || sign == '{' || sign == '}' || sign == '[' || sign == ']';
+    }
+    bool is_word_at(Py_ssize_t place) const { return Py_UNICODE_ISALNUM(at(place)) || at(place) == '_'; }
+
+    // The inside of the string whose quotation mark is at the place, which becomes the one behind it.
+    nb::object read_string(Py_ssize_t& place) const {
+        const Py_ssize_t start = ++place;
+        while (place < size_ && at(place) != '"') place += at(place) == '\\' ? 2 : 1;
+        const Py_ssize_t end = place > size_ ? size_ - 1 : place;  // a backslash at the end of the text is no character
+        place = std::min(place + 1, size_);
+        return part(start, end);
+    }
+
+    // Adds the words up to the next sign of JSON's syntax. Returns the last character that is no white space.
+    Py_UCS4 read_beside(Py_ssize_t& place, nb::list& values, Py_UCS4 last) const {
+        while (place < size_ && !is_syntax(at(place))) {
+            const Py_ssize_t start = place++;
+            if (!Py_UNICODE_ISSPACE(at(start))) last = at(start);
+            if (!is_word_at(start) || Py_UNICODE_ISDECIMAL(at(start))) continue;
+            while (place < size_ && is_word_at(place)) last = at(place++);
+            if (place - start > 1) values.append(nb::make_tuple(nb::none(), part(start, place)));
+        }
+        return last;
+    }
+
+    const nb::str& text_;
+    Py_ssize_t size_;
+    int kind_;
+    const void* data_;
+};
+
 void bind_names(nb::module_& m) {
     nb::class_<Names>(m, "Names", "What texts name; None for a text that is not read.")
         .def(
@@ -162,6 +244,11 @@ void bind_names(nb::module_& m) {
                 return read && payloads.is_plain(*read);
             },
             "Whether a text is sure to have none of these, and no JSON or marker.");
+    m.def(
+        "json_container", [](nb::str text, Py_ssize_t start) { return Json(text).container(start); },
+        nb::sig("def json_container(text: str, start: int) -> tuple[int, list[str], list[tuple[str | None, str]]]"),
+        "Where the object or list ends that begins at `start`; the names of its fields; its strings with the names of "
+        "their fields, both as written, and without a field the words beside strings.");
 }
 
 }  // namespace
