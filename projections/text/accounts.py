@@ -65,7 +65,7 @@ _GIST_CHARS = 80
 _OUTPUT_CHARS, _LINE_CHARS = 8_000, 500
 """Of an output, from its end: how it went is said there, and pages of a thousand calls are made in one go."""
 _TESTED = re.compile(r"\d(?<![#\w]\d)\d* (?:passed|failed|errors?|tests?|failures?|warnings?)\b", re.IGNORECASE)
-_TESTS_FAILED = re.compile(r"\b[1-9]\d* (?:failed|errors?|failures?)\b")
+_TESTS_FAILED = re.compile(r"[1-9](?<!\w[1-9])\d* (?:failed|errors?|failures?)\b")
 _STAMP = re.compile(r"\A(?:.{0,60}?\d{4}-\d\d-\d\d[T ][\d:.,]+Z?|#\d+(?: \d+\.\d+)?)\s+")
 _FAILED_TEST = re.compile(
     r"\A(?:(?:-+ )?FAIL(?:ED|:)?|[✘✗✕×●]|_{4,}|\d+\)(?= .*›)|test(?= \S+ \.\.\. FAILED))\s+(?P<name>[^\s(].*?)"
@@ -73,13 +73,19 @@ _FAILED_TEST = re.compile(
 )
 """A test that failed, as pytest, Go, Cargo, Vitest, Jest and Playwright list it."""
 _CODE = re.compile(r"\A(?:>|File \"|at |(?:raise|class|def|func|function|except|catch|throw|import|from|return|if)\b)")
-_NOTHING = re.compile(r"(?i)\b(?:(?:0|no) (?:errors?|failed|failures?|problems?)|(?:failed|errors?)[=:] ?0)\b")
-_AFTERMATH = re.compile(
-    r"(?i)exit(?:ed with)? (?:code|status)[ :]*[1-9]|\berror:? -?\d+\s*\Z|did not complete|lifecycle"
+# each begins with a set of characters, which makes a search several times as fast
+_NOTHING = re.compile(
+    r"[0nNfFeE](?<!\w[0nNfFeE])"
+    r"(?i:(?:(?<=0)|(?<=n)o) (?:errors?|failed|failures?|problems?)|(?:(?<=f)ailed|(?<=e)rrors?)[=:] ?0)\b"
 )
+_AFTERMATH = re.compile(
+    r"[eEdDlL](?i:(?<=e)xit(?:ed with)? (?:code|status)[ :]*[1-9]|(?<=\be)rror:? -?\d+\s*\Z|(?<=d)id not complete"
+    r"|(?<=l)ifecycle)"
+)
+_REASON_BEGINS = re.compile(r"E {2,}(?![-+?])|\w+(?:\.\w+)*\.[A-Z]\w+: \S")
 _REASON = re.compile(
-    r"\AE {2,}(?![-+?])|\b\w*(?:Error|Exception)\b(?:\[\w+\])?: \S|\A\w+(?:\.\w+)*\.[A-Z]\w+: \S|\[(?:ERROR|FATAL)\] \S"
-    r"|\bFAIL(?:ED)? +\w|(?i:\b(?:error|fatal|panic)\b[^:()\"'`]{0,40}: *\S)"
+    r"[EF\[efpP](?:(?<=E)(?:rror|xception)\b(?:\[\w+\])?: \S|(?<=\[)(?:ERROR|FATAL)\] \S|(?<=\bF)AIL(?:ED)? +\w"
+    r"|(?i:(?:(?<=\be)rror|(?<=\bf)atal|(?<=\bp)anic)\b[^:()\"'`]{0,40}: *\S))"
 )
 _TROUBLE = (
     "error", "fail", "exception", "fatal", "panic", "cannot", "can't", "could not", "unable", "denied", "refused",
@@ -224,7 +230,11 @@ def _blame(line: str) -> int:
     plain = _NOTHING.sub("", line)
     if _AFTERMATH.search(plain):
         return 1
-    return 3 if _REASON.search(plain) else 2 * any(map(plain.lower().__contains__, _TROUBLE))
+    return (
+        3
+        if _REASON_BEGINS.match(plain) or _REASON.search(plain)
+        else 2 * any(map(plain.lower().__contains__, _TROUBLE))
+    )
 
 
 def is_call(text: str) -> bool:

@@ -120,8 +120,8 @@ class _Never:
 
 
 JSON_PIECES = [
-    *'"{}[]:,\\ \n', *'"a":', *"{{[[", '"a": "b c"', '"x\\"y"', "\\u00e9", "true", "1e5", "caf\u00e9_1", "\u0661a", "\u2192",
-    "\U0001f680", "\x1c", "\u00a0", "don't",
+    *'"{}[]:,\\ \n', *'"a":', *"{{[[", '"a": "b c"', '"x\\"y"', "\\u00e9", "true", "1e5", "caf\u00e9_1", "\u0661a",
+    "\u2192", "\U0001f680", "\x1c", "\u00a0", "don't",
 ]  # fmt: skip
 JSON = st.lists(st.sampled_from(JSON_PIECES), max_size=30).map("".join)
 
