@@ -1,8 +1,8 @@
 """The index's entry for a document, and its searchable text."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct
 
@@ -116,16 +116,6 @@ def searchable(parts: Iterable[str]) -> str:
     return named("\n".join([part for part in parts if part]))
 
 
-def texts_in(data: dict[str, Any]) -> Iterator[str]:
+def texts_in(data: dict[str, Any]) -> list[str]:
     """The strings in a JSON value, in order, up to MAX_DATA_CHARS altogether."""
-    left = MAX_DATA_CHARS
-    pending: list[Any] = [data]
-    while pending and left > 0:
-        node = pending.pop()
-        if isinstance(node, str):
-            yield node[:left]
-            left -= len(node)
-        elif isinstance(node, dict):
-            pending.extend(reversed(list(cast(dict[str, Any], node).values())))
-        elif isinstance(node, list | tuple):
-            pending.extend(reversed(cast(list[Any], node)))
+    return native.texts_in(data, MAX_DATA_CHARS)

@@ -17,7 +17,7 @@ import msgspec
 
 from ingest.secrets.scrub import is_only_marks, without_marks
 from projections.text.payloads import Reading, as_text, named
-from projections.text.words import MAX_FILES, TOOLS, input_files, names_in, words
+from projections.text.words import MAX_FILES, input_files, names_in, words
 
 TITLE_CHARS = 80
 SUBTITLE_CHARS = 120
@@ -127,7 +127,6 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
     reading = Reading(is_tool_use=hook is not None)
     beside = reading.value(data, SCAN_CHARS) if data else ""
     text = reading.text(content[:SCAN_CHARS]).strip() if content.strip() else beside
-    unsaid = reading.names | TOOLS if reading.names else TOOLS
     if kind in VALID_TYPES and (hook is None or hook.kind not in _HOOK_TYPES):
         type_ = kind
     elif hook and hook.kind in _HOOK_TYPES:
@@ -139,13 +138,13 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
         title = hook.tool or hook.kind or "observation"
     else:
         title = _headline(text if visible.startswith(("{", "[", '"')) else visible) or kind
-    names = names_in(text, unsaid)
+    names = names_in(text, reading.names)
     if (plain := without_marks(text)) is not text:
-        names = names._replace(concepts=names_in(plain, unsaid).concepts)
+        names = names._replace(concepts=names_in(plain, reading.names).concepts)
     if input_ is not None:
-        files = input_files(input_, unsaid, SCAN_CHARS)
+        files = input_files(input_, reading.names, SCAN_CHARS)
     elif content and beside:
-        files = tuple(dict.fromkeys([*names.files, *names_in(beside, unsaid).files]))[:MAX_FILES]
+        files = tuple(dict.fromkeys([*names.files, *names_in(beside, reading.names).files]))[:MAX_FILES]
     else:
         files = names.files
     importance = _IMPORTANCE.get(type_, 5)

@@ -4,7 +4,7 @@ A file is never an address, a host, a pattern, a flag, the name of a tool, or em
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -111,7 +111,7 @@ _HOST = re.compile(
 )
 
 
-def input_files(tool_input: Any, unsaid: Collection[str], scan_chars: int) -> tuple[str, ...]:
+def input_files(tool_input: Any, unsaid: Set[str], scan_chars: int) -> tuple[str, ...]:
     """Returns the files a tool was pointed at; none when its input is no object, nor the JSON text of one."""
     if isinstance(tool_input, str):
         reading = Reading()
@@ -123,6 +123,7 @@ def input_files(tool_input: Any, unsaid: Collection[str], scan_chars: int) -> tu
     else:
         return ()
     names = [value for value in values if isinstance(value, str) and _is_file_name(value)]
+    unsaid = unsaid | TOOLS
     return tuple(dict.fromkeys(name for name in names if name.strip().lower() not in unsaid))[:MAX_FILES]
 
 
@@ -145,8 +146,8 @@ class Named(NamedTuple):
     is_weighty: bool
 
 
-def names_in(text: str, unsaid: Set[str] = TOOLS) -> Named:
-    """Return what a text names; files, concepts and facts without those that are unsaid.
+def names_in(text: str, unsaid: Set[str] = frozenset()) -> Named:
+    """Return what a text names; files, concepts and facts without those that are unsaid, or the name of a tool.
 
     Concepts are backticked words, then names, then identifiers, hyphenated words and hashtags, lower-cased. Facts are
     short sentences that state something: a number, a `key: value` pair or a verb of `_STATES`; a command with its flags
@@ -165,6 +166,7 @@ def names_in(text: str, unsaid: Set[str] = TOOLS) -> Named:
 
 
 def _first(limit: int, candidates: Iterable[str], unsaid: Set[str]) -> tuple[str, ...]:
+    unsaid = unsaid | TOOLS
     return tuple(islice(dict.fromkeys(word for word in candidates if word.lower() not in unsaid), limit))
 
 

@@ -1,6 +1,7 @@
 """What the compiled module reads out of texts, against the Python functions that specify it."""
 
 import re
+from typing import Any, cast
 
 import pytest
 from hypothesis import assume, given
@@ -71,7 +72,8 @@ UNSAID = st.sets(st.sampled_from([word.lower() for word in WORDS.split()]), max_
 
 
 def _first(text: str, unsaid: set[str], limit: int) -> list[tuple[str, ...]]:
-    """The first paths, concepts and facts by the references."""
+    """Return the first paths, concepts and facts by the references."""
+    unsaid = unsaid | words.TOOLS
     allowed = (dict.fromkeys(word for word in find(text) if word.lower() not in unsaid) for find in REFERENCES)
     return [tuple(words)[:limit] for words in allowed]
 
@@ -171,6 +173,32 @@ def json_container_in_python(text: str, start: int) -> tuple[int, list[str], lis
             values += [(None, word) for word in re.findall(r"[^\W\d]\w+", beside)]
             at = match.end()
     return at, names, values
+
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.tuples(inner, inner) | st.dictionaries(st.text(max_size=2), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text(max_size=2), VALUES, max_size=4), st.integers(0, 12))
+def test_texts_in_an_object_are_those_of_the_reference(value: dict[str, Any], at_most: int):
+    expected: list[str] = []
+    left, pending = at_most, list[Any]([value])
+    while pending and left > 0:
+        node = pending.pop()
+        if isinstance(node, str):
+            expected.append(node[:left])
+            left -= len(node)
+        elif isinstance(node, dict):
+            pending.extend(reversed(list(cast(dict[str, Any], node).values())))
+        elif isinstance(node, list | tuple):
+            pending.extend(reversed(cast(list[Any], node)))
+    assert native.texts_in(value, at_most) == expected
 
 
 QUERY_TERMS = st.lists(st.sampled_from(["the", "polici", "run", "x", "a", "2023", "\u00e9", ""]), max_size=6)

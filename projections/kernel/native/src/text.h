@@ -217,6 +217,7 @@ public:
     void facts(std::string_view text, const Take& take) const;
     // Whether one of the tokens is a word that gives a text weight.
     bool is_weighty(std::string_view text) const;
+    bool is_tool(std::string_view name) const { return lists_.tools.contains_lower(name); }
 
 private:
     bool is_base64(std::string_view word) const;

@@ -60,6 +60,12 @@ nb::object to_python(std::string_view text) {
     return nb::steal(made);
 }
 
+nb::object part_of(const nb::str& text, Py_ssize_t start, Py_ssize_t end) {
+    PyObject* made = PyUnicode_Substring(text.ptr(), start, end);
+    if (!made) nb::raise_python_error();
+    return nb::steal(made);
+}
+
 template <typename Items, typename Convert>
 nb::object to_list(const Items& items, Convert convert) {
     nb::object made = nb::steal(PyList_New(static_cast<Py_ssize_t>(items.size())));
@@ -72,24 +78,34 @@ nb::object to_list(const Strings& items) {
     return to_list(items, [](std::string_view item) { return to_python(item); });
 }
 
-// The first distinct words of a text, without unsaid ones.
+// The first distinct words of a text, without the names of tools and unsaid ones.
 class Found {
 public:
-    Found(std::size_t at_most, nb::handle unsaid) : at_most_(at_most), unsaid_(unsaid) {}
-    // Returns whether more is wanted. `lowered` is the word in small letters.
-    bool add(const nb::object& word, const nb::object& lowered) {
+    Found(const Names& names, std::size_t at_most, nb::handle unsaid)
+        : names_(names), at_most_(at_most), unsaid_(unsaid), has_unsaid_(PySet_Size(unsaid.ptr()) != 0) {
+        if (PyErr_Occurred()) nb::raise_python_error();
+    }
+    // Returns whether more is wanted. `word` is `text`, or that with its signs.
+    bool add(std::string_view text, const nb::object& word) {
         const auto is_word = [&](const nb::object& known) { return PyUnicode_Compare(known.ptr(), word.ptr()) == 0; };
-        const int is_unsaid = PySet_Contains(unsaid_.ptr(), lowered.ptr());
-        if (is_unsaid < 0) nb::raise_python_error();
-        if (words_.size() < at_most_ && !is_unsaid && std::none_of(words_.begin(), words_.end(), is_word))
+        if (words_.size() < at_most_ && !is_unsaid(text, word) && std::none_of(words_.begin(), words_.end(), is_word))
             words_.push_back(word);
         return words_.size() < at_most_;
     }
     nb::object words() const { return nb::tuple(to_list(words_, [](nb::object word) { return word; })); }
 
 private:
+    bool is_unsaid(std::string_view text, const nb::object& word) const {
+        if (names_.is_tool(text)) return true;
+        const int is_unsaid = has_unsaid_ ? PySet_Contains(unsaid_.ptr(), nb::object(word.attr("lower")()).ptr()) : 0;
+        if (is_unsaid < 0) nb::raise_python_error();
+        return is_unsaid;
+    }
+
+    const Names& names_;
     std::size_t at_most_;
     nb::handle unsaid_;
+    bool has_unsaid_;
     std::vector<nb::object> words_;
 };
 
@@ -99,21 +115,18 @@ nb::object read_names(const Names& names, nb::str text, nb::handle unsaid, std::
     const Characters read(text);
     if (!read) return nb::none();
     const auto found_by = [&](void (Names::*find)(std::string_view, const Names::Take&) const, std::size_t at_most) {
-        Found found(at_most, unsaid);
+        Found found(names, at_most, unsaid);
         bool are_original = true;
         (names.*find)(*read, [&](std::string_view word) {
             are_original = are_original && read.has(word);
-            return are_original && found.add(to_python(word), to_python(lowered(word)));
+            return are_original && found.add(word, to_python(word));
         });
         return are_original ? found.words() : nb::none();
     };
-    Found stated(facts, unsaid);
+    Found stated(names, facts, unsaid);
     names.facts(*read, [&](std::string_view sentence) {
         const auto start = sentence.data() - (*read).data();
-        PyObject* part = PyUnicode_Substring(text.ptr(), start, start + static_cast<Py_ssize_t>(sentence.size()));
-        if (!part) nb::raise_python_error();
-        const nb::object fact = nb::steal(part);
-        return stated.add(fact, fact.attr("lower")());
+        return stated.add(sentence, part_of(text, start, start + static_cast<Py_ssize_t>(sentence.size())));
     });
     return nb::make_tuple(found_by(&Names::paths, paths), found_by(&Names::concepts, concepts), stated.words(),
                           names.is_weighty(*read));
@@ -174,11 +187,6 @@ public:
 
 private:
     Py_UCS4 at(Py_ssize_t place) const { return PyUnicode_READ(kind_, data_, place); }
-    nb::object part(Py_ssize_t start, Py_ssize_t end) const {
-        PyObject* made = PyUnicode_Substring(text_.ptr(), start, end);
-        if (!made) nb::raise_python_error();
-        return nb::steal(made);
-    }
     static bool is_syntax(Py_UCS4 sign) {
         return sign == '"' || sign == '{' || sign == '}' || sign == '[' || sign == ']';
     }
@@ -190,7 +198,7 @@ private:
         while (place < size_ && at(place) != '"') place += at(place) == '\\' ? 2 : 1;
         const Py_ssize_t end = place > size_ ? size_ - 1 : place;  // a backslash at the end of the text is no character
         place = std::min(place + 1, size_);
-        return part(start, end);
+        return part_of(text_, start, end);
     }
 
     // Adds the words up to the next sign of JSON's syntax. Returns the last character that is no white space.
@@ -200,7 +208,7 @@ private:
             if (!Py_UNICODE_ISSPACE(at(start))) last = at(start);
             if (!is_word_at(start) || Py_UNICODE_ISDECIMAL(at(start))) continue;
             while (place < size_ && is_word_at(place)) last = at(place++);
-            if (place - start > 1) values.append(nb::make_tuple(nb::none(), part(start, place)));
+            if (place - start > 1) values.append(nb::make_tuple(nb::none(), part_of(text_, start, place)));
         }
         return last;
     }
@@ -210,6 +218,28 @@ private:
     int kind_;
     const void* data_;
 };
+
+// The strings in a JSON object, in order, up to so many characters altogether.
+nb::list texts_in(nb::dict value, Py_ssize_t left) {
+    nb::list texts;
+    std::vector<nb::object> pending = {std::move(value)};
+    while (!pending.empty() && left > 0) {
+        const nb::object node = std::move(pending.back());
+        pending.pop_back();
+        const std::size_t before = pending.size();
+        if (nb::isinstance<nb::str>(node)) {
+            const nb::object text = part_of(nb::borrow<nb::str>(node), 0, left);
+            left -= PyUnicode_GET_LENGTH(text.ptr());
+            texts.append(text);
+        } else if (nb::isinstance<nb::dict>(node)) {
+            for (const auto& [_, item] : nb::borrow<nb::dict>(node)) pending.push_back(nb::borrow(item));
+        } else if (nb::isinstance<nb::list>(node) || nb::isinstance<nb::tuple>(node)) {
+            for (const nb::handle item : node) pending.push_back(nb::borrow(item));
+        }
+        std::reverse(pending.begin() + static_cast<std::ptrdiff_t>(before), pending.end());
+    }
+    return texts;
+}
 
 void bind_names(nb::module_& m) {
     nb::class_<Names>(m, "Names", "What texts name; None for a text that is not read.")
@@ -226,7 +256,7 @@ void bind_names(nb::module_& m) {
              nb::arg("facts"),
              nb::sig("def read(self, text: str, unsaid: AbstractSet[str], paths: int, concepts: int, facts: int) -> "
                      "tuple[tuple[str, ...] | None, tuple[str, ...] | None, tuple[str, ...], bool] | None"),
-             "The first paths, concepts and facts, each distinct and not unsaid in small letters, and whether the text "
+             "The first paths, concepts and facts, each distinct, no name of a tool and not unsaid in small letters, and whether the text "
              "decides, fixes or demands something.");
     nb::class_<Payloads>(m, "Payloads", "What payloads have that says nothing.")
         .def(nb::init<Words>(), nb::arg("beginnings"))
@@ -244,6 +274,8 @@ void bind_names(nb::module_& m) {
                 return read && payloads.is_plain(*read);
             },
             "Whether a text is sure to have none of these, and no JSON or marker.");
+    m.def("texts_in", &texts_in, nb::sig("def texts_in(value: dict[str, object], at_most: int) -> list[str]"),
+          "The strings in a JSON object, in order, up to so many characters altogether.");
     m.def(
         "json_container", [](nb::str text, Py_ssize_t start) { return Json(text).container(start); },
         nb::sig("def json_container(text: str, start: int) -> tuple[int, list[str], list[tuple[str | None, str]]]"),
