@@ -7,7 +7,7 @@ from string import hexdigits
 from typing import Any, ClassVar, NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ingest.events.envelope import Recorded, Trust
 from ingest.ids import DocumentId
@@ -189,7 +189,8 @@ def observation(recorded: Recorded, data: ObservationRecorded, session: Document
         content, reported = "", payload
         compression = compress(data.kind, content, reported)
     typed = typed_turn(data.kind, compression.type, compression.role, content, reported)
-    texts: dict[str, Any] = rows.same_fields(compression, Observation) | {"subtitle": compression.subtitle or ""}
+    fields: dict[str, Any] = asdict(compression) | {"kind": compression.type, "subtitle": compression.subtitle or ""}
+    del fields["type"]
     origin = rows.origin(recorded, said_by(typed.turn, compression.type, compression.role, content, reported))
     document = Observation(
         **origin,
@@ -201,10 +202,9 @@ def observation(recorded: Recorded, data: ObservationRecorded, session: Document
         session=session,
         content=data.content,
         data=data.data,
-        kind=compression.type,
         turn=typed.turn,
         words=typed.words or payload.get("prompt", ""),
-        **texts,
+        **fields,
     )
     line = call_headline(replace(document, content="", data=payload) if payload else _reported(document))
     return replace(document, call_headline=line) if line else document

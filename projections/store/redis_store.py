@@ -155,7 +155,7 @@ class RedisStore:
         deleted: list[str] = []
         begin = self.keys.doc("")
         for name, (before, after) in documents.items():
-            if isinstance(before, Row) and not isinstance(after, Row):
+            if before is not None and isinstance(before, Row) and not isinstance(after, Row):
                 deleted.append(self.keys.row(name))
             if isinstance(after, Row):
                 queue_row(after, self.keys.row_pk(name), pipe)
@@ -197,7 +197,7 @@ class RedisStore:
         texts = {
             part
             for name, (before, after) in changes.documents.items()
-            if isinstance(before, Searched) and _text_is_gone(before, after)
+            if before is not None and isinstance(before, Searched) and _text_is_gone(before, after)
             if after is not None or name not in changes.retired
             for part in chunk(searchable_text(before))
         }

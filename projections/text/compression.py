@@ -81,6 +81,7 @@ _IMPORTANCE = {
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SENTENCE_END = re.compile(r"[.!?。！？\n](?:(?<=[。！？\n])|(?=\s))")
 """Begins with the characters, which makes the search ten times as fast."""
+_end = re.Match[str].end
 
 
 class Compressed(msgspec.Struct, frozen=True):
@@ -210,7 +211,7 @@ def _headline(content: str) -> str:
     """Returns the first sentence or line, whichever ends first, that is more than a removed secret's mark; or ""."""
     head = content.lstrip()[: 4 * TITLE_CHARS]
     start = 0
-    for end in chain(map(re.Match[str].end, _SENTENCE_END.finditer(head)), [len(head)]):
+    for end in chain(map(_end, _SENTENCE_END.finditer(head)), [len(head)]):
         if (first := head[start:end].strip()) and not is_only_marks(first):
             return first
         start = end

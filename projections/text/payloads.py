@@ -11,7 +11,8 @@ from a marker.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
+from functools import lru_cache
 from itertools import repeat
 from typing import Any, cast
 from urllib.parse import unquote_to_bytes
@@ -62,7 +63,7 @@ def named(text: str) -> str:
     """The text with a marker in the place of each data URL and of what is base64: an image, or the whole text."""
     if not compiled_payloads.may_embed(text):
         return text
-    if ("a:" in text or "A:" in text) and "data:" in text.lower():
+    if "data:" in text.lower():
         text = _without_drawings(_EMBEDDED.sub(_marker, text))
     for begins in _SIGNATURES:
         if begins in text:
@@ -179,7 +180,10 @@ class Reading:
         """What a text says: itself without data URLs, unless there is JSON in it."""
         if compiled_payloads.is_plain(text):
             return text
-        return unframed(removed(self._read(text, 0)))
+        values, names, fields = _values(text, self._is_tool_use)
+        self.names |= names
+        self.fields += fields
+        return values
 
     def value(self, value: Any, limit: int) -> str:
         """What the texts in a JSON value's first `MAX_NODES` nodes say, line by line, `limit` characters at most."""
@@ -212,20 +216,21 @@ class Reading:
             elif isinstance(node, list | tuple):
                 pending.append(zip(repeat(field), cast(Iterable[Any], node)))
 
-    def _read(self, text: str, depth: int) -> str:
+    def read(self, text: str, depth: int = 0) -> str:
+        """Return the values in the JSON of a text at a depth of nesting, and what is beside; data URLs stay."""
         if compiled_payloads.is_plain(text):
             return text
         if depth > MAX_NESTED or ('"' not in text and "{" not in text and "[" not in text):
             return self._without_keys(text)
         whole = _STRING.match(text.strip())
         if whole and whole.end() == len(text.strip()):
-            return self._read(_decoded(whole[1]), depth + 1) if "\\" in whole[1] else self._without_keys(whole[1])
+            return self.read(_decoded(whole[1]), depth + 1) if "\\" in whole[1] else self._without_keys(whole[1])
         lines: list[str] = []
         at = 0
         while opening := _OPENING.search(text, at):
             lines.append(self._without_keys(text[at : opening.start()]))
             if opening["escape"]:
-                lines.append(self._read(_decoded(text[opening.start() :]), depth + 1))
+                lines.append(self.read(_decoded(text[opening.start() :]), depth + 1))
                 return "\n".join(lines)
             at = self._container(text, opening.start(), depth, lines)
         lines.append(self._without_keys(text[at:]))
@@ -247,7 +252,7 @@ class Reading:
         if text:
             self.fields.append((field, text))
             if self._tells(field, text):
-                lines.append(self._read(text, depth + 1))
+                lines.append(self.read(text, depth + 1))
 
     def _without_keys(self, text: str) -> str:
         if ":" not in text or not _KEY_END.search(text):
@@ -275,6 +280,14 @@ class Reading:
         if field in STATE_FIELDS and " " not in text:
             return False
         return not (field in ("id", "uuid") or field in BINARY_FIELDS or field.endswith(_ID_FIELDS))
+
+
+@lru_cache(maxsize=4)
+def _values(text: str, is_tool_use: bool) -> tuple[str, Set[str], Sequence[tuple[str, str]]]:
+    """Return what a text says, the names met in it and its fields. Cached, as an output is read for its document's
+    fields and again for the headline of its call."""
+    reading = Reading(is_tool_use=is_tool_use)
+    return unframed(removed(reading.read(text))), reading.names, reading.fields
 
 
 def _decoded(raw: str) -> str:

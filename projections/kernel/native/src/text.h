@@ -152,7 +152,7 @@ private:
     struct Slot {
         std::array<std::uint64_t, 2> word, stem;
     };
-    static constexpr std::size_t kSlots = 16384, kLongestKept = 15;
+    static constexpr std::size_t kSlots = 32768, kLongestKept = 15;
     static constexpr unsigned char kStopWord = 255;  // in the place of a stem's length
 
     void read_run(std::string_view run, bool is_name);
