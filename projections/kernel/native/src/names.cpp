@@ -360,7 +360,8 @@ bool Names::is_path(Text word) const {
 }
 
 bool Names::read_paths(Text word, const Take& take) const {
-    if (!has(word, '/') && !has(word.substr(0, word.size() - 1), '.')) return true;
+    const auto is_joint = [](char sign) { return sign == '/' || sign == '.'; };
+    if (word.back() != '/' && std::none_of(word.begin(), word.end() - 1, is_joint)) return true;
     const auto is_star = [](char sign) { return sign == '*'; };
     if (word.front() == '*' && word.back() == '*') {  // bold
         const Text plain = trimmed(word, is_star);
