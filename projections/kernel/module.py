@@ -3,7 +3,7 @@
 Raises ImportError if the module is not installed, or is of another version than this release calls.
 """
 
-VERSION = 7
+VERSION = 8
 """Of the functions that this release calls."""
 _ADVICE = "run `pip install --force-reinstall mnemolog`, or `make install` in a clone"
 

@@ -326,7 +326,7 @@ NB_MODULE(mnemolog_kernel, m) {
     nb::set_leak_warnings(false);
     bind_texts(m);
     bind_results(m);
-    m.attr("VERSION") = 7;  // `projections/kernel/module.py` names the version that it calls
+    m.attr("VERSION") = 8;  // `projections/kernel/module.py` names the version that it calls
     m.def("cosines", &cosines, nb::arg("matrix"), nb::arg("scale"), nb::arg("first"), nb::arg("count"),
           nb::arg("documents"), nb::arg("query"),
           "The cosine of each document's best vector with the query: (n,) float32, nan without one.");
