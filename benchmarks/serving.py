@@ -17,7 +17,7 @@ from benchmarks.figures import Figures, Row, benchmark
 from benchmarks.servers import Server, hello
 
 RECALL = "/v1/recall"
-REPEATED = 50
+REPEATED = 300
 CLIENTS = 8
 BATCH = 500
 SINGLE_CONNECTIONS = 64
@@ -170,14 +170,16 @@ HELLO, EIGHT = ("hello_p50_ms", "uvicorn hello"), ("eight_hello_per_s", "uvicorn
 @benchmark(
     Row("recall, 1 client, new questions, p50", "new_p50_ms", "ms", None, 9, *HELLO),
     Row("recall, 1 client, cached vectors, p50", "cached_p50_ms", "ms", None, 4, *HELLO),
+    Row("recall, 1 client, equal questions, p50", "equal_p50_ms", "ms", None, 0.3, *HELLO),
     Row("recall, 8 clients, new questions", "eight_new_per_s", "/s", 200, None, *EIGHT),
     Row("recall, 8 clients, repeated questions", "eight_cached_per_s", "/s", 450, None, *EIGHT),
     quick={"documents": 5_000, "questions": 100},
 )
 async def recall(server: Server, documents: int = 100_000, questions: int = 1_000, embedded: bool = False) -> Figures:
-    """How fast is recall: new and repeated questions, one client and eight?
+    """How fast is recall: new, repeated and equal questions, one client and eight?
 
-    All documents are in one project. The vector of a new question was never made before; 50 repeated questions were.
+    All documents are in one project. The vector of a new question was never made before; those of repeated questions
+    were, but they are too many for their answers to be cached. The answer to equal questions is cached.
     Contextual vectors are made in the background unless `--embedded` waits for them.
     """
     run, pool = f"recall-{time.time_ns():x}", server.pool()
@@ -198,6 +200,7 @@ async def recall(server: Server, documents: int = 100_000, questions: int = 1_00
         "cached": await ask(repeated[:questions], 1),
         "eight_new": await ask(asked.new(4 * questions), CLIENTS),
         "eight_cached": await ask(repeated, CLIENTS),
+        "equal": await ask(known[:1] * questions, 1),
     }
     with hello() as url:
         loads["hello"] = await closed_loop(url, RECALL, repeated, 1)
