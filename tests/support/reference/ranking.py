@@ -7,18 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from reference.pools import Pool, Scores, authors
 
-from projections.search.ranking import (
-    FEATURES,
-    KIND,
-    Floats,
-    Mode,
-    Pool,
-    PoolBM25,
-    Scores,
-    _authors,  # pyright: ignore[reportPrivateUsage]
-    shipped_weights,
-)
+from projections.search.ranking import FEATURES, KIND, Floats, Mode, PoolBM25, shipped_weights
 from projections.text.cues import (
     ASKS,
     CALL,
@@ -51,7 +42,7 @@ PART, STEP = 16, 8
 def score(
     query_terms: Sequence[str], pool: Pool, *, mode: Mode, cues: Cues, inside: NDArray[np.bool_] | None
 ) -> Scores:
-    """Return what `projections.search.ranking.score` returns."""
+    """Return what `reference.pools.score` returns."""
     weights = shipped_weights()
     words, cues = ((), NO_CUES) if mode == "vector" else (query_terms, cues)
     bm25 = PoolBM25(pool.terms, words)
@@ -170,7 +161,7 @@ def _texts(
 ) -> dict[str, Floats]:
     """Who said it, and what kind of text it is."""
     asks, user = traits[ASKS], np.maximum(traits[PROMPT], traits[USER_TURN])
-    lengths, (named, other) = np.log1p(pool.terms.lengths), _authors(words, pool)
+    lengths, (named, other) = np.log1p(pool.terms.lengths), authors(words, pool)
     return {
         "length": _standardized(lengths),
         "raw_length": lengths,
@@ -322,7 +313,7 @@ def evidence(
     in_table: NDArray[np.bool_],
     trust: Floats,
 ) -> Floats:
-    """Return what `projections.search.ranking.evidence` returns."""
+    """Return what `reference.pools.evidence` returns."""
     n = len(said)
     anywhere = np.asarray((said > 0).any(axis=0), np.bool_)
     weight, near, new = idf * trust, np.minimum(near, 1.0), idf * ~(in_table | anywhere)

@@ -6,8 +6,9 @@ import numpy as np
 import reference.ranking as reference
 from hypothesis import given
 from hypothesis import strategies as st
+from reference.pools import Pool, evidence, score
 
-from projections.search.ranking import FEATURES, MODES, Pool, evidence, score
+from projections.search.ranking import FEATURES, MODES
 from projections.text.cues import TRAITS, Cues
 from projections.vectors.columns import TermRows
 

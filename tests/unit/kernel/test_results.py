@@ -1,0 +1,185 @@
+"""The compiled results and candidates of a question are those of the reference, of random indexes and questions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from indexes import DIMENSIONS, MODEL, T0, entry_of, vectors_of
+from reference.results import results
+
+from projections.index import embedded, lexical
+from projections.index.embedded import EmbeddedCandidates, matches
+from projections.index.lexical import K1, B
+from projections.index.replica import IndexReplica
+from projections.search.candidates import Meaning, by_id
+from projections.search.question import Filter, Question
+from projections.search.ranking import MODES, idf_of
+from projections.search.search import PARTS, results_of
+from projections.store.feed import Put, Remove
+from projections.text.cues import TRAITS
+from projections.text.dates import NamedTime
+from projections.text.terms import query_terms_of, terms
+from projections.vectors.bitmaps import ordinals
+from projections.vectors.static import StaticTable
+
+DAY = 86_400_000
+WORDS = [
+    "deploy", "tuesday", "pool", "kafka", "ada", "lovelace", "backup", "the", "8 May 2023", "zephyrion", "proj-9999",
+    "src/api.py", "retry_budget", "und", "nicht", "wird", "mit", "Sicherung", "东京塔", "тест",
+]  # fmt: skip
+LANGUAGES = [WORDS[:9], WORDS[:9], WORDS[:13], WORDS[9:13], WORDS]
+"""English, code, only names, and all."""
+ASKING = ["when {}?", "how many {}?", "{} now", "I said {}", "{}", "{}", "what are the {}, the {}, and the {} of it?"]
+TABLES = [
+    None,
+    *(
+        StaticTable("static", terms(" ".join(WORDS[:9])), vectors, of_model=of_model)
+        for vectors in [np.random.default_rng(2).normal(size=(10, 3)).astype(np.float32)]
+        for of_model in (True, True, False)
+    ),
+]
+AUTHORS = ["", "ada lovelace", "tuesday"]
+ANYTHING = Filter(tenant="default", now_ms=0)
+
+
+def random_text(dice: np.random.Generator, words: list[str], most: int) -> str:
+    return " ".join(dice.choice(words, dice.integers(0, most + 1)))
+
+
+def random_index(dice: np.random.Generator, size: int, words: list[str]) -> IndexReplica:
+    """Return documents of all kinds, some equal, some in sessions, some without vectors or terms."""
+    index = IndexReplica(DIMENSIONS, MODEL, TABLES[dice.integers(len(TABLES))])
+    texts = [random_text(dice, words, 14) for _ in range(1 + size // 2)]
+    for number in dice.permutation(size).tolist():
+        name = f"{dice.choice(['mem', 'obs', 'lsn', 'sum'])}_{number:03}"
+        traits = " ".join(dice.choice(TRAITS, dice.integers(0, 3), replace=False))
+        confidence = float(dice.choice([0.2, 0.9, 1.0]))
+        document = entry_of(
+            name,
+            "",
+            terms=" ".join([*terms(dice.choice(texts)), traits, f"{dice.integers(7, 9)} may 2023"]).strip(),
+            episode=dice.choice(["", "a", "b"]),
+            agent_id=dice.choice(AUTHORS),
+            project=dice.choice(["atlas", "atlas", "other"]),
+            occurred_ms=T0 + int(dice.integers(-9, 9)) * DAY,
+            renewed_ms=0 if confidence == 1 else T0 - 99 * DAY,
+            importance=float(dice.integers(0, 11)),
+            confidence=confidence,
+        )
+        index.apply(0, [Put(document)])
+        if dice.random() < 0.7:
+            index.apply(0, [vectors_of(name, *dice.normal(size=(dice.integers(1, 3), DIMENSIONS)).tolist())])
+    return index
+
+
+def random_vector(dice: np.random.Generator) -> Any:
+    vector = dice.normal(size=DIMENSIONS).astype(np.float32)
+    return vector / np.linalg.norm(vector) if dice.random() < 0.8 else None
+
+
+def random_question(dice: np.random.Generator, mode: Any, words: list[str]) -> Question:
+    text = dice.choice(ASKING).format(*(random_text(dice, words, int(dice.choice([1, 2, 6]))) for _ in range(3)))
+    from_ms = T0 + int(dice.integers(-9, 9)) * DAY
+    dates = [["8", "may", "2023"]] if dice.random() < 0.3 else []
+    rest = text.replace("tuesday", "").replace("8 May 2023", "")
+    return Question(
+        text=text,
+        words=query_terms_of(text),
+        vector=random_vector(dice),
+        mode=mode,
+        limit=int(dice.integers(0, 15)),
+        now_ms=T0,
+        half_life_days=float(dice.integers(1, 30)) if dice.random() < 0.3 else None,
+        alpha=dice.random() if dice.random() < 0.5 else None,
+        fold=dice.random() < 0.5,
+        named=NamedTime(from_ms, from_ms + 2 * DAY, rest, only=False, dates=dates) if dice.random() < 0.4 else None,
+    )
+
+
+@given(size=st.integers(1, 40), mode=st.sampled_from([*MODES, "hybrid", "hybrid"]), seed=st.integers(0, 2**32 - 1))
+def test_results_are_in_the_order_of_the_reference_with_its_numbers(size: int, mode: Any, seed: int):
+    dice = np.random.default_rng(seed)
+    words = LANGUAGES[dice.integers(len(LANGUAGES))]
+    index, question = random_index(dice, size, words), random_question(dice, mode, words)
+    candidates, documents = EmbeddedCandidates(index, ANYTHING), by_id(index, ordinals(index.alive))
+    corrected = [term if dice.random() < 0.9 else "pool" for term in question.words]
+    static = None if index.table is None or mode == "lexical" else index.table.embed_query(corrected)
+    questioned = candidates, question, corrected, Meaning(question.query_vector, static), documents
+    compiled, expected = results_of(*questioned), results(*questioned)
+    best: dict[int, list[int]] = {}
+    for number, document in zip(compiled.numbers.tolist(), compiled.places.tolist(), strict=True):
+        best.setdefault(number, []).append(document)
+    assert list(best.values()) == [[result.place, *result.repeats] for result in expected.best]
+    for column, name in enumerate(["score", "answers", "answerable", *PARTS]):
+        parts = expected.parts[name][compiled.places]
+        np.testing.assert_allclose(compiled.parts[:, column], parts, atol=1.5e-6, rtol=0, err_msg=name)
+
+
+def best(index: IndexReplica, documents: Sequence[int], scores: Sequence[float], count: int) -> list[int]:
+    """Return the documents with the highest scores, of equal ones those with the smallest ids; nan has no score."""
+    scored = zip(documents, scores, strict=True)
+    order = sorted((-score, index.ids[document], document) for document, score in scored if score == score)
+    return [document for *_, document in order[:count]]
+
+
+def by_words(index: IndexReplica, documents: Sequence[int], words: Sequence[str], count: int) -> list[int]:
+    said = index.terms.rows(np.array(documents, np.int64))
+    counts, lengths = said.counts(words), said.lengths
+    idf = idf_of(np.count_nonzero(counts, axis=0).tolist(), len(documents))
+    norm = K1 * (1 - B + B * lengths / (lengths.mean() or 1.0))
+    scores = (idf * counts / (counts + norm[:, None])).sum(axis=1)
+    return best(index, documents, np.where(counts.any(axis=1), np.round(scores, 9), np.nan).tolist(), count)
+
+
+def expected_pool(
+    index: IndexReplica, legs: Sequence[Sequence[int]], words: Sequence[str], meaning: Meaning, count: int, near: int
+) -> list[int]:
+    """Return the candidates of each leg, and their neighbors that are in the first leg, by id."""
+    candidates = set[int]()
+    for documents in map(np.array, filter(len, legs)):
+        candidates |= {*by_words(index, documents, list(dict.fromkeys(words)), count)}
+        if meaning.vector is not None:
+            candidates |= {*best(index, documents, index.vectors.cosine(meaning.vector, documents), near)}
+            documents = documents[index.vectors.without(documents)]
+        if meaning.static is not None:
+            candidates |= {*best(index, documents, index.static.cosine(meaning.static, documents), near)}
+    turns = {(index.episode[it], index.sequence[it]) for it in candidates if index.episode[it] >= 0}
+    beside = {(episode, sequence + distance) for episode, sequence in turns for distance in (-1, 1)}
+    neighbors = {it for it in legs[0] if (index.episode[it], index.sequence[it]) in beside}
+    return sorted(candidates | neighbors, key=index.ids.__getitem__)
+
+
+@given(size=st.integers(1, 40), few=st.booleans(), seed=st.integers(0, 2**32 - 1))
+def test_candidates_are_the_best_of_each_leg_and_their_neighbors_by_id(size: int, few: bool, seed: int):
+    """Of a filter, and of a time within; whether the terms of documents are read, or postings."""
+    dice = np.random.default_rng(seed)
+    index = random_index(dice, size, WORDS)
+    index.apply(0, [Remove(name) for name in [*index.ids] if dice.random() < 0.2])
+    words, count = terms(random_text(dice, WORDS, 5)), int(dice.integers(1, 6))
+    static = None if index.table is None else index.table.embed_query(words)
+    meaning, allowed = Meaning(random_vector(dice), static), Filter(tenant="default", now_ms=0, project="atlas")
+    every = matches(index, allowed).documents
+    occurred, from_ms, to_ms = index.occurred_ms.values[every], T0 - 3 * DAY, T0 + int(dice.integers(-1, 5)) * DAY
+    legs = [every.tolist(), every[(from_ms <= occurred) & (occurred < to_ms)].tolist()]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embedded, "STATIC_CANDIDATES", 3)
+        patch.setattr(lexical, "READ_DIRECTLY", size if few else -1)
+        candidates = EmbeddedCandidates(index, allowed)
+        pool = candidates.pool(words, meaning, count, [candidates.within(from_ms, to_ms)])
+    assert pool.tolist() == expected_pool(index, legs, words, meaning, count, max(count, 3))
+
+
+def test_among_many_documents_the_best_are_those_by_all_words_however_frequent_some_are():
+    """Postings of the frequent words are not read, but for documents that say the rare one."""
+    dice, index = np.random.default_rng(5), IndexReplica(0, MODEL)
+    texts = [" ".join(dice.choice(["deploy", "pool", "tuesday"], dice.integers(1, 9))) for _ in range(6_000)]
+    texts = [f"{text} kafka" if number % 40 == 0 else text for number, text in enumerate(texts)]
+    index.apply(0, [Put(entry_of(f"obs_{number:04}", "", terms=text)) for number, text in enumerate(texts)])
+    words = ["deploy", "pool", "kafka"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lexical, "READ_DIRECTLY", 0)
+        pool = EmbeddedCandidates(index, ANYTHING).pool(words, Meaning(None, None), 20, [])
+    assert sorted(pool.tolist()) == sorted(by_words(index, range(6_000), words, 20))
