@@ -21,6 +21,7 @@ from projections.index.protocol import (
 from projections.nouns.index_entry import IndexEntry
 from projections.nouns.memory import MOST_IMPORTANT
 from projections.search import search as ranking
+from projections.search.candidates import REACH
 from projections.search.decay import lesson_weights, memory_weights
 from projections.search.question import Filter, Hit, Question, entry_facets, facet
 from projections.search_engine.candidates import EngineCandidates, EngineIndexed, asked_terms
@@ -76,7 +77,7 @@ class EngineIndex:
         return self._of.documents
 
     def search(self, question: Question, allowed: Filter) -> list[Hit]:
-        distance = ranking.REACH if question.ranking == "fused" else 0
+        distance = REACH if question.ranking == "fused" else 0
         return ranking.search(EngineCandidates(self._of, allowed, distance), question)
 
     def count(self, allowed: Filter) -> int:

@@ -6,12 +6,12 @@ import numpy as np
 from factories import decided, place
 from folding import folded
 from indexes import T0, FilledReplica
+from reference.pools import Pool, score
 
 from ingest.commands.decide import Remember
 from projections.nouns.access import Reader, may_read
 from projections.nouns.index_entry import index_terms
 from projections.search.question import Filter, Question
-from projections.search.ranking import Pool, score
 from projections.text.terms import terms
 from projections.vectors.columns import TermRows
 

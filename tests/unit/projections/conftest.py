@@ -77,5 +77,5 @@ def embed(index: IndexReplica) -> Callable[..., None]:
 
 @pytest.fixture
 def with_graph(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Vectors join a graph however few they are."""
-    monkeypatch.setattr(vectors, "GRAPH_FROM", 0)
+    """Vectors join a graph however few they are; a single vector has no principal components."""
+    monkeypatch.setattr(vectors, "GRAPH_FROM", 2)

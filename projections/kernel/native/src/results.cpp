@@ -279,10 +279,7 @@ void cover(std::span<std::size_t> order, const Scores& scores, const Column& idf
     for (std::size_t at = 0; at < order.size(); ++at) score[order[at]] = sorted[at];
 }
 
-enum class Kind { kEnglish, kCode, kOther };
-
-// Of most of the first results; English if they have no words.
-Kind language_of(const Gathered& pool, std::span<const std::size_t> order, const Request& request) {
+ResultLanguage language_of(const Gathered& pool, std::span<const std::size_t> order, const Request& request) {
     std::vector<std::size_t> starts(pool.size());
     std::exclusive_scan(pool.lengths.begin(), pool.lengths.end(), starts.begin(), std::size_t{0});
     double english = 0, function_words = 0, texts = 0;
@@ -302,10 +299,10 @@ Kind language_of(const Gathered& pool, std::span<const std::size_t> order, const
         }
         english += known / static_cast<double>(read), function_words += foreign / static_cast<double>(read), ++texts;
     }
-    if (texts == 0) return Kind::kEnglish;
-    if (english / texts < kKnownOfCode) return Kind::kOther;
-    if (function_words / texts >= kFunctionWordsFrom && kinds.size() >= kKindsFrom) return Kind::kOther;
-    return english / texts >= kKnownOfEnglish ? Kind::kEnglish : Kind::kCode;
+    if (texts == 0) return ResultLanguage::kEnglish;
+    if (english / texts < kKnownOfCode) return ResultLanguage::kOther;
+    if (function_words / texts >= kFunctionWordsFrom && kinds.size() >= kKindsFrom) return ResultLanguage::kOther;
+    return english / texts >= kKnownOfEnglish ? ResultLanguage::kEnglish : ResultLanguage::kCode;
 }
 
 // (n,) 0..1, where no word of the question has a vector: half of them are enough, and all its numbers are needed. So a
@@ -332,21 +329,21 @@ Column by_words(const Column& near, const Request& request, const Column& idf, s
 // without a static vector is not one that was never said. Unknown: without vectors, for an English question about texts
 // in another language, which the default model cannot compare, or if the model knows other languages than the static
 // vectors, because its cosines have another scale.
-Column answerable_of(const Gathered& pool, std::span<const std::size_t> order, const Request& request,
-                     const Results& results, const Column& near, const Column& idf) {
+Column answerable_of(const Gathered& pool, const Request& request, const Results& results, const Column& near,
+                     const Column& idf) {
     if (!request.language.known) return {};
     Column answerable(pool.size());
     // a question without words, such as punctuation
     if (std::accumulate(idf.begin(), idf.end(), 0.0) == 0) return answerable;
-    const Kind kind = language_of(pool, order, request);
-    if (kind == Kind::kEnglish && request.language.english) {
+    if (results.language == ResultLanguage::kEnglish && request.language.english) {
         // not with the lifts of a named time and of identifiers: what they pass would seem impossible
         for (std::size_t i = 0; i < pool.size(); ++i)
             answerable[i] = probability(std::inner_product(request.answerable.begin(), request.answerable.end(),
                                                            results.evidence.begin() + static_cast<std::ptrdiff_t>(i * kAnswerable), 0.0));
         return answerable;
     }
-    if (!request.language.of_model || (kind == Kind::kOther && request.language.surely_english)) return {};
+    const bool are_other = results.language == ResultLanguage::kOther;
+    if (!request.language.of_model || (are_other && request.language.surely_english)) return {};
     double nearest = -1;
     bool embedded = false;
     for (const double cosine : pool.cosine) {
@@ -441,7 +438,8 @@ Results results_of(const Rows& rows, std::span<const std::int64_t> documents, st
         cover(std::span(order).first(std::min(order.size(), kPartsFrom * request.limit)), scores, idf, parts[kScorePart]);
     if (!request.fold) order.resize(std::min(order.size(), request.limit));
 
-    const Column answerable = answerable_of(pool, order, request, results, near, idf);
+    if (request.language.known) results.language = language_of(pool, order, request);
+    const Column answerable = answerable_of(pool, request, results, near, idf);
     if (!answerable.empty()) {
         const Column share = share_of(competing_of(rows, documents, scores.final), request);
         for (std::size_t i = 0; i < size; ++i) {

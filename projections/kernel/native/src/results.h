@@ -67,8 +67,12 @@ enum Part : std::size_t {
     kParts,
 };
 
+// Of most of the first results; English if they have no words, or no terms have a known language.
+enum class ResultLanguage { kEnglish, kCode, kOther };
+
 struct Results {
     Scores scores;
+    ResultLanguage language = ResultLanguage::kEnglish;
     std::vector<double> whole, evidence;
     // Best first: the place in the pool, the number of the result that it is, or repeats, and (kParts,) of each.
     std::vector<std::int64_t> places, numbers;

@@ -194,6 +194,7 @@ void bind_results(nb::module_& m) {
     matrix(results, "weights", [](const Results& it) { return std::pair(std::span(it.scores.weights), kFeatures); });
     matrix(results, "kind", [](const Results& it) { return std::pair(std::span(it.scores.kind), kKinds); });
     matrix(results, "evidence", [](const Results& it) { return std::pair(std::span(it.evidence), kAnswerable); });
+    results.def_prop_ro("language", [](const Results& it) { return static_cast<int>(it.language); }, "0 English, 1 code, 2 other.");
     m.def("candidates", &candidates_of, nb::arg("rows"), nb::arg("postings"), nb::arg("legs"), nb::arg("terms"),
           nb::arg("vector"), nb::arg("static_vector"), nb::arg("by_words"), nb::arg("by_meaning"),
           "The best documents by words and by meaning of each leg, and their neighbors: (n,) int64, by `id_key`.");

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 from typing import cast
 
 import pytest
@@ -25,15 +25,16 @@ from projections.vectors.embedder import Embedders
 QUESTION, ALLOWED = Question(text="tea", vector=None), Filter(tenant="acme", now_ms=0)
 
 
-async def test_one_search_too_many_is_refused_and_those_that_wait_are_answered():
-    go_on = Event()
+def find(question: Question, allowed: Filter) -> list[Hit]:
+    return []
 
-    def find(question: Question, allowed: Filter) -> list[Hit]:
-        go_on.wait()
-        return []
+
+async def test_one_search_too_many_is_refused_and_those_that_wait_are_answered():
+    in_use = Lock()
+    in_use.acquire()
 
     with ThreadPoolExecutor(1) as thread:
-        searches = Searches(thread, find)
+        searches = Searches(thread, find, in_use)
         waiting = [asyncio.ensure_future(searches.ask(QUESTION, ALLOWED)) for _ in range(MAX_WAITING)]
         await asyncio.sleep(0)
         more = [asyncio.ensure_future(searches.ask(QUESTION, ALLOWED)) for _ in range(MOST_AT_ONCE + 1)]
@@ -44,9 +45,17 @@ async def test_one_search_too_many_is_refused_and_those_that_wait_are_answered()
             with pytest.raises(Overloaded) as error:
                 await search
             assert error.value.cause == "queue"
-        go_on.set()
+        in_use.release()
         for search in [*waiting, *(search for search in more if search not in refused)]:
             assert await search == []
+
+
+async def test_a_search_of_an_index_that_nobody_uses_does_not_wait_for_its_thread():
+    with ThreadPoolExecutor(1) as thread:
+        busy = Event()
+        thread.submit(busy.wait)
+        assert await Searches(thread, find, Lock()).ask(QUESTION, ALLOWED) == []
+        busy.set()
 
 
 class Following(ReplicaService):

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from projections.index.embedded import EmbeddedCandidates, search
 from projections.index.replica import IndexReplica
-from projections.search.candidates import best_first, corrected, edits, is_slip
+from projections.search.candidates import best_first, corrected, edits, is_slip, keys_of
 from projections.search.question import Filter, Question
 from projections.store.feed import Remove
 from projections.text.terms import terms
-from projections.vectors.columns import Column
 
 Put = Callable[..., str]
 ANYBODY = Filter(tenant="default", now_ms=0)
@@ -124,18 +123,17 @@ def test_a_misspelled_question_finds_what_it_asks_for(index: IndexReplica, put: 
     st.integers(0, 50),
 )
 def test_the_best_of_any_scores_are_what_sorting_all_would_give(scored: list[tuple[str, float]], count: int):
-    """Ids that agree in the eight bytes that are packed are told apart too."""
+    """Also of ids that agree in the characters that are packed."""
     index = IndexReplica.__new__(IndexReplica)
-    index.ids = [name for name, _ in scored]
-    keys = [int.from_bytes(name.encode()[:8].ljust(8, b"\0")) for name in index.ids]
-    index.id_key = Column.of(np.asarray(keys, np.uint64))
+    index.ids = [f"mem_{name}" for name, _ in scored]
+    index.id_key = keys_of(index.ids)
     places = np.arange(len(scored))
     scores = np.asarray([score for _, score in scored], np.float64)
     found = best_first(index, places, scores, count)
-    wanted = sorted((-score, name) for name, score in scored)[:count]
+    wanted = sorted((-score, f"mem_{name}") for name, score in scored)[:count]
     assert [(-scores[place], index.ids[place]) for place in found] == wanted
 
 
 def test_the_packed_id_of_a_document_goes_with_it(index: IndexReplica, put: Callable[..., str]):
     put("mem_1", "tea")
-    assert int(index.id_key[0]) == int.from_bytes(b"mem_1\0\0\0")
+    assert int(index.id_key[0]) == int.from_bytes(b"m1\0\0\0\0\0\0")

@@ -4,11 +4,17 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from indexes import entry_of
 
-from projections.search.languages import is_english, language_of
-from projections.search.ranking import Pool
+from projections.index.embedded import EmbeddedCandidates
+from projections.index.replica import IndexReplica
+from projections.search.candidates import Meaning
+from projections.search.languages import is_english
+from projections.search.question import Filter, Question
+from projections.search.search import results_of
+from projections.store.feed import Put
 from projections.text.terms import terms
-from projections.vectors.columns import TermRows, hashed
+from projections.vectors.columns import hashed
 from projections.vectors.model_files import packaged_model
 from projections.vectors.static import StaticTable, load
 
@@ -31,18 +37,21 @@ def table() -> StaticTable:
     return table
 
 
-def _pool(texts: Sequence[str]) -> Pool:
-    rows = [hashed(term.encode() for term in [*terms(text), "1", "may", "2026"]) for text in texts]
-    lengths = np.array([len(row) for row in rows], np.int64)
-    n = len(texts)
-    none = np.zeros(n, np.int32)
-    return Pool(TermRows(np.concatenate(rows), lengths), np.zeros(n), none - 1, none)
+def _language(table: StaticTable, texts: Sequence[str], question: str = "") -> str:
+    """Return the language of the results of a question, of these texts."""
+    index = IndexReplica(0, "none", table)
+    entries = [entry_of(f"obs_{number:02}", f"{text} 1 May 2026") for number, text in enumerate(texts)]
+    index.apply(0, [Put(entry) for entry in entries])
+    candidates = EmbeddedCandidates(index, Filter(tenant="default", now_ms=0))
+    wanted = Question(text=question, vector=None, words=terms(question))
+    results = results_of(candidates, wanted, wanted.words, Meaning(None, None), np.arange(len(texts)))
+    return ["English", "code", "other"][results.language]
 
 
 @pytest.mark.parametrize("language", TEXTS)
 def test_the_language_of_results_is_that_of_most_of_them(table: StaticTable, language: str):
     expected = language if language in ("English", "code") else "other"
-    assert language_of(_pool([TEXTS[language]] * 3), [0, 1, 2], table) == expected
+    assert _language(table, [TEXTS[language]] * 3) == expected
 
 
 @pytest.mark.parametrize(
@@ -56,17 +65,17 @@ def test_the_language_of_results_is_that_of_most_of_them(table: StaticTable, lan
     ],
 )
 def test_names_and_code_are_not_in_another_language(table: StaticTable, text: str):
-    assert language_of(_pool([text]), [0], table) != "other"
+    assert _language(table, [text]) != "other"
 
 
 def test_only_the_first_results_tell_the_language(table: StaticTable):
-    pool = _pool([TEXTS["German"]] * 10 + [TEXTS["English"]] * 10)
-    assert language_of(pool, [*range(20)], table) == "other"
-    assert language_of(pool, [*range(19, -1, -1)], table) == "English"
+    texts = [TEXTS["German"]] * 10 + [TEXTS["English"]] * 10
+    assert _language(table, texts, "Sicherung Laufwerk") == "other"
+    assert _language(table, texts, "backup archive") == "English"
 
 
 def test_results_without_words_are_in_english(table: StaticTable):
-    assert language_of(_pool(["", ""]), [0, 1], table) == "English"
+    assert _language(table, ["", ""]) == "English"
 
 
 @pytest.mark.parametrize(

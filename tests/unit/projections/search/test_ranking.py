@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from indexes import entry_of, vectors_of
 from numpy.typing import NDArray
+from reference.pools import Pool, Scores, evidence, score
 from reference.ranking import EXPECTED_COSINE, PART
 
-from projections.search.question import RECORDED_FROM, UNCERTAIN_FROM
+from projections.index.embedded import search
+from projections.index.replica import IndexReplica
+from projections.search.question import RECORDED_FROM, UNCERTAIN_FROM, Filter, Hit, Question
 from projections.search.ranking import (
     ANSWERABLE,
     CORRECTED,
@@ -18,20 +22,13 @@ from projections.search.ranking import (
     K1,
     B,
     Mode,
-    Pool,
-    Scores,
-    confidence,
-    confidence_by_cosine,
-    confidence_by_words,
-    evidence,
     idf_of,
-    lowered,
-    score,
-    share_of,
-    stretched,
+    shipped_weights,
 )
+from projections.store.feed import Put
 from projections.text.terms import LONGEST_WORD, date_terms, leading_stop_words, required_terms, terms, wholes
 from projections.vectors.columns import TermRows
+from projections.vectors.static import StaticTable
 
 NAN = float("nan")
 MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector")
@@ -468,12 +465,11 @@ def sure(
     rows = np.array(said, np.float64)
     cosines = np.array([NAN] * len(said) if cosine is None else cosine)
     knows = KNOWN if known is None else np.array(known, np.bool_)
-    columns = evidence(rows, np.minimum(rows, 1.0), IDF, np.array(static), cosines, knows)
-    return confidence(columns, np.zeros(len(said))).answerable.tolist()
+    return answerable(evidence(rows, np.minimum(rows, 1.0), IDF, np.array(static), cosines, knows))
 
 
 def answerable(columns: NDArray[np.float64]) -> list[float]:
-    return confidence(columns, np.zeros(len(columns))).answerable.tolist()
+    return (1 / (1 + np.exp(-columns @ shipped_weights().answerable))).tolist()
 
 
 def test_a_rare_word_tells_more_than_a_frequent_one_and_one_that_nobody_says_most():
@@ -556,47 +552,61 @@ def test_no_candidates_and_no_words_are_no_error():
     assert evidence(rows, rows, nothing, two, two, np.zeros(0, np.bool_)).shape == (2, len(ANSWERABLE))
 
 
-def test_results_share_the_probability_of_an_answer_by_their_scores():
-    columns = evidence(np.ones((3, 3)), np.ones((3, 3)), IDF, np.full(3, 0.5), np.full(3, 0.5), KNOWN)
-
-    sure = confidence(columns, np.array([4.0, 2.0, 0.0]))
-
-    assert sure.answers[0] > sure.answers[1] > sure.answers[2]
-    assert (sure.answers < sure.answerable).all()
-    assert sure.answerable[0] == sure.answerable[2]
-
-
 def test_of_a_few_documents_a_word_that_none_says_does_not_outweigh_the_others():
     """As with "why did checkout fail?" on a new server, where one of three documents says "checkout"."""
     said, unsaid = idf_of([1, 0], 3)
     assert unsaid < 1.25 * said
 
 
+MODEL = "test/model"
+TABLE = StaticTable("static", ["checkout", "fail", "timeout"], np.eye(3, dtype=np.float32))
+QUERY = [1.0, 0.0, 0.0, 0.0]
+
+
+def hits(question: str, *texts: str, cosine: Sequence[float] = (), prefix: str = "obs") -> list[Hit]:
+    """Return the results of a question by number of the text; the first text's id begins with `prefix`."""
+    index = IndexReplica(4, MODEL, TABLE)
+    names = [f"{prefix if number == 0 else 'obs'}_{number}" for number in range(len(texts))]
+    index.apply(0, [Put(entry_of(name, text)) for name, text in zip(names, texts, strict=True)])
+    index.apply(0, [vectors_of(name, [it, (1 - it**2) ** 0.5, 0, 0]) for name, it in zip(names, cosine, strict=False)])
+    vector = np.array(QUERY, np.float32) if cosine else None
+    best = search(index, Question(text=question, vector=vector), Filter(tenant="default", now_ms=0))
+    return sorted(best, key=lambda hit: hit.id[4:])
+
+
+def test_results_share_the_probability_of_an_answer_by_their_scores():
+    first, second, third = hits("Why did checkout fail?", "checkout fails: timeout", "checkout", "timeout")
+
+    assert first.confidence is not None
+    assert second.confidence is not None
+    assert third.confidence is not None
+    assert first.confidence > second.confidence >= third.confidence
+    assert all(hit.confidence < hit.answerable for hit in (first, second, third))
+
+
 def test_of_words_that_no_vector_knows_some_are_enough_but_every_number_is_needed():
-    other_ticket, ticket, nothing = confidence_by_words(
-        ["proj-9999", "proj", "9999"], np.array([[0, 1, 0], [0, 1, 1], [0, 0, 0]], np.float64), IDF
-    )
-    assert other_ticket == nothing == 0
-    assert ticket > UNCERTAIN_FROM
-    (bigrams,) = confidence_by_words(["测试", "试付", "付款"], np.array([[1.0, 0, 0]]), IDF)
-    assert bigrams > UNCERTAIN_FROM
-
-
-@given(st.lists(st.floats(-50, 50), min_size=2, max_size=20), st.floats(0, 1))
-def test_a_lowered_score_is_what_its_relevance_times_the_weight_stands_for(scores: list[float], weight: float):
-    column = np.array(scores)
-    if column.max() - column.min() > 1e-6:
-        relevance = (lowered(column, weight) - column.min()) / (column.max() - column.min())
-        assert relevance == pytest.approx(weight * stretched(column), abs=1e-9)
+    other_ticket, ticket = hits("тест 9999", "тест 1111", "тест 9999")
+    assert other_ticket.answerable == 0
+    assert ticket.answerable is not None
+    assert ticket.answerable > UNCERTAIN_FROM
+    (bigrams,) = hits("测试付款", "测试")
+    assert bigrams.answerable is not None
+    assert bigrams.answerable > UNCERTAIN_FROM
 
 
 def test_a_summary_leaves_its_sources_their_share_of_the_answer():
-    summary_first = np.array([9.0, 6.0, 5.0, -3.0])
-    is_summary = np.array([True, False, False, False])
-    competing = np.where(is_summary, lowered(summary_first, 0.5), summary_first)
-    assert share_of(competing)[1] > 2 * share_of(summary_first)[1]
+    texts = "checkout fails: checkout timeout", "checkout fails", "timeout"
+    (_, beside_summary, _), (_, beside_another, _) = (
+        hits("Why did checkout fail?", *texts, prefix=prefix) for prefix in ("sum", "obs")
+    )
+    assert beside_summary.confidence is not None
+    assert beside_another.confidence is not None
+    assert beside_summary.confidence > beside_another.confidence
 
 
 def test_the_nearer_the_best_cosine_the_surer_a_question_in_another_language_has_an_answer():
-    far, near = (confidence_by_cosine(np.array([NAN, -0.2, best])) for best in (0.2, 0.6))
-    assert far < UNCERTAIN_FROM < RECORDED_FROM < near
+    question = "почему ночью упал сервер"
+    (far,), (near,) = (hits(question, "диск был заполнен", cosine=[best]) for best in (0.2, 0.6))
+    assert far.answerable is not None
+    assert near.answerable is not None
+    assert far.answerable < UNCERTAIN_FROM < RECORDED_FROM < near.answerable

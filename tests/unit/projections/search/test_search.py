@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from projections.index import embedded
 from projections.index.embedded import search
 from projections.index.replica import IndexReplica
 from projections.nouns.document import IndexEntry
@@ -53,7 +54,7 @@ def test_tenants_do_not_see_each_other_by_vector(index: IndexReplica, put: Put, 
 def test_another_agent_with_the_same_text_is_its_author(index: IndexReplica, put: Put):
     put("mem_1", "tea", agent_id="ada")
     put("mem_1", "tea", agent_id="bob", occurred_ms=T0 + 1)
-    assert index.author_terms(np.asarray([0])) == {index.author[0]: ("bob",)}
+    assert index.authors[index.author[0]] == "bob"
     assert found(index, from_ms=T0 + 1) == {"mem_1"}
 
 
@@ -154,19 +155,22 @@ def test_the_limit_bounds_and_does_not_reorder(index: IndexReplica, put: Put):
         assert ids(search(index, ask(limit=limit), ANYTHING)) == everything[:limit]
 
 
-def test_of_equally_good_documents_those_with_other_words_of_the_question_come_first():
-    says = np.array([[True, True, False], [True, True, False], [False, False, True]])
-    idf, order = np.array([2.0, 2.0, 2.0]), [0, 1, 2]
-    assert module.covering(order, np.array([1.0, 0.9, 0.9]), says, idf) == [0, 1, 2]
-    assert module.covering(order, np.array([1.0, 0.9, 0.9]), says, np.array([1.0, 1.0, 2.0])) == [0, 2, 1]
-    assert module.covering(order, np.array([1.0, 0.9, 0.1]), says, idf) == [0, 1, 2]
-
-
 @pytest.mark.parametrize(
     ("text", "asks"), [("the date, the budget, and the owner", True), ("the date and owner", False)]
 )
 def test_only_a_list_of_three_asks_for_parts(text: str, asks: bool):
     assert bool(asks_parts(f"What are {text} of Atlas?")) == asks
+
+
+def test_of_equally_good_documents_those_for_other_parts_of_a_question_come_first(index: IndexReplica, put: Put):
+    for number in range(3):
+        put(f"mem_0{number}", f"Atlas has an owner and a budget, number {number}")
+        put(f"mem_1{number}", f"Atlas has a release date, number {number}")
+    put("mem_lunch", "lunch at Atlas")
+    parts = search(index, ask("owner of Atlas, budget of Atlas, and release date of Atlas", limit=3), ANYTHING)
+    assert ids(parts) == ["mem_00", "mem_10", "mem_01"]
+    no_list = search(index, ask("owner of Atlas budget of Atlas and release date of Atlas", limit=3), ANYTHING)
+    assert ids(no_list) == ["mem_00", "mem_01", "mem_02"]
 
 
 def test_documents_for_the_parts_of_a_question_come_in_order_of_falling_scores(index: IndexReplica, put: Put):
@@ -288,7 +292,8 @@ def test_a_long_query_costs_what_64_terms_cost(
         looked_for.append(len(hashes))
         return hashes
 
-    monkeypatch.setattr(columns, "hashed", recording)
+    for using in (columns, embedded, module):
+        monkeypatch.setattr(using, "hashed", recording)
     search(index, ask(query, ranking=ranking), ANYTHING)
     *others, most = sorted(looked_for)
     assert max(others) <= MAX_QUERY_TERMS < MOST_COUNTED >= most

@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from reference.pools import Pool, score
 
 from projections.index import snapshots
 from projections.index.embedded import search
@@ -11,7 +12,6 @@ from projections.index.replica import FeedPosition, IndexReplica
 from projections.index.snapshots import compacted
 from projections.nouns.index_entry import IndexEntry
 from projections.search.question import Filter, Hit, Question
-from projections.search.ranking import Pool, score
 from projections.store.feed import Put, Remove, Vectors
 from projections.vectors import vectors as module
 from projections.vectors.bitmaps import BitMap, Matching
@@ -58,25 +58,41 @@ def crowd() -> tuple[Rows, VectorIndex]:
     return rows, filled(rows)
 
 
-@pytest.mark.parametrize("graph", [False, True], ids=["codes", "graph"])
+@pytest.fixture(scope="module")
+def clusters() -> Rows:
+    """6,000 vectors of 128 dimensions around 60 centers."""
+    dice = np.random.default_rng(SEED)
+    centers = dice.standard_normal((60, 128))
+    return unit(centers[dice.integers(60, size=6_000)] + 0.5 * dice.standard_normal((6_000, 128)))
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["codes", "graph"])
+def clustered(request: pytest.FixtureRequest, clusters: Rows) -> VectorIndex:
+    """All but the last 50 of the clusters' vectors."""
+    vectors = VectorIndex(128, graph=request.param)
+    vectors.put_each(np.arange(5_950), clusters[:-50])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "GRAPH_FROM", 2)
+        vectors.link()
+    return vectors
+
+
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.1], ids=["all match", "half", "a tenth"])
 def test_the_approximate_search_finds_what_the_exact_one_finds(
-    crowd: tuple[Rows, VectorIndex], share: float, graph: bool, monkeypatch: pytest.MonkeyPatch
+    clusters: Rows, clustered: VectorIndex, share: float, monkeypatch: pytest.MonkeyPatch
 ):
-    """recall@10 of 50 queries is at least 0.95, whatever share of the documents matches."""
-    _, vectors = crowd
-    allowed = set(np.random.default_rng(1).permutation(3000)[: int(3000 * share)].tolist())
-    queries = random_rows(50, 32, SEED + 1)
-    exact = [vectors.nearest(query, among(allowed), 10).tolist() for query in queries]
+    """At least 98 % of the nearest 50 of 50 queries, whatever share of the documents matches."""
+    allowed = set(np.random.default_rng(1).permutation(5_950)[: int(5_950 * share)].tolist())
+    queries = clusters[-50:]
+    monkeypatch.setattr(module, "EXACT_BELOW", 6_000)
+    exact = [clustered.nearest(query, among(allowed), 50).tolist() for query in queries]
     monkeypatch.setattr(module, "EXACT_BELOW", 5)
-    monkeypatch.setattr(module, "SCORED", 1_000)
-    if graph:
-        monkeypatch.setattr(module, "GRAPH_FROM", 0)
-        vectors.link()
-    approximate = [vectors.nearest(query, among(allowed), 10).tolist() for query in queries]
-    assert all(len(found) == 10 and allowed.issuperset(found) for found in approximate)
-    recall = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(approximate, exact, strict=True)])
-    assert recall >= 0.95
+    if clustered.has_graph and share > module.GRAPH_SHARE:
+        monkeypatch.setattr(VectorIndex, "_by_codes", None)  # the graph answers
+    approximate = [clustered.nearest(query, among(allowed), 50).tolist() for query in queries]
+    assert all(len(near) == 50 and allowed.issuperset(near) for near in approximate)
+    recall = np.mean([len(set(a) & set(b)) / 50 for a, b in zip(approximate, exact, strict=True)])
+    assert recall >= 0.98
 
 
 def test_the_exact_search_is_exact(crowd: tuple[Rows, VectorIndex]):
@@ -94,7 +110,10 @@ def test_the_exact_search_is_exact(crowd: tuple[Rows, VectorIndex]):
 def test_deleted_vectors_never_come_back(monkeypatch: pytest.MonkeyPatch):
     """Neither through the graph nor exactly, not after others were added, not when everything nearest is deleted."""
     rows = random_rows(600, 8)
+    monkeypatch.setattr(module, "GRAPH_FROM", 2)
+    monkeypatch.setattr(module, "IN_GRAPH", 100)
     vectors = filled(rows)
+    vectors.link()
     query = rows[0]
     near = truth(rows, query, set(range(600)), 300)
     for ordinal in near:
@@ -300,46 +319,45 @@ def test_a_changed_text_changes_the_vector(dogs_and_cars: IndexReplica, entry: M
     assert {hit.id: hit.explain["static"] for hit in best}["obs_1"] == pytest.approx(0, abs=0.01)
 
 
-def test_a_removed_document_is_gone_from_the_graph_and_from_what_waits_for_it(
-    dogs_and_cars: IndexReplica, entry: MakeEntry
-):
-    dogs_and_cars.static.link()
+def test_a_removed_document_has_no_static_vector(dogs_and_cars: IndexReplica, entry: MakeEntry):
     dogs_and_cars.apply(0, [Put(entry("obs_5", "a dog barks")), Remove("obs_5"), Remove("obs_1")])
     assert len(dogs_and_cars.static) == 1
     assert not {"obs_1", "obs_5"} & set(ids(ask(dogs_and_cars, "dogs", mode="vector")))
 
 
 @pytest.mark.usefixtures("with_graph")
-def test_what_joins_the_graph_is_found_as_before(index: IndexReplica, entry: MakeEntry):
-    """3,000 documents, more than are scored one by one; the query's own terms are nearest."""
-    texts = ["dog bark", "puppy bark dog", "car", "engine car engine", "dog car"]
-    index.apply(0, [Put(entry(f"obs_{n:04}", f"{texts[n % 5]} {'engine ' * (n % 7)}")) for n in range(3000)])
+def test_vectors_of_the_model_that_join_the_graph_are_found_as_before(
+    index: IndexReplica, entry: MakeEntry, monkeypatch: pytest.MonkeyPatch
+):
+    rows = random_rows(3000, DIMENSIONS)
+    index.apply(0, [Put(entry(f"obs_{n:04}", "dog")) for n in range(3000)])
+    index.apply(0, [vectors(f"obs_{n:04}", row) for n, row in enumerate(rows.tolist())])
     everything = Matching(index.alive)
-    assert index.table is not None
-    query = index.table.embed_query(["dog", "bark"])
-    assert query is not None
-    before = index.static.nearest_with_ties(query, everything, 10)
+    _, before = index.vectors.nearest_with_ties(rows[7], everything, 10)
     index.link(0.0)
-    assert index.unlinked == 3000
-    index.static.link()
+    assert (index.unlinked, index.static.unlinked) == (3000, 0)
+    index.link()
     assert index.unlinked == 0
-    after = index.static.nearest_with_ties(query, everything, 10)
-    assert after[1][:10].tolist() == before[1][:10].tolist()
+    monkeypatch.setattr(module, "EXACT_BELOW", 5)
+    _, after = index.vectors.nearest_with_ties(rows[7], everything, 10)
+    assert after[:10].tolist() == before[:10].tolist()
 
 
 @pytest.mark.usefixtures("with_graph")
 class TestSnapshots:
-    def test_static_vectors_come_back_and_those_outside_the_graph_are_still_to_join_it(
+    def test_vectors_come_back_and_those_outside_the_graph_are_still_to_join_it(
         self, dogs_and_cars: IndexReplica, entry: MakeEntry, tmp_path: Path
     ):
+        dogs_and_cars.apply(0, [vectors("obs_1", [0, 1, 0, 0]), vectors("obs_2", [0, 0, 1, 0])])
         dogs_and_cars.link()
-        dogs_and_cars.apply(0, [Put(entry("obs_5", "a dog barks"))])
+        dogs_and_cars.apply(0, [Put(entry("obs_5", "a dog barks")), vectors("obs_5", [1, 0, 0, 0])])
         snapshots.save(dogs_and_cars, AT, tmp_path / "snapshots", "01")
         loaded = load(tmp_path, TABLE)
-        assert (len(loaded.static), loaded.unlinked) == (3, 1)
-        assert ask(loaded, "dogs", mode="vector") == ask(dogs_and_cars, "dogs", mode="vector")
+        assert (len(loaded.static), len(loaded.vectors), loaded.unlinked) == (3, 3, 1)
+        before = ask(dogs_and_cars, "dogs", [1, 0, 0, 0], mode="vector")
+        assert ask(loaded, "dogs", [1, 0, 0, 0], mode="vector") == before
         loaded.link()
-        assert ask(loaded, "dogs", mode="vector") == ask(dogs_and_cars, "dogs", mode="vector")
+        assert ask(loaded, "dogs", [1, 0, 0, 0], mode="vector") == before
 
     def test_those_of_another_table_are_made_anew(self, dogs_and_cars: IndexReplica, entry: MakeEntry, tmp_path: Path):
         dogs_and_cars.apply(0, [Put(entry("obs_5", "dogs"))])
@@ -348,12 +366,11 @@ class TestSnapshots:
         assert loaded.static.dimensions == 2
         assert ids(ask(loaded, "dogs", mode="vector"))[0] == "obs_5"
 
-    def test_without_a_table_the_models_own_vectors_are_searched(self, dogs_and_cars: IndexReplica, tmp_path: Path):
+    def test_without_a_table_there_are_only_the_models_vectors(self, dogs_and_cars: IndexReplica, tmp_path: Path):
         dogs_and_cars.apply(0, [vectors("obs_2", [1, 0, 0, 0])])
         snapshots.save(dogs_and_cars, AT, tmp_path / "snapshots", "01")
         loaded = load(tmp_path, None)
-        assert loaded.vectors.searches
-        assert loaded.vectors.unlinked == 1
+        assert len(loaded.static) == 0
         assert ids(ask(loaded, "dogs", [1, 0, 0, 0], mode="vector"))[0] == "obs_2"
 
     @pytest.mark.parametrize("table", [TABLE, OTHER], ids=["the same table", "another one"])
@@ -379,9 +396,8 @@ class TestTableOfAnotherModel:
     def index(self, tmp_path: Path) -> IndexReplica:
         return IndexReplica(DIMENSIONS, MODEL, self.table)
 
-    def test_the_models_vectors_are_found_in_a_graph_of_their_own(
-        self, index: IndexReplica, entry: MakeEntry, tmp_path: Path
-    ):
+    @pytest.mark.usefixtures("with_graph")
+    def test_the_models_vectors_find_what_its_words_do_not(self, index: IndexReplica, entry: MakeEntry, tmp_path: Path):
         rows = random_rows(3000, DIMENSIONS)
         index.apply(0, [Put(entry(f"obs_{n:04}", f"слово {n}")) for n in range(3000)])
         index.apply(0, [vectors(f"obs_{n:04}", row) for n, row in enumerate(rows.tolist())])
@@ -389,7 +405,7 @@ class TestTableOfAnotherModel:
         assert ids(ask(index, "dogs", rows[7].tolist()))[0] == "obs_0007"
         snapshots.save(index, AT, tmp_path / "snapshots", "01")
         loaded = load(tmp_path, self.table)
-        assert (loaded.vectors.searches, loaded.unlinked) == (True, 0)
+        assert loaded.unlinked == 0
         assert ids(ask(loaded, "dogs", rows[7].tolist()))[0] == "obs_0007"
 
     @pytest.mark.parametrize(("asked", "sure"), [("собака лает", False), ("dogs bark", True)])

@@ -4,13 +4,19 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+from indexes import entry_of
+from reference.pools import Pool, Scores, score
 from reference.ranking import SPREAD_OVER
+from reference.results import ECHO_WEIGHT, TOOL_WEIGHT
 
+from projections.index.embedded import search
+from projections.index.replica import IndexReplica
 from projections.nouns.index_entry import index_terms
-from projections.search.ranking import FEATURES, Pool, Scores, score
+from projections.search.question import Filter, Question
+from projections.search.ranking import FEATURES
+from projections.store.feed import Put
 from projections.text.cues import (
     ASKS,
-    ECHO_WEIGHT,
     FIRST_PERSON,
     NO_CUES,
     NUMBER,
@@ -18,13 +24,9 @@ from projections.text.cues import (
     SCANNED,
     TELLS_TIME,
     TOOL_OUTPUT,
-    TOOL_WEIGHT,
     USER_TURN,
     cues_of,
-    echo_weight,
-    having,
     says_only,
-    tool_weight,
     traits,
 )
 from projections.text.terms import MONTHS, terms
@@ -50,6 +52,14 @@ def a_pool(
 
 def ranked(question: str, pool: Pool) -> Scores:
     return score(terms(question), pool, cues=cues_of(question))
+
+
+def weights(question: str, documents: Sequence[str], part: str) -> list[float]:
+    """Return what a part of the score of each document is."""
+    index = IndexReplica(0, "none")
+    index.apply(0, [Put(entry_of(f"obs_{number}", "", terms=said)) for number, said in enumerate(documents)])
+    hits = search(index, Question(text=question, vector=None), Filter(tenant="default", now_ms=0))
+    return [hit.explain[part] for hit in sorted(hits, key=lambda hit: hit.id)]
 
 
 def column(scores: Scores, name: str) -> list[float]:
@@ -219,22 +229,19 @@ def test_a_question_in_plain_words_is_not_exact(question: str):
 
 def test_a_prompt_that_asks_the_same_weighs_less_than_what_answers_it():
     question = "Why does the checkout time out?"
-    asks = terms(question)
-    documents = TermRows.of([
-        index_terms("Find out why the checkout times out.", NOON, also=[PROMPT]),
+    documents = [
+        index_terms("The payments team found out why the checkout times out.", NOON, also=[PROMPT]),
         index_terms("Let us move our release to Python 3.12 and fix the checkout.", NOON, also=[PROMPT]),
         index_terms("The checkout times out.", NOON),
-    ])  # fmt: skip
-    of_pool = documents.counts(asks), documents.lengths, having(documents, PROMPT)
-    assert echo_weight(cues_of(question), *of_pool).tolist() == [ECHO_WEIGHT, 1.0, 1.0]
-    assert echo_weight(cues_of("checkout times"), *of_pool).tolist() == [1.0, 1.0, 1.0]
+    ]
+    assert weights(question, documents, "echo") == [ECHO_WEIGHT, 1.0, 1.0]
+    assert weights("checkout times", documents, "echo") == [1.0, 1.0, 1.0]
 
 
 def test_the_output_of_tools_weighs_less_unless_something_exact_is_asked_for():
-    documents = TermRows.of([index_terms("the retry", NOON), index_terms("the retry", NOON, also=[TOOL_OUTPUT])])
-    is_tool_output = having(documents, TOOL_OUTPUT)
-    assert tool_weight(cues_of("Why the retry?"), is_tool_output).tolist() == [1.0, TOOL_WEIGHT]
-    assert tool_weight(cues_of("Where is retry_all used?"), is_tool_output).tolist() == [1.0, 1.0]
+    documents = [index_terms("the retry", NOON), index_terms("the retry", NOON, also=[TOOL_OUTPUT])]
+    assert weights("Why the retry?", documents, "tool") == [1.0, TOOL_WEIGHT]
+    assert weights("Where is retry_all used?", documents, "tool") == [1.0, 1.0]
 
 
 WHEN = datetime(2026, 11, 24, tzinfo=UTC)
