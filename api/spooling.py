@@ -7,6 +7,7 @@ prevent duplicates. While the log is down or full the files stay where they are.
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Self
 
 from ingest.commands.decide import Caller
@@ -23,13 +24,16 @@ WARN_EVERY = 100
 logger = logging.getLogger(__name__)
 
 
+@dataclass
 class Spooling:
     """Drains spools every few seconds, as one caller. Use it as an async context manager, or call `drain`."""
 
-    def __init__(
-        self, spools: Sequence[Spool], commands: CommandHandler, caller: Caller, every_s: float = EVERY_S
-    ) -> None:
-        self._spools, self._commands, self._caller, self._every_s = spools, commands, caller, every_s
+    _spools: Sequence[Spool]
+    _commands: CommandHandler
+    _caller: Caller
+    every_s: float = EVERY_S
+
+    def __post_init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
         self._turns_without_log = 0
 
@@ -74,7 +78,7 @@ class Spooling:
         while True:
             for spool in self._spools:
                 await self._turn(spool)
-            await asyncio.sleep(self._every_s)
+            await asyncio.sleep(self.every_s)
 
     async def _turn(self, spool: Spool) -> None:
         """Drain one spool; an error is retried on the next turn and does not block other spools."""

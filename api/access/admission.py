@@ -7,6 +7,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from redis.exceptions import RedisError
@@ -67,11 +68,12 @@ async def count(scope: Mapping[str, Any], principal: Principal, *, writes: bool)
     charge.set(limits.meter(principal.key_id, most) if writes else None)
 
 
+@dataclass
 class Guarded:
     """A route's application behind `admit`. `needs` maps methods to roles; a WebSocket needs those of GET."""
 
-    def __init__(self, app: ASGIApp, needs: Mapping[str, Needs]) -> None:
-        self.app, self.needs = app, needs
+    app: ASGIApp
+    needs: Mapping[str, Needs]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":

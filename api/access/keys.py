@@ -14,6 +14,7 @@ import secrets
 import time
 from binascii import crc32
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Annotated, Any, Literal, NamedTuple
@@ -250,11 +251,12 @@ class Made(NamedTuple):
     key: Key
 
 
+@dataclass
 class Registry:
     """The keys of all tenants."""
 
-    def __init__(self, redis: Client, clock: Clock = system_clock) -> None:
-        self._redis, self._clock = redis, clock
+    _redis: Client
+    _clock: Clock = system_clock
 
     async def create(self, grant: Grant) -> Made:
         """Create a key. Raises CommandRejected for a contradictory grant, or if there are MAX_KEYS already."""

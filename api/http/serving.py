@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, cast
 
@@ -24,16 +25,18 @@ Serves: TypeAlias = Callable[[str], bool]
 """Whether an application on the main port serves a path."""
 
 
+@dataclass
 class Listeners:
     """An ASGI application that routes every request to its application.
 
     Requests that neither `by_port` nor `on_main_port` matches go to the native API.
     """
 
-    def __init__(
-        self, native: Starlette, on_main_port: Sequence[tuple[Serves, Starlette]], by_port: Mapping[int, Starlette]
-    ) -> None:
-        self.native, self.on_main_port, self.by_port = native, on_main_port, by_port
+    native: Starlette
+    on_main_port: Sequence[tuple[Serves, Starlette]]
+    by_port: Mapping[int, Starlette]
+
+    def __post_init__(self) -> None:
         self._bodies = BodyBudget()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -66,13 +69,17 @@ MAX_SOCKET_MESSAGE_BYTES = 64 << 10
 """The size limit of a WebSocket message; client messages are ignored."""
 
 
+@dataclass
 class ConnectionLimits:
     """What a client can occupy: `head_s` seconds for a request's headers, `body_s` for its body (plus a second for
     every LEAST_BODY_BYTES_PER_S bytes received), and `most` connections per address in this process; 0 is any number.
     """
 
-    def __init__(self, head_s: float = 10, body_s: float = 30, most: int = 0) -> None:
-        self.head_s, self.body_s, self.most = head_s, body_s, most
+    head_s: float = 10
+    body_s: float = 30
+    most: int = 0
+
+    def __post_init__(self) -> None:
         self.open = Counter[str]()
         """Connections by address; an address without any has no entry."""
 

@@ -5,6 +5,7 @@ A chunk contains rows of one kind. The next run sends unacknowledged events agai
 
 import os
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -156,29 +157,27 @@ def server(post: Callable[[str, bytes], Any], tenant: str) -> Sender:
     return send
 
 
+@dataclass
 class Run:
     """One import. `on_rows` gets the number of processed rows, `save` stores the state."""
 
-    def __init__(
-        self,
-        source: Source,
-        sender: Sender,
-        state: ImportState,
-        save: Callable[[ImportState], None],
-        *,
-        tenant: str,
-        batch: int = BATCH,
-        on_rows: Callable[[int], None] = lambda count: None,
-    ) -> None:
-        self._source, self._sender, self._state, self._save = source, sender, state, save
-        self._tenant, self._batch, self._on_rows = tenant, batch, on_rows
-        self._chunk = _Chunk(state.cursor)
+    _source: Source
+    _sender: Sender
+    _state: ImportState
+    _save: Callable[[ImportState], None]
+    _: KW_ONLY
+    tenant: str
+    batch: int = BATCH
+    on_rows: Callable[[int], None] = lambda count: None
+
+    def __post_init__(self) -> None:
+        self._chunk = _Chunk(self._state.cursor)
 
     def run(self, finished_at: Callable[[], datetime]) -> ImportReport:
         """Import all rows after the state's cursor. Raises Unusable or ClientError; the state covers the completed
         rows."""
         for placed in self._source.rows(self._state.cursor):
-            if self._chunk.full(self._batch) or (self._chunk.kind not in ("", placed.row.kind)):
+            if self._chunk.full(self.batch) or (self._chunk.kind not in ("", placed.row.kind)):
                 self._flush()
             self._gather(placed)
         self._flush()
@@ -190,7 +189,7 @@ class Run:
         row = placed.row
         try:
             mapped = self._source.mapped(row)
-            events = events_of(mapped, self._source.system, self._tenant)
+            events = events_of(mapped, self._source.system, self.tenant)
             lines = [line_of(Recorded(START, *event)) for event in events]
             self._chunk.take(row, lines, list(mapped.lost), placed.cursor)
         except CommandRejected as error:
@@ -225,7 +224,7 @@ class Run:
             report.lose(chunk.kind, "", f"{unnamed} events that the server refused without details")
         self._state.cursor = chunk.cursor
         self._save(self._state)
-        self._on_rows(len(chunk.rows))
+        self.on_rows(len(chunk.rows))
 
 
 class _Chunk:

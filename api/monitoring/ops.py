@@ -9,6 +9,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -237,11 +238,12 @@ FIGURES = {
 """By gauge name without `mnemolog_`: the field of a sample, and the description."""
 
 
+@dataclass(eq=False)  # collectors are keys
 class VitalMetrics(Collector):
     """Reads the newest sample on each scrape. Unknown values are omitted."""
 
-    def __init__(self, watch: Watch, refused: Mapping[str, int]) -> None:
-        self._watch, self._refused = watch, refused
+    _watch: Watch
+    _refused: Mapping[str, int]
 
     def collect(self) -> Iterable[GaugeMetricFamily | CounterMetricFamily]:
         """The metrics for the registry."""

@@ -14,6 +14,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, cast
 
 from ingest.durability import LEVELS, Durability, reaches, weakest
@@ -121,12 +122,18 @@ def _size(entries: Sequence[tuple[int, Entry]]) -> int:
     return sum(len(entry.payload) for _, entry in entries)
 
 
+@dataclass
 class _Queue:
-    """What waits to be appended to one server, and the appends under way."""
+    """What waits to be appended to one server, and the appends under way.
 
-    def __init__(self, append: _Append, finished: Callable[[_Write], None], appended: Callable[[Rows], None]) -> None:
-        """`finished` is called with each write once its caller has an answer or an error."""
-        self._append, self._finished, self._appended = append, finished, appended
+    `finished` is called with each write once its caller has an answer or an error.
+    """
+
+    _append: _Append
+    _finished: Callable[[_Write], None]
+    _appended: Callable[[Rows], None]
+
+    def __post_init__(self) -> None:
         self._waiting: deque[_Write] = deque()
         self._gathered = 0
         """Events in `_waiting`."""

@@ -9,6 +9,7 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -49,12 +50,18 @@ class Holder(Struct, frozen=True, kw_only=True):
         return f"processes that `{self.command}` (process {self.pid}{where}) left behind when it was killed"
 
 
+@dataclass
 class Lock:
-    """An exclusive lock on `path`, whose folder is made; `what` names in messages what it protects."""
+    """An exclusive lock on `path`, whose folder is made; `what` names in messages what it protects.
 
-    def __init__(self, path: Path, what: str, advice: str = "") -> None:
-        """`advice` says what else can be done than to stop the holder."""
-        self.path, self._what, self._advice = path, what, advice
+    `advice` says what else can be done than to stop the holder.
+    """
+
+    path: Path
+    _what: str
+    _advice: str = ""
+
+    def __post_init__(self) -> None:
         self.fd: int | None = None
         """The open file while the lock is held: for `pass_fds`."""
 

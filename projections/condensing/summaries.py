@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from itertools import chain, groupby
@@ -497,12 +498,16 @@ class Summarised(NamedTuple):
 Suggest: TypeAlias = Callable[[Reader, str, Sequence[Observation], Writing], Awaitable[None]]
 
 
+@dataclass
 class SessionSummaries:
-    """Makes a session's summary, and has the model read relations out of its own."""
+    """Makes a session's summary, and has the model read relations out of its own.
 
-    def __init__(self, current: Current, assistant: "Assistant | None", suggest: Suggest) -> None:
-        """`suggest` stores the lessons that a session's observations suggest."""
-        self._current, self._assistant, self._suggest = current, assistant, suggest
+    `suggest` stores the lessons that a session's observations suggest.
+    """
+
+    _current: Current
+    _assistant: "Assistant | None"
+    _suggest: Suggest
 
     async def summarise(self, session: Session, caller: Caller, reader: Reader | None = None) -> Summarised:
         """Summarise a session, by the model if there is one that answers; raises NotFound without observations.

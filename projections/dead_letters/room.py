@@ -11,6 +11,7 @@ the error that it led to, are only for its readers.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, get_args
 
@@ -135,11 +136,14 @@ class Reason(Struct, frozen=True, kw_only=True):
     erase: bool = False
 
 
+@dataclass
 class DeadLetters:
     """Lists, redrives and discards; asking twice does no more than asking once."""
 
-    def __init__(self, redis: Client, log: EventLog, documents: DocumentReader, clock: Clock = system_clock) -> None:
-        self._redis, self._log, self._documents, self._clock = redis, log, documents, clock
+    _redis: Client
+    _log: EventLog
+    _documents: DocumentReader
+    _clock: Clock = system_clock
 
     @property
     def partitions(self) -> int:

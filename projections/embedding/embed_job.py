@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -60,12 +61,16 @@ class DocumentLocation(NamedTuple):
     id: DocumentId
 
 
+@dataclass
 class DocumentVectors:
-    """Makes vectors of documents as they are now."""
+    """Makes vectors of documents as they are now.
 
-    def __init__(self, redis: Client, executor: Executor, cached: timedelta = EMBEDDING_CACHE_TTL) -> None:
-        """The threads of `executor` share the texts. Vectors are `cached` for so long."""
-        self._redis, self._executor, self._cached = redis, executor, cached
+    The threads of `executor` share the texts. Vectors are `cached` for so long.
+    """
+
+    _redis: Client
+    _executor: Executor
+    _cached: timedelta = EMBEDDING_CACHE_TTL
 
     async def of(
         self, embedder: Embedder, places: Sequence[DocumentLocation], cached: timedelta = timedelta(0)
@@ -175,11 +180,15 @@ class _Queued(NamedTuple):
     score: float
 
 
+@dataclass
 class EmbeddingQueue:
     """The embedding queues of some partitions, as one queue."""
 
-    def __init__(self, redis: Client, embedders: Embedders, vectors: DocumentVectors) -> None:
-        self._redis, self._embedders, self._vectors = redis, embedders, vectors
+    _redis: Client
+    _embedders: Embedders
+    _vectors: DocumentVectors
+
+    def __post_init__(self) -> None:
         self._in_progress = set[DocumentLocation]()
 
     async def work(self, partitions: Sequence[int]) -> int:
@@ -230,6 +239,7 @@ class EmbeddingQueue:
         return sorted(free, key=lambda entry: entry.score)[:BATCH]
 
 
+@dataclass
 class LaterTexts:
     """What does not fit into the embedding queues: each has `most` documents at most, the most urgent ones.
 
@@ -237,8 +247,10 @@ class LaterTexts:
     them: a note of the partition has their range. So the note is small, however many are postponed.
     """
 
-    def __init__(self, redis: Client, log: EventLog, embedders: Embedders, most: int) -> None:
-        self._redis, self._log, self._embedders, self._most = redis, log, embedders, most
+    _redis: Client
+    _log: EventLog
+    _embedders: Embedders
+    _most: int
 
     async def put_off(self, partitions: Sequence[int]) -> None:
         """Remove what is too much from the queues, as runners do. Comparisons and rebuilds queue everything."""
@@ -283,11 +295,13 @@ class LaterTexts:
                 await pipe.execute()
 
 
+@dataclass
 class EmbedJob:
     """Embeds what is queued; `go_first` lets more urgent work of this process go first."""
 
-    def __init__(self, queue: EmbeddingQueue, later: LaterTexts, go_first: Callable[[], Awaitable[None]]) -> None:
-        self._queue, self._later, self._go_first = queue, later, go_first
+    _queue: EmbeddingQueue
+    _later: LaterTexts
+    _go_first: Callable[[], Awaitable[None]]
 
     async def run(self, partitions: list[int]) -> int:
         """Embed until the partitions' queues are empty or the slice is over; returns how many documents it took."""

@@ -10,6 +10,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from msgspec import Struct, json
 from msgspec.structs import replace
@@ -124,13 +125,19 @@ BUILT = 2
 """Embedders in memory: the live one, and that of a rebuild."""
 
 
+@dataclass
 class LiveEmbedder:
-    """Follows the log's record. Vectors of two models never meet: those of any other model are not made."""
+    """Follows the log's record. Vectors of two models never meet: those of any other model are not made.
 
-    def __init__(self, redis: Client, build: Callable[[str], Embedder], named: frozenset[str]) -> None:
-        """`build` makes an embedder of a spec; it is called in a thread, for one spec at a time. `named` are the specs
-        in the settings."""
-        self._redis, self._build, self.named = redis, build, named
+    `build` makes an embedder of a spec; it is called in a thread, for one spec at a time. `named` are the specs
+    in the settings.
+    """
+
+    _redis: Client
+    _build: Callable[[str], Embedder]
+    named: frozenset[str]
+
+    def __post_init__(self) -> None:
         self._embedders: OrderedDict[str, Embedder] = OrderedDict()
         self._one_at_a_time = asyncio.Lock()
         self._live: tuple[Choice, Embedder] | None = None

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from redis.exceptions import RedisError, ResponseError
 
@@ -30,11 +31,13 @@ WORDS = 32
 FIRST = 100
 
 
+@dataclass
 class SearchEnginePurge:
     """Purges the indexes of an engine."""
 
-    def __init__(self, redis: Client, engine: Client, partitions: int) -> None:
-        self._redis, self._engine, self._partitions = redis, engine, partitions
+    _redis: Client
+    _engine: Client
+    _partitions: int
 
     async def clean(self) -> Cleaned | None:
         """Wait until every index has all removals and dropped ones are gone, then trim the feeds.

@@ -74,12 +74,15 @@ class Forgotten(Struct, frozen=True, kw_only=True):
         return Token.parse(self.position) if self.position else Token()
 
 
+@dataclass
 class Forgetting:
-    """Forgets what belongs to a subject. Repeating a forgetting with its event id changes nothing."""
+    """Forgets what belongs to a subject. Repeating a forgetting with its event id changes nothing.
 
-    def __init__(self, current: Current, samples: Samples | None = None) -> None:
-        """Documents are noted in `samples` before they are forgotten; those that it has were, and are skipped."""
-        self._current, self._samples = current, samples
+    Documents are noted in `samples` before they are forgotten; those that it has were, and are skipped.
+    """
+
+    _current: Current
+    _samples: Samples | None = None
 
     async def document(
         self, name: str, reader: Reader, caller: Caller, *, reason: str = "", event_id: str = ""

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -58,20 +59,18 @@ class Unnamed(MnemologError):
     code = "unnamed"
 
 
+@dataclass
 class ForgetJob:
     """Carries out the pending receipts; one worker at a time."""
 
-    def __init__(
-        self,
-        redis: Client,
-        current: Current,
-        purge: Purge,
-        wait: Callable[[Token], Awaitable[None]],
-        erase_dead_letters: EraseDeadLetters,
-        clock: Clock = system_clock,
-    ) -> None:
-        self._redis, self._current = redis, current
-        self._purge, self._wait, self._erase_dead_letters, self._clock = purge, wait, erase_dead_letters, clock
+    _redis: Client
+    _current: Current
+    _purge: Purge
+    _wait: Callable[[Token], Awaitable[None]]
+    _erase_dead_letters: EraseDeadLetters
+    _clock: Clock = system_clock
+
+    def __post_init__(self) -> None:
         self._id = str(new_event_id())
 
     async def run(self) -> int:
@@ -187,15 +186,18 @@ SLICE_S = 120.0
 SOURCE = "upkeep"
 
 
+@dataclass
 class RetireJob:
-    """Retires sessions of every partition that nothing was heard of for `retain`."""
+    """Retires sessions of every partition that nothing was heard of for `retain`.
 
-    def __init__(
-        self, redis: Client, current: Current, embedders: Embedders, retain: timedelta, clock: Clock = system_clock
-    ) -> None:
-        """Cached vectors of what is retired are deleted, by any of the `embedders`: so nothing need purge them."""
-        self._redis, self._current, self._embedders = redis, current, embedders
-        self._retain, self._clock = retain, clock
+    Cached vectors of what is retired are deleted, by any of the `embedders`: so nothing need purge them.
+    """
+
+    _redis: Client
+    _current: Current
+    _embedders: Embedders
+    _retain: timedelta
+    _clock: Clock = system_clock
 
     async def run(self, slice_s: float = SLICE_S) -> int:
         """Retire every session that is due, until the time is over; returns how many observations were retired."""

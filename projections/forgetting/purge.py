@@ -7,6 +7,7 @@ is taken off only after everything was done, so that a crash at any point repeat
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -57,20 +58,18 @@ class IndexPurge(Protocol):
     async def await_readers(self, name: str) -> tuple[int, int]: ...
 
 
+@dataclass
 class Purge:
     """Deletes what forgetting left behind. One runs at a time, of all workers: see PURGE_LEASE."""
 
-    def __init__(
-        self,
-        redis: Client,
-        partitions: int,
-        embedders: Embedders,
-        index: IndexPurge,
-        rebuilds: RebuildJob,
-        archive: "ArchiveJob | None" = None,
-    ) -> None:
-        self._redis, self._partitions, self._embedders = redis, partitions, embedders
-        self.index, self._rebuilds, self._archive = index, rebuilds, archive
+    _redis: Client
+    _partitions: int
+    _embedders: Embedders
+    index: IndexPurge
+    _rebuilds: RebuildJob
+    archive: "ArchiveJob | None" = None
+
+    def __post_init__(self) -> None:
         self._id = str(new_event_id())
 
     async def wanted(self) -> bool:
@@ -115,8 +114,8 @@ class Purge:
         )
         if cleaned is None:
             return removed  # the notes stay: the next run tries again
-        if self._archive is not None:
-            removed = replace(removed, archive_segments=await self._archive.rewrite())
+        if self.archive is not None:
+            removed = replace(removed, archive_segments=await self.archive.rewrite())
         # last, so that a crash at any point above repeats the work; only those read: others may have been added since
         for partition, members in notes.items():
             if members:
@@ -179,19 +178,15 @@ async def rewrite_log_file(server: Client) -> str:
 WAIT_FOR_REPLICAS_S = 30.0
 
 
+@dataclass
 class SnapshotPurge:
     """Purges the snapshots in `folder`."""
 
-    def __init__(
-        self,
-        redis: Client,
-        embedders: Embedders,
-        snapshot: SnapshotJob,
-        folder: Path,
-        clock: Clock = system_clock,
-    ) -> None:
-        self._redis, self._embedders, self._snapshot = redis, embedders, snapshot
-        self._folder, self._clock = folder, clock
+    _redis: Client
+    _embedders: Embedders
+    _snapshot: SnapshotJob
+    _folder: Path
+    _clock: Clock = system_clock
 
     async def clean(self) -> Cleaned | None:
         """Write a compacted snapshot, delete the older ones and trim the feeds; None where none could be written."""

@@ -7,6 +7,7 @@ is not named.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -41,24 +42,19 @@ PROJECTS = 10
 DAY_MS = 86_400_000
 
 
+@dataclass
 class Diagnose:
     """Answers what is wrong. `llm` names what is configured, empty for none; `backup_every` is how often backups are
     looked after, None for never."""
 
-    def __init__(
-        self,
-        redis: Client,
-        watch: Watch,
-        index: IndexService,
-        documents: DocumentReader,
-        *,
-        llm: str = "",
-        backup_every: timedelta | None = None,
-        clock: Clock = system_clock,
-    ) -> None:
-        self._redis, self._watch, self._index, self._documents = redis, watch, index, documents
-        self._llm, self._clock = llm, clock
-        self._backup_every = backup_every
+    _redis: Client
+    _watch: Watch
+    _index: IndexService
+    _documents: DocumentReader
+    _: KW_ONLY
+    llm: str = ""
+    backup_every: timedelta | None = None
+    clock: Clock = system_clock
 
     async def __call__(self, reader: Reader, categories: Sequence[str] = ()) -> Diagnosis:
         """The checks of these categories, of all without any; for a reader who is no operator, of its tenant's."""
@@ -75,7 +71,7 @@ class Diagnose:
             self._everywhere(open_actions(reader.tenant), Action, reader),
             self._everywhere(OPEN_SESSIONS, Session, reader),
         )
-        day_ago_ms = to_ms(self._clock()) - DAY_MS
+        day_ago_ms = to_ms(self.clock()) - DAY_MS
         gone = await self._gone(memories, work, relations_listed)
         offenders = {
             "active-over-a-day": [item.session_id for item in sessions if item.seen_ms < day_ago_ms],
@@ -95,7 +91,7 @@ class Diagnose:
             offenders=offenders,
             unscoped_memories=unscoped,
             backup_trouble=await self._backup_trouble(),
-            llm=self._llm,
+            llm=self.llm,
         )
         return diagnose(measured, categories, operator=not reader.key_scope.within_tenant)
 
@@ -104,7 +100,7 @@ class Diagnose:
 
         Nothing without an index.
         """
-        allowed = key_scope(reader, now=self._clock())
+        allowed = key_scope(reader, now=self.clock())
         of_kind = {kind: replace(allowed, kinds=[kind]) for kind in ("memory", "lesson", "summary")}
         unscoped = replace(of_kind["memory"], project="", without=[("tag", tag) for tag in MADE_TAGS])
 
@@ -154,20 +150,22 @@ class Diagnose:
         return set() if left_out() else names - {row.document.id for row in rows}
 
     async def _backup_trouble(self) -> str:
-        if self._backup_every is None:
+        if self.backup_every is None:
             return ""
         try:
             status = await load_status(self._redis)
         except UNREACHABLE as error:
             return f"the record of the newest backup cannot be read: {error}"
-        return backup_trouble(status, self._clock(), self._backup_every)
+        return backup_trouble(status, self.clock(), self.backup_every)
 
 
+@dataclass
 class ProjectionProgress:
     """Answers how far every partition is."""
 
-    def __init__(self, redis: Client, log: EventLog, index: IndexService) -> None:
-        self._redis, self._log, self._index = redis, log, index
+    _redis: Client
+    _log: EventLog
+    _index: IndexService
 
     async def __call__(self) -> list[dict[str, Any]]:
         """For every partition: head of the log, checkpoint, what is searchable, how many entries wait, dead letters."""

@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -104,27 +105,24 @@ class IndexState(Protocol):
     def trouble(self) -> str | None: ...
 
 
+@dataclass
 class HealthSampler:
     """Takes samples. `log_folder` is where the log's server writes, if that is on this machine; `dimensions` says how
     long vectors are, `ping_jobs` calls the job queue's server if it is another one."""
 
-    def __init__(
-        self,
-        redis: Client,
-        partitions: int,
-        index: IndexState,
-        *,
-        log_folder: Path | None = None,
-        snapshots: Path | None = None,
-        dimensions: Callable[[], int] = lambda: 0,
-        ping_jobs: Callable[[], Awaitable[object]] | None = None,
-        clock: Clock = system_clock,
-    ) -> None:
-        self._redis, self.partitions, self._index, self._clock = redis, partitions, index, clock
-        self._ping_jobs = ping_jobs
-        self._log_folder, self._snapshots, self._dimensions = log_folder, snapshots, dimensions
-        self._log_inode = _inode(log_folder)
-        self._generations = [1] * partitions
+    _redis: Client
+    partitions: int
+    _index: IndexState
+    _: KW_ONLY
+    log_folder: Path | None = None
+    snapshots: Path | None = None
+    dimensions: Callable[[], int] = lambda: 0
+    ping_jobs: Callable[[], Awaitable[object]] | None = None
+    clock: Clock = system_clock
+
+    def __post_init__(self) -> None:
+        self._log_inode = _inode(self.log_folder)
+        self._generations = [1] * self.partitions
         """The live generations as of the last sample: a guess that is right but for the moment after a switch."""
         self._outdated_since: dict[int, float] = {}
         self._alive = 0, 0
@@ -141,11 +139,11 @@ class HealthSampler:
             return await self._sample(away)
 
     async def _sample(self, away: Set[int]) -> Sample:
-        now_ms = to_ms(self._clock())
+        now_ms = to_ms(self.clock())
         lag, (partitions, workers, replicas), local, jobs_trouble, nodes_down = await asyncio.gather(
             entries_behind(self._redis, self.partitions),
             self._partitions_and_workers(now_ms),
-            asyncio.to_thread(_local, self._log_folder, self._snapshots),
+            asyncio.to_thread(_local, self.log_folder, self.snapshots),
             self._jobs_trouble(),
             down_nodes(self._redis),
         )
@@ -178,7 +176,7 @@ class HealthSampler:
             feed_entries=sum(partition.feed for partition in figures),
             workers=workers,
             replicas=replicas,
-            dimensions=self._dimensions(),
+            dimensions=self.dimensions(),
             memory_used=fullest.used,
             memory_limit=fullest.limit,
             machine_memory=fullest.machine,
@@ -244,8 +242,8 @@ class HealthSampler:
         try:
             # a server that hangs must not hold up the sample of the log's
             async with asyncio.timeout(PATIENCE_S):
-                if self._ping_jobs is not None:
-                    await self._ping_jobs()
+                if self.ping_jobs is not None:
+                    await self.ping_jobs()
         except TimeoutError:
             return f"no response within {PATIENCE_S:g} s"
         except UNREACHABLE as error:

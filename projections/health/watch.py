@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from math import ceil, inf
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
@@ -437,13 +438,12 @@ class Room:
         return _Taken(self, size)
 
 
+@dataclass(slots=True)
 class _Taken:
     """A write under way. Every write makes one, so it is no generator, which would take four times as long."""
 
-    __slots__ = ("_room", "_size")
-
-    def __init__(self, room: Room, size: int) -> None:
-        self._room, self._size = room, size
+    _room: Room
+    _size: int
 
     def __enter__(self) -> None:
         self._room.under_way += self._size

@@ -15,6 +15,7 @@ import re
 import shutil
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -266,11 +267,11 @@ class Target(Protocol):
         ...
 
 
+@dataclass
 class StoreTarget:
     """Backups as folders of a store. One counts as soon as it has its manifest, which is written last."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    _store: Store
 
     def __str__(self) -> str:
         return str(self._store)
@@ -564,22 +565,20 @@ SLICE_S = 240.0
 WAIT_FOR_OTHER_S = 60.0
 
 
+@dataclass
 class BackupJob:
     """Keeps the backups of a log in `target` as new as they should be. `work` is a folder of this process's own."""
 
-    def __init__(
-        self,
-        redis: Client,
-        log: EventLog,
-        target: Target,
-        work: Path,
-        *,
-        every: timedelta,
-        keep: int,
-        clock: Clock = system_clock,
-    ) -> None:
-        self._redis, self._log, self._target, self._work = redis, log, target, work
-        self._every, self._keep, self._clock = every, keep, clock
+    _redis: Client
+    _log: EventLog
+    _target: Target
+    _work: Path
+    _: KW_ONLY
+    every: timedelta
+    keep: int
+    clock: Clock = system_clock
+
+    def __post_init__(self) -> None:
         self._id = str(new_event_id())
         self._under_way: asyncio.Task[None] | None = None
 
@@ -625,7 +624,7 @@ class BackupJob:
             if status is None or status.target != str(self._target):
                 status = Status(target=str(self._target))
             state = await measure(self._redis, self._log)
-            if not force and not due(state, status.newest, status.listed_at, self._clock(), self._every):
+            if not force and not due(state, status.newest, status.listed_at, self.clock(), self.every):
                 return None
             try:
                 newest, is_new = await self._renew(state)
@@ -634,7 +633,7 @@ class BackupJob:
                 raise
             finally:
                 await asyncio.to_thread(shutil.rmtree, self._work, ignore_errors=True)
-            await save_status(self._redis, Status(target=str(self._target), newest=newest, listed_at=self._clock()))
+            await save_status(self._redis, Status(target=str(self._target), newest=newest, listed_at=self.clock()))
             return newest if is_new else None
 
     async def _renew(self, state: LogState) -> tuple[BackupManifest | None, bool]:
@@ -647,12 +646,12 @@ class BackupJob:
         newest = newest_of(state.log, backups)
         is_new = changed(state, newest)
         if is_new:
-            newest = await write_backup(self._redis, self._log, self._work / "new", self._clock)
+            newest = await write_backup(self._redis, self._log, self._work / "new", self.clock)
             await asyncio.to_thread(self._target.put, newest.name, self._work / "new")
             backups.append(newest)
             logger.info("backup %s: %d events, %d bytes, in %s", newest.name, newest.events, newest.bytes, self._target)
         # after `put` has checked that the new one is complete: until then the older ones are all there is to restore
-        if newest is not None and (outdated := to_delete(newest, backups, self._keep)):
+        if newest is not None and (outdated := to_delete(newest, backups, self.keep)):
             await asyncio.to_thread(self._target.delete, outdated)
             logger.info("backups deleted: %s", ", ".join(outdated))
         return newest, is_new

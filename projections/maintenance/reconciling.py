@@ -15,6 +15,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, get_args
@@ -530,20 +531,18 @@ SLICE_S = 30.0
 """A run that takes longer leaves the other partitions to the next one, a minute later."""
 
 
+@dataclass
 class ReconcileJob:
     """Reconciles a log with its projections. `index_of` lists what the index of an embedder has."""
 
-    def __init__(
-        self,
-        redis: Client,
-        log: EventLog,
-        index_of: Callable[[Embedder], IndexNames],
-        embedders: Embedders,
-        clock: Clock = system_clock,
-        slice_s: float = SLICE_S,
-    ) -> None:
-        self._redis, self._log, self._index_of = redis, log, index_of
-        self._embedders, self._clock, self._slice_s = embedders, clock, slice_s
+    _redis: Client
+    _log: EventLog
+    _index_of: Callable[[Embedder], IndexNames]
+    _embedders: Embedders
+    _clock: Clock = system_clock
+    _slice_s: float = SLICE_S
+
+    def __post_init__(self) -> None:
         self._id = str(new_event_id())
 
     async def run(self, force: bool = False) -> ReconcileReport | None:

@@ -6,6 +6,7 @@ write about it.
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias, TypeVar
 
@@ -47,12 +48,14 @@ class Applied(Accepted, frozen=True, kw_only=True):
     expires_at: datetime | None = None
 
 
+@dataclass
 class Current:
     """Reads and appends. The fold settles races, in log order."""
 
-    def __init__(self, commands: CommandHandler, documents: DocumentReader, log: EventLog, wait: Wait) -> None:
-        self.documents, self.log = documents, log
-        self._commands, self._wait = commands, wait
+    _commands: CommandHandler
+    documents: DocumentReader
+    log: EventLog
+    _wait: Wait
 
     async def give(self, command: AnyCommand, caller: Caller) -> Accepted:
         """Append a command's event. Raises what the command handler raises."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -45,11 +46,12 @@ class Feedback(Struct, frozen=True, kw_only=True):
     position: str
 
 
+@dataclass
 class GivingFeedback:
     """Records verdicts of agents."""
 
-    def __init__(self, current: Current, reads: ReadLedger) -> None:
-        self._current, self._reads = current, reads
+    _current: Current
+    _reads: ReadLedger
 
     async def __call__(self, request: FeedbackRequest, reader: Reader, caller: Caller) -> Feedback:
         """Record a verdict on each document; repeated with its event id, it changes nothing.

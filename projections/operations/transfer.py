@@ -12,6 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
@@ -323,22 +324,20 @@ class Imported(Struct, frozen=True):
     superseded: int = 0
 
 
+@dataclass
 class Importer:
-    """Reads what an export wrote. Lines are imported or rejected one by one; what is there already stays unchanged."""
+    """Reads what an export wrote. Lines are imported or rejected one by one; what is there already stays unchanged.
 
-    def __init__(
-        self,
-        commands: CommandHandler,
-        tenant: str,
-        existing: KnownEvents | None = None,
-        settle: Settle | None = None,
-        count: CountRestatements | None = None,
-    ) -> None:
-        """`existing` events are not appended; without it, only repeats within the window of duplicates are recognized.
-        `settle` waits until what was acknowledged is projected; it may raise ProjectionBehind. `count` says how many
-        memories superseded others."""
-        self._commands, self._tenant = commands, tenant
-        self._existing, self._settle, self._count = existing, settle, count
+    `existing` events are not appended; without it, only repeats within the window of duplicates are recognized.
+    `settle` waits until what was acknowledged is projected; it may raise ProjectionBehind. `count` says how many
+    memories superseded others.
+    """
+
+    _commands: CommandHandler
+    _tenant: str
+    _existing: KnownEvents | None = None
+    settle: Settle | None = None
+    _count: CountRestatements | None = None
 
     async def run(self, body: AsyncIterable[bytes]) -> Imported:
         """Append the events of an export, in their order.
@@ -375,8 +374,8 @@ class Importer:
     async def _wait_until_projected(self) -> None:
         for waited in range(OVERLOADED_S + 1):
             try:
-                if self._settle is not None:
-                    await self._settle()
+                if self.settle is not None:
+                    await self.settle()
                 return
             except ProjectionBehind:
                 if waited == OVERLOADED_S:

@@ -5,6 +5,7 @@ whole text (a replacement, reflection, the rewriting after a forgetting) that ra
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from msgspec import Struct
@@ -48,11 +49,11 @@ _EDITABLE = [field.name for field in fields(ReviseLesson) if field.default is No
 """The fields of a lesson that can change: those that may be left out of a revision."""
 
 
+@dataclass
 class WorkOperations:
     """Commands about documents that must be there."""
 
-    def __init__(self, current: Current) -> None:
-        self._current = current
+    _current: Current
 
     async def write_action(self, command: WriteAction, reader: Reader, caller: Caller) -> Accepted:
         """Create an action, or change the one it names; raises NotFound for one that is not there."""
@@ -124,11 +125,11 @@ class WorkOperations:
         return lesson
 
 
+@dataclass
 class SlotOperations:
     """Commands about slots, after a look at the slot."""
 
-    def __init__(self, current: Current) -> None:
-        self._current = current
+    _current: Current
 
     async def set(self, command: SetSlot, caller: Caller, *, overwrite: bool = True) -> Accepted:
         """Create a slot, replace its text, or (`command.append`) add a line.
@@ -203,11 +204,11 @@ class Confirmed(Struct, frozen=True, kw_only=True):
     position: str
 
 
+@dataclass
 class Confirming:
     """Counts what proved right."""
 
-    def __init__(self, current: Current) -> None:
-        self._current = current
+    _current: Current
 
     async def confirm(self, names: Sequence[str], reader: Reader, caller: Caller, event_id: str = "") -> Confirmed:
         """Confirm memories and lessons, each once; sent again with its event id, it changes nothing.

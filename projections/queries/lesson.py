@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -77,11 +78,13 @@ class LessonView(Struct, frozen=True, kw_only=True):
     quarantined: str
 
 
+@dataclass
 class Lessons:
     """Answers questions about lessons."""
 
-    def __init__(self, index: IndexService, documents: DocumentReader, vectors: QueryVectors) -> None:
-        self._index, self._documents, self._vectors = index, documents, vectors
+    _index: IndexService
+    _documents: DocumentReader
+    _vectors: QueryVectors
 
     async def page(
         self,

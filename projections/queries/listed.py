@@ -6,6 +6,7 @@ What happened last is found through the index, so a page costs no more for being
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -52,11 +53,12 @@ class Tally(NamedTuple):
     projects: dict[str, int]
 
 
+@dataclass
 class Listed:
     """Answers from the index and the documents."""
 
-    def __init__(self, index: IndexService, documents: DocumentReader) -> None:
-        self._index, self._documents = index, documents
+    _index: IndexService
+    _documents: DocumentReader
 
     async def observations(
         self, reader: Reader, project: str | None, types: Sequence[str], offset: int, limit: int

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, cast
@@ -202,11 +203,12 @@ class EventView(NamedTuple):
         return self.event
 
 
+@dataclass
 class AppliedEvents:
     """Reads events for readers, in log order per partition, once they are projected: then it is known who can read."""
 
-    def __init__(self, log: EventLog, documents: DocumentReader) -> None:
-        self._log, self._documents = log, documents
+    _log: EventLog
+    _documents: DocumentReader
 
     @property
     def partitions(self) -> int:
@@ -387,11 +389,11 @@ class AuditPage(Struct, frozen=True):
     next: str | None
 
 
+@dataclass
 class Audit:
     """Answers who did what."""
 
-    def __init__(self, log: EventLog) -> None:
-        self._log = log
+    _log: EventLog
 
     async def entries(
         self,

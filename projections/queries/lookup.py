@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, Literal
@@ -140,11 +141,13 @@ def _beginning(allowed: Filter, shortened: Sequence[str], index: Index) -> dict[
     return {name: index.beginning(allowed, name) for name in shortened}
 
 
+@dataclass
 class Lookup:
     """Answers what exists, of whatever kind."""
 
-    def __init__(self, index: IndexService, documents: DocumentReader, clock: Clock = system_clock) -> None:
-        self._index, self._documents, self._clock = index, documents, clock
+    _index: IndexService
+    _documents: DocumentReader
+    _clock: Clock = system_clock
 
     async def document(self, name: str, reader: Reader) -> Located:
         """What a reader can see of an id; raises NotFound, also for what this reader can't see."""

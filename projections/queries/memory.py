@@ -1,6 +1,7 @@
 """Memories: listed, by when they happened, the versions of one, and what a new one supersedes or resembles."""
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
@@ -43,11 +44,13 @@ class RememberAnswer(Accepted, frozen=True):
     similar: list[str] | UnsetType = UNSET
 
 
+@dataclass
 class Memories:
     """Answers questions about memories."""
 
-    def __init__(self, documents: DocumentReader, lookup: Lookup, index: IndexService) -> None:
-        self._documents, self._lookup, self._index = documents, lookup, index
+    _documents: DocumentReader
+    _lookup: Lookup
+    _index: IndexService
 
     async def answer_to(self, accepted: Accepted, reader: Callable[[], Reader]) -> RememberAnswer:
         """The answer to a write, with what the memory superseded and what it resembles.
@@ -149,11 +152,12 @@ class MemoryPage(Struct, frozen=True):
     total: int
 
 
+@dataclass
 class MemoryPages:
     """Answers from the index, which finds and counts, and the documents of the page."""
 
-    def __init__(self, index: IndexService, documents: DocumentReader) -> None:
-        self._index, self._documents = index, documents
+    _index: IndexService
+    _documents: DocumentReader
 
     async def page(
         self,

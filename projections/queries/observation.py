@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 from xml.sax.saxutils import escape
@@ -122,11 +123,12 @@ SAME_MOMENT = 20
 ObservationView = public_view(Observation, headline=headline)
 
 
+@dataclass
 class Observations:
     """Answers questions about observations."""
 
-    def __init__(self, index: IndexService, documents: DocumentReader) -> None:
-        self._index, self._documents = index, documents
+    _index: IndexService
+    _documents: DocumentReader
 
     async def timeline(
         self, reader: Reader, project: str, cursor: str | None, limit: int, times: Times = ANY_TIME

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import suppress
+from dataclasses import dataclass
 
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Recorded
@@ -37,11 +38,12 @@ LAST_SEQ = 999_999
 """The log has at most a million entries of one millisecond."""
 
 
+@dataclass
 class Retired:
     """Reads the ledgers, and in the log what they tell of."""
 
-    def __init__(self, documents: DocumentReader, log: EventLog) -> None:
-        self._documents, self._log = documents, log
+    _documents: DocumentReader
+    _log: EventLog
 
     async def of_session(self, session: Session) -> AsyncIterator[list[Observation]]:
         """A session's retired observations, some at a time; those that are being forgotten are left out."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -91,11 +92,11 @@ class SessionStory(Struct, frozen=True):
     exchanges: list[StoryExchange]
 
 
+@dataclass
 class Sessions:
     """Answers questions about sessions."""
 
-    def __init__(self, documents: DocumentReader) -> None:
-        self._documents = documents
+    _documents: DocumentReader
 
     async def page(
         self, reader: Reader, project: str | None, cursor: str | None, limit: int, times: Times = ANY_TIME
@@ -250,11 +251,11 @@ async def story_of_session(documents: DocumentReader, session: Located, reader: 
 SummaryView = public_view(Summary)
 
 
+@dataclass
 class Summaries:
     """Answers questions about summaries."""
 
-    def __init__(self, documents: DocumentReader) -> None:
-        self._documents = documents
+    _documents: DocumentReader
 
     async def page(
         self, reader: Reader, project: str, cursor: str | None, limit: int, times: Times = ANY_TIME
@@ -287,11 +288,11 @@ class CommitView(Struct, frozen=True, kw_only=True):
     linked_at: datetime
 
 
+@dataclass
 class Commits:
     """Answers questions about commits."""
 
-    def __init__(self, documents: DocumentReader) -> None:
-        self._documents = documents
+    _documents: DocumentReader
 
     async def page(
         self, reader: Reader, project: str | None, cursor: str | None, limit: int, times: Times = ANY_TIME

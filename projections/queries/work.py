@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple, TypeGuard
@@ -81,11 +82,11 @@ class OpenWork(NamedTuple):
     all_open_actions: dict[str, WorkItem]
 
 
+@dataclass
 class Actions:
     """Answers questions about work items."""
 
-    def __init__(self, documents: DocumentReader) -> None:
-        self._documents = documents
+    _documents: DocumentReader
 
     async def page(
         self,
@@ -169,11 +170,12 @@ class SlotView(Struct, frozen=True, kw_only=True):
     updated_at: datetime | None
 
 
+@dataclass
 class Slots:
     """Answers questions about slots."""
 
-    def __init__(self, documents: DocumentReader, lookup: Lookup) -> None:
-        self._documents, self._lookup = documents, lookup
+    _documents: DocumentReader
+    _lookup: Lookup
 
     async def of_project(self, reader: Reader, project: str) -> list[Slot]:
         """A project's slots, and those of the nameless one, by label; where both have a label, the project's only.
@@ -224,11 +226,12 @@ class RelationView(Struct, frozen=True, kw_only=True):
     updated_at: datetime
 
 
+@dataclass
 class Relations:
     """Answers questions about relations."""
 
-    def __init__(self, documents: DocumentReader, lookup: Lookup) -> None:
-        self._documents, self._lookup = documents, lookup
+    _documents: DocumentReader
+    _lookup: Lookup
 
     async def page(
         self, reader: Reader, project: str, cursor: str | None, limit: int, times: Times = ANY_TIME

@@ -8,6 +8,7 @@ position. Dead letters belong to the generation that could not apply them.
 import logging
 import time
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -245,11 +246,15 @@ LEVEL_WITHIN_S = 15.0
 """For comparing or switching a partition: while writes continue, both must be at the same position at one moment."""
 
 
+@dataclass
 class DocumentRebuild(Strategy):
     """One worker's part in rebuilding documents; `who` is the holder of its leases on partitions."""
 
-    def __init__(self, redis: Client, log: EventLog, who: str) -> None:
-        self._redis, self._log, self._id = redis, log, who
+    _redis: Client
+    _log: EventLog
+    _id: str
+
+    def __post_init__(self) -> None:
         self._filling: RebuildStore | None = None
         """The store of the partition that is being filled, with its cached documents."""
 

@@ -71,22 +71,19 @@ class Candidate:
     without_text: set[int]
 
 
+@dataclass
 class CandidateIndexes:
     """Makes indexes, and holds the last candidate in memory."""
 
-    def __init__(
-        self,
-        redis: Client,
-        partitions: int,
-        embedders: Embedders,
-        vectors: DocumentVectors,
-        snapshot: SnapshotJob,
-        folder: Path,
-        go_first: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._redis, self._partitions = redis, partitions
-        self._embedders, self._vectors, self._snapshot = embedders, vectors, snapshot
-        self._folder, self._go_first = folder, go_first
+    _redis: Client
+    _partitions: int
+    _embedders: Embedders
+    _vectors: DocumentVectors
+    _snapshot: SnapshotJob
+    _folder: Path
+    _go_first: Callable[[], Awaitable[None]]
+
+    def __post_init__(self) -> None:
         self._held: Candidate | None = None
 
     def release(self) -> None:
@@ -203,18 +200,19 @@ def missing(candidate: Candidate) -> list[int]:
     return [ordinal for ordinal in without if ordinal not in candidate.without_text]
 
 
+@dataclass
 class _VectorRebuild(Strategy):
-    """What both kinds of index share: fill the cache with the new vectors, then make the other embedder live."""
+    """What both kinds of index share: fill the cache with the new vectors, then make the other embedder live.
 
-    def __init__(
-        self,
-        redis: Client,
-        embedders: Embedders,
-        vectors: DocumentVectors,
-        go_first: Callable[[], Awaitable[None]] = nothing,
-    ) -> None:
-        """`go_first` lets other work go first."""
-        self._redis, self._embedders, self._vectors, self._go_first = redis, embedders, vectors, go_first
+    `go_first` lets other work go first.
+    """
+
+    _redis: Client
+    _embedders: Embedders
+    _vectors: DocumentVectors
+    _go_first: Callable[[], Awaitable[None]] = nothing
+
+    def __post_init__(self) -> None:
         self._names: dict[int, list[DocumentId]] = {}
         self._filled: dict[int, int] = {}
         self._names_are_of = ""

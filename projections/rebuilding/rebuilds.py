@@ -15,6 +15,7 @@ Rebuilds are one hash, changed by compare-and-set, so that orders and progress n
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -258,11 +259,12 @@ class _RebuildState(Struct, frozen=True, kw_only=True):
     order: list[str] = []
 
 
+@dataclass
 class Rebuilds:
     """All rebuilds of a log."""
 
-    def __init__(self, redis: Client, clock: Clock = system_clock) -> None:
-        self._redis, self._clock = redis, clock
+    _redis: Client
+    _clock: Clock = system_clock
 
     @property
     def now(self) -> datetime:

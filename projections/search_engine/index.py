@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -67,11 +68,12 @@ class Group(NamedTuple):
     episodes: int
 
 
+@dataclass
 class EngineIndex:
     """See `Index`."""
 
-    def __init__(self, index: EngineIndexed, partitions: int) -> None:
-        self._of, self._partitions = index, partitions
+    _of: EngineIndexed
+    _partitions: int
 
     def __len__(self) -> int:
         return self._of.documents

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from redis.exceptions import RedisError
@@ -54,21 +55,21 @@ class Filling(NamedTuple):
     task: "asyncio.Task[None]"
 
 
+@dataclass
 class SearchEngineIndexes:
-    """The part of a worker that keeps the indexes of an engine."""
+    """The part of a worker that keeps the indexes of an engine.
 
-    def __init__(
-        self,
-        servers: Servers,
-        partitions: int,
-        embedders: Embedders,
-        leased: Callable[[], Sequence[int]],
-        every: int,
-    ) -> None:
-        """`leased` are the partitions that this worker fills; a feed is trimmed when all have `every` entries."""
-        self._servers, self._partitions, self._embedders = servers, partitions, embedders
-        self._redis, _, self._engine = servers
-        self._leased, self._every = leased, every
+    `leased` are the partitions that this worker fills; a feed is trimmed when all have `every` entries.
+    """
+
+    _servers: Servers
+    _partitions: int
+    _embedders: Embedders
+    _leased: Callable[[], Sequence[int]]
+    _every: int
+
+    def __post_init__(self) -> None:
+        self._redis, _, self._engine = self._servers
         self._fillers: dict[Key, Filling] = {}
         self._tables: dict[str, StaticTable] = {}
         # comparisons of whole partitions run one by one: side by side they would slow the following of all feeds
@@ -263,11 +264,11 @@ def _vectors_of(identity: Identity) -> tuple[int, str, int]:
     return identity.schema, identity.model, identity.dimensions
 
 
+@dataclass
 class EngineNames:
     """The ids in the index that readers use."""
 
-    def __init__(self, engine: Client) -> None:
-        self._engine = engine
+    _engine: Client
 
     async def names(self, partition: int) -> SnapshotNames:
         """Those of a partition, and its feed position before they were read: later changes are read again.

@@ -6,6 +6,7 @@ cannot restore what another one has removed since: its write is refused, and it 
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -63,12 +64,15 @@ def placed(items: Iterable[FeedItem], covers: Position) -> list[Placed]:
     return [Placed(item, order_of(covers, place)) for place, item in enumerate(items)]
 
 
+@dataclass
 class Changes:
-    """Makes the changes of an index of feed items."""
+    """Makes the changes of an index of feed items.
 
-    def __init__(self, identity: Identity, table: StaticTable | None) -> None:
-        """`table` is the one that the identity names."""
-        self._identity, self._table = identity, table
+    `table` is the one that the identity names.
+    """
+
+    _identity: Identity
+    _table: StaticTable | None
 
     def of(self, partition: int, items: Sequence[Placed]) -> list[Change]:
         """The changes of items, in order. Vectors of another model are ignored."""

@@ -7,6 +7,7 @@ skips it. Each outcome is counted in the same transaction.
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -238,11 +239,14 @@ Begin: TypeAlias = Callable[[str], Awaitable[int]]
 """Counts a try at a position before it is made; returns which it is, from 1 up."""
 
 
+@dataclass
 class PartitionDeadLetters:
     """The dead letters of one partition, for the runner that holds its lease."""
 
-    def __init__(self, redis: Client, log: EventLog, keys: PartitionKeys, clock: Clock = system_clock) -> None:
-        self._redis, self._log, self._keys, self._clock = redis, log, keys, clock
+    _redis: Client
+    _log: EventLog
+    _keys: PartitionKeys
+    _clock: Clock = system_clock
 
     async def discarded_after(self, checkpoint: Position) -> set[Position]:
         """The discarded events after a checkpoint: they are not to be applied."""

@@ -5,6 +5,7 @@ Also: which documents a generation has, and where the searchable ones are in the
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from heapq import merge
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -48,26 +49,25 @@ async def why_rebuild(redis: Client, keys: GenerationKeys) -> str:
     return rebuild_due(folded_by) if checkpoint else ""
 
 
+@dataclass
 class RedisStore:
     """The documents of one partition as one worker may write them: `fence` is the token of its lease.
 
     Without a fence (a rebuild) saving checks that the generation is not live, and that `rebuilder`, if one is named,
     still has the partition's lease on rebuilding.
+
+    `most_to_embed` is how many documents may wait in the partition's embedding queue; None for any number.
     """
 
-    def __init__(
-        self,
-        redis: Client,
-        keys: PartitionKeys,
-        generation: int,
-        fence: int | None,
-        rebuilder: str = "",
-        most_to_embed: int | None = None,
-    ) -> None:
-        """`most_to_embed` is how many documents may wait in the partition's embedding queue; None for any number."""
-        self._redis, self._partition, self._generation, self._fence = redis, keys, generation, fence
-        self._rebuilder, self._most_to_embed = rebuilder, most_to_embed
-        self.keys: GenerationKeys = keys.of_generation(generation)
+    _redis: Client
+    _partition: PartitionKeys
+    _generation: int
+    _fence: int | None
+    _rebuilder: str = ""
+    most_to_embed: int | None = None
+
+    def __post_init__(self) -> None:
+        self.keys: GenerationKeys = self._partition.of_generation(self._generation)
 
     async def load(self, ids: Collection[DocumentId]) -> dict[DocumentId, Document]:
         names = list(ids)
@@ -121,8 +121,8 @@ class RedisStore:
                 *_, waiting = await pipe.execute()
             except WatchError:
                 raise LeaseLost(f"partition {self._partition.partition} has a new owner or generation") from None
-        if self._most_to_embed is not None and waiting > self._most_to_embed:
-            await bound_embed_queues(self._redis, [self.keys], self._most_to_embed)
+        if self.most_to_embed is not None and waiting > self.most_to_embed:
+            await bound_embed_queues(self._redis, [self.keys], self.most_to_embed)
 
     async def _watch_ownership(self, pipe: Transaction) -> bool:
         """Make the transaction fail if the partition's owner or generation changes before it runs. Return whether

@@ -5,6 +5,7 @@ progress is a cursor of the log: a receiver that is down loses nothing, because 
 """
 
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -91,11 +92,12 @@ class Letter(Struct, frozen=True, kw_only=True):
     error: str
 
 
+@dataclass
 class Webhooks:
     """The subscriptions of a server."""
 
-    def __init__(self, redis: Client, sender: Sender) -> None:
-        self._redis, self.sender = redis, sender
+    _redis: Client
+    sender: Sender
 
     async def subscribe(
         self, requested: Subscription, cursor: Token, *, verify: bool

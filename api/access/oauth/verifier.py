@@ -15,6 +15,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
@@ -176,11 +177,15 @@ class _Verified(NamedTuple):
     principal: Principal
 
 
+@dataclass
 class AccessTokens:
     """Identifies a caller by its access token."""
 
-    def __init__(self, rules: TokenRules, keys: IssuerKeys, clock: Clock = system_clock) -> None:
-        self._rules, self._keys, self._clock = rules, keys, clock
+    _rules: TokenRules
+    _keys: IssuerKeys
+    _clock: Clock = system_clock
+
+    def __post_init__(self) -> None:
         self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
         """By the token's hash; tokens themselves are not stored."""
 

@@ -4,6 +4,7 @@ Bodies are checked by pydantic, as memex checks them; unknown keys pass.
 """
 
 import time
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
@@ -330,11 +331,11 @@ class MemexMetrics:
         return generate_latest(self._registry)
 
 
+@dataclass
 class Instrument:
     """ASGI middleware: measures requests by the route's pattern."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    _app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -377,11 +378,15 @@ class TooOften(Overloaded):
         )
 
 
+@dataclass
 class Limit:
     """How often each agent may do one thing in a minute; counted before it is done, refused calls, too."""
 
-    def __init__(self, action: str, per_minute: int, agents: int = MAX_AGENTS) -> None:
-        self._action, self._per_minute, self._agents = action, per_minute, agents
+    _action: str
+    _per_minute: int
+    agents: int = MAX_AGENTS
+
+    def __post_init__(self) -> None:
         self._minute = 0
         self._counts: dict[str, int] = {}
 
@@ -391,7 +396,7 @@ class Limit:
         if minute != self._minute:
             self._minute, self._counts = minute, {}
         count = self._counts[agent] = self._counts.get(agent, 0) + 1
-        if len(self._counts) > self._agents:
+        if len(self._counts) > self.agents:
             del self._counts[next(iter(self._counts))]
         if count > self._per_minute:
             raise TooOften(agent, self._action, count, self._per_minute)

@@ -6,6 +6,7 @@ is sent again only if the client retries (see `connect`).
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from redis.crc import key_slot
@@ -44,11 +45,13 @@ class QueuedCommand(NamedTuple):
     options: Mapping[str, Any]
 
 
+@dataclass
 class Router:
     """Runs commands on the right nodes of one cluster."""
 
-    def __init__(self, topology: Topology, *, repeat: bool) -> None:
-        self.topology, self.repeat = topology, repeat
+    topology: Topology
+    _: KW_ONLY
+    repeat: bool
 
     async def run(self, slot: int, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """One command's answer. Raises ClusterChanged when the cluster keeps sending it around."""

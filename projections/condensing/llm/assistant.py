@@ -13,6 +13,7 @@ none that the tenant's daily budget, counted in Redis, does not cover.
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -62,12 +63,13 @@ class Reservation(NamedTuple):
     tokens: int
 
 
+@dataclass
 class DailyBudget:
     """A limit of tokens for each tenant and UTC day; `None` counts without limit, 0 lets nothing through."""
 
-    def __init__(self, redis: Client, tokens: int | None, clock: Clock = system_clock) -> None:
-        self._redis, self._clock = redis, clock
-        self.tokens = tokens
+    _redis: Client
+    tokens: int | None
+    _clock: Clock = system_clock
 
     async def reserve(self, tenant: str, tokens: int) -> Reservation | None:
         """Set tokens aside; None, and nothing is counted, when the day has not so many left."""
