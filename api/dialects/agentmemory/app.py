@@ -12,12 +12,12 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory import maintenance, pages
 from api.dialects.agentmemory.endpoints import call_of, read_body, read_query
-from api.dialects.agentmemory.operations import OPERATIONS, PACKAGE, Operation, argument, failure, fields, text
+from api.dialects.agentmemory.operations import OPERATIONS, PACKAGE, Operation, argument, failure
 from api.dialects.agentmemory.searching import Followups
 from api.dialects.application import application, usual
 from api.http.endpoint import Endpoint, RequestHeader, open_paths, routes
 from api.http.http import Json
-from api.http.openapi import About, documented
+from api.http.openapi import TEXT, About, documented, object_schema
 from api.viewer import room as viewer
 from ingest.errors import AccessDenied, CommandRejected, Forbidden, SessionFull, SlotFull
 from ingest.platform.settings import Settings
@@ -66,7 +66,7 @@ ABOUT = About(
     maintenance.version(),
     "Shared memory for coding agents, with agentmemory's API. Bodies are read leniently: a number may be "
     "text, null is absent, unknown keys are ignored.",
-    fields({"error": text()}, ("error",)),
+    object_schema({"error": TEXT}, "error"),
     partial(usual, invalid=400),
     _headers,
     below="/agentmemory",
@@ -77,9 +77,9 @@ ENDPOINTS = documented(
         Endpoint("GET", "/agentmemory/livez", ANY, maintenance.livez, "Liveness check; needs no key.",
             open=True),
         *(endpoint(operation) for operation in OPERATIONS if operation.route),
-        Endpoint("GET", "/", ANY, viewer.page, "The viewer.", answer=text(), media="text/html", open=True),
-        Endpoint("GET", "/agentmemory/viewer", ANY, viewer.page, "The viewer.", answer=text(), media="text/html"),
-        Endpoint("GET", "/favicon.svg", ANY, viewer.icon, "The viewer's icon.", answer=text(), media="image/svg+xml",
+        Endpoint("GET", "/", ANY, viewer.page, "The viewer.", answer=TEXT, media="text/html", open=True),
+        Endpoint("GET", "/agentmemory/viewer", ANY, viewer.page, "The viewer.", answer=TEXT, media="text/html"),
+        Endpoint("GET", "/favicon.svg", ANY, viewer.icon, "The viewer's icon.", answer=TEXT, media="image/svg+xml",
             open=True),
     ],
 )  # fmt: skip

@@ -11,7 +11,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.operations import AGENTMEMORY, CALL, PLUGIN, Schema, answer, failure, fields, refused
+from api.dialects.agentmemory.operations import AGENTMEMORY, PLUGIN, REQUESTS, Schema, answer, failure, refused
 from api.dialects.agentmemory.records import Record
 from api.http.http import Json, body, parsed
 from api.services import AGENT_HEADER, READER_HEADER, services, tool_context
@@ -255,7 +255,7 @@ async def call_for_status(request: Request) -> Response:
 
 async def _tool_and_arguments(request: Request) -> tuple[Tool, Record]:
     stated_agent(header_name(request.headers, READER_HEADER), AGENT_HEADER)  # a fault of the request, not of the tool
-    arguments = await read_body(request, fields(CALL, ("name",)))
+    arguments = await read_body(request, REQUESTS["POST mcp/call"])
     tool = TOOLS.get(arguments["name"].strip())
     if tool is None:
         raise BadArgument(f"Unknown tool: {arguments['name'][:200]}")

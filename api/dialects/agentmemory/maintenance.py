@@ -26,7 +26,7 @@ from api.dialects.agentmemory.endpoints import (
     reading,
     settings,
 )
-from api.dialects.agentmemory.operations import DRY_RUN, failure, fields, success
+from api.dialects.agentmemory.operations import REQUESTS, failure, success
 from api.dialects.agentmemory.records import Record, renamed, without_empty
 from api.dialects.application import redis_fault
 from api.dialects.session_projects import home_of, homes
@@ -57,7 +57,7 @@ async def auto_forget(request: Request, arguments: Arguments) -> Record:
 
     Saving already supersedes duplicates, so there are no contradictions.
     """
-    in_query = read_query(request, fields(DRY_RUN))
+    in_query = read_query(request, REQUESTS["POST auto-forget"])
     dry_run, call = bool(arguments["dryRun"] or in_query["dryRun"]), call_of(request)
     reader, caller, operations = await reading(call), call.caller(), call.operations
     sweep = Sweep(operations.current, call.queries.lookup, operations.forgetting)

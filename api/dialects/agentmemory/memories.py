@@ -21,7 +21,7 @@ from api.dialects.agentmemory.endpoints import (
     session_of,
     written_document,
 )
-from api.dialects.agentmemory.operations import DELETE, MAX_LISTED_RELATIONS, failure, fields, success
+from api.dialects.agentmemory.operations import REQUESTS, failure, success
 from api.dialects.agentmemory.records import (
     STRENGTH,
     Record,
@@ -48,6 +48,8 @@ from projections.operations.memory import MemoryChanges
 from projections.queries.views import view
 
 MAX_LIMIT = 5_000
+MAX_LISTED_RELATIONS = 1_000
+"""Also the default in `operations.toml`."""
 MAX_MEMORIES = 50_000
 """The most memories that one listing reads."""
 MAX_RELATIONS = 5_000
@@ -91,7 +93,7 @@ async def delete_memories(request: Request) -> Record:
     sent = await object_of(request)
     if not isinstance(sent.get("memoryIds"), list):
         raise BadArgument("memoryIds must be a list", "memoryIds")
-    return await governance_delete(call_of(request), lenient.read(sent, fields(DELETE, ("memoryIds",))))
+    return await governance_delete(call_of(request), lenient.read(sent, REQUESTS["DELETE governance/memories"]))
 
 
 async def governance_delete(call: Call, arguments: Arguments) -> Record:

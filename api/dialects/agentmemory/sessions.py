@@ -29,7 +29,7 @@ from api.dialects.agentmemory.endpoints import (
     settings,
     written_document,
 )
-from api.dialects.agentmemory.operations import MAX_OBSERVATIONS, OF_SESSION, fields, success
+from api.dialects.agentmemory.operations import REQUESTS, success
 from api.dialects.agentmemory.records import (
     Record,
     commit_record,
@@ -54,6 +54,8 @@ from projections.nouns.session import Session
 from projections.queries.views import view
 
 logger = logging.getLogger(__name__)
+MAX_OBSERVATIONS = 5_000
+"""Of a session, in one answer; also the default in `operations.toml`."""
 TITLE_CHARS = 200
 # A session's start waits no longer for its context; hooks give up after 0.7 s.
 CONTEXT_S = 0.25
@@ -391,7 +393,7 @@ async def load(request: Request) -> Record:
 
 async def _of_session(request: Request) -> Arguments:
     """The request about a session, with the session's project."""
-    arguments = read_query(request, fields(OF_SESSION))
+    arguments = read_query(request, {"properties": REQUESTS["GET replay/load"]["properties"]})
     session = arguments.chosen("sessionId")
     if session is None:
         raise BadArgument("sessionId required", "sessionId")  # clients match this text

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from api.dialects.agentmemory.endpoints import Arguments, at_least_one, call_of, every, object_in, one_of
 from api.dialects.agentmemory.importer import END, LAST, SESSION, SYSTEM, Export
 from api.dialects.agentmemory.memories import relation_record
-from api.dialects.agentmemory.operations import EXPORT, failure, fields, success
+from api.dialects.agentmemory.operations import REQUESTS, failure, success
 from api.dialects.agentmemory.records import Record, iso, memory_record, observation_record, summary_record
 from api.dialects.agentmemory.sessions import AT_ONCE, session_records
 from api.dialects.agentmemory.work import action_record, edge_records, lesson_record, slot_record
@@ -84,7 +84,7 @@ async def import_export(request: Request) -> Record:
         raise Overloaded("another export is being imported", retry_after_s=10)
     async with _one_at_a_time:
         raw = await body(request, MAX_IMPORT_BYTES)
-        arguments = lenient.read(await in_thread(object_in, raw, MAX_IMPORT_VALUES), fields(EXPORT, ("exportData",)))
+        arguments = lenient.read(await in_thread(object_in, raw, MAX_IMPORT_VALUES), REQUESTS["POST import"])
         strategy = one_of(arguments["strategy"], STRATEGIES, "strategy")
         export: Record = arguments["exportData"]
         if reason := _unsupported(export):
