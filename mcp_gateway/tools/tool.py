@@ -7,6 +7,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
@@ -313,12 +314,24 @@ def dialect_tool(
     properties: Mapping[str, Any],
     required: tuple[str, ...] = (),
     reads_only: bool = False,
+    keywords: Mapping[str, Any] = {},
     **fields: Any,
 ) -> Tool:
-    """A tool of another project's clients, with exactly the properties of its contract; `fields` are those of Tool."""
-    schema = {"type": "object", "properties": dict(properties), **({"required": list(required)} if required else {})}
+    """A tool of another project's clients, with exactly the properties of its contract; `keywords` are further ones of
+    its schema, `fields` are those of Tool."""
+    needed = {"required": list(required)} if required else {}
+    schema = {"type": "object", "properties": dict(properties), **needed, **keywords}
     title = name.replace("_", " ").capitalize()
     return Tool(name, title, description, None, None, reads_only, needs, call, schema=schema, **fields)
+
+
+def contract_tools(module: str, refused: Callable[[Tool, Exception], ToolAnswer]) -> tuple[Tool, ...]:
+    """The tools that the contract beside a module, `tools.json`, lists; `call` is the `module:function` of each."""
+    rows: list[dict[str, Any]] = json.loads(Path(module).with_name("tools.json").read_text("utf-8"))
+    return tuple(
+        dialect_tool(needs=frozenset(row.pop("needs")), call=Deferred(row.pop("call")), refused=refused, **row)
+        for row in rows
+    )
 
 
 def without_unset(arguments: Struct) -> dict[str, Any]:
