@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple, NoReturn
 
@@ -11,6 +11,7 @@ import typer
 
 from api.cli.usage import usage_error
 from ingest.errors import MnemologError
+from ingest.platform.files import toml_beside
 from ingest.platform.processes import release
 
 
@@ -21,71 +22,9 @@ class Listed(NamedTuple):
     summary: str
 
 
-PANELS: Mapping[str, Mapping[str, Listed]] = {
-    "Start here": {
-        "up": Listed("processes", "Run everything one machine needs, until Ctrl-C."),
-        "demo": Listed("demo", "Play a fleet of ten agents against a running server and show what it recalls."),
-        "observe": Listed("nouns", "Record what an agent saw or did in a session."),
-        "remember": Listed("nouns", "Save a long-term memory. A near-duplicate replaces the agent's older one."),
-        "recall": Listed("nouns", "Find the right memories for a query."),
-        "context": Listed("nouns", "Print the context an agent receives at session start."),
-        "install": Listed(
-            "install",
-            "Configure a coding agent to use mnemolog (MCP server, rules, hooks), or run the server as a service.",
-        ),
-        "open": Listed("server", "Open the viewer in a browser, and print its address."),
-        "doctor": Listed("doctor", "Check this machine and the server, and suggest fixes."),
-    },
-    "Documents": {
-        "show": Listed("show", "Show a document in full, with its author, time and sources."),
-        "sessions": Listed("show", "Agents' sessions: list them, or show one with its summary and turns."),
-        "memories": Listed("nouns", "Long-term memories: list, history, revise."),
-        "lessons": Listed("nouns", "Lessons: list, match, reinforce, retire; `mnemolog lesson` records one."),
-        "lesson": Listed("nouns", "Record a lesson; recording it again raises its confidence."),
-        "slots": Listed("nouns", "Short pinned notes in every agent's context: list, get, set, append, delete."),
-        "actions": Listed("nouns", "Work items for agents: list, frontier, add, done, claim, next, renew, release."),
-        "confirm": Listed("show", "Mark memories or lessons as correct, which ranks them higher."),
-        "feedback": Listed("show", "Judge memories or lessons that an agent was given."),
-        "forget": Listed("show", "Permanently delete documents, a session, or everything of a user or project."),
-        "inbox": Listed("nouns", "Suggested rules, lessons and memories: list, approve, reject."),
-        "quarantine": Listed("nouns", "Documents that only admins can see: list, add, release."),
-        "export": Listed("transfer", "Export the whole log, one event per line, for `mnemolog import`."),
-        "import": Listed("transfer", "Import an export, or the data of another memory system."),
-        "skills": Listed("skills", "Approved procedures as Agent Skills: export."),
-        "mirror": Listed(
-            "mirror",
-            "Mirror a project's memories and lessons as Markdown files, and send back what was edited in them.",
-        ),
-    },
-    "Operation": {
-        "health": Listed("server", "Show whether reads and writes work, what is degraded, and key metrics."),
-        "logs": Listed("config", "Print the logs of the processes that `mnemolog up` runs on this machine."),
-        "config": Listed("config", "Show every setting of this environment, and where it comes from."),
-        "lag": Listed("server", "Show how far behind the projections are, by partition."),
-        "tail": Listed(
-            "server", "Print the log, one event per line, in order of time, and then new events as they arrive."
-        ),
-        "keys": Listed("keys", "API keys: who can use the server, and for what."),
-        "backup": Listed(
-            "backup", "Back up the log now if it changed since the newest backup; works while it is in use."
-        ),
-        "backups": Listed("backup", "List the backups, oldest first."),
-        "restore": Listed("backup", "Restore a backup into an empty log that no worker or API uses."),
-        "archive": Listed("archive", "Show, verify or fill the log's archive."),
-        "api": Listed("processes", "Serve the HTTP API and MCP (needs REDIS_URL)."),
-        "worker": Listed("processes", "Project the log into documents, and run the background jobs (needs REDIS_URL)."),
-        "mcp": Listed("bridge", "Serve MCP on stdin and stdout, for clients that start a process."),
-        "uninstall": Listed(
-            "install", "Remove exactly what `mnemolog install` added to a coding agent's files, or the service."
-        ),
-    },
-    "Repair": {
-        "dead-letters": Listed("repair", "Events that could not be applied: list, show, redrive, discard."),
-        "reconcile": Listed("repair", "Compare log, documents and index, and repair what is safe."),
-        "rebuild": Listed("repair", "Rebuild documents and index from the log in the background, compare, and switch."),
-        "log-file": Listed("log_file", "Show, check or repair the embedded server's append-only file."),
-    },
-    "For scripts of other systems": {"memory": Listed("memory", "The commands of agentd's `agent memory`.")},
+PANELS = {
+    panel: {name: Listed(*row) for name, row in commands.items()}
+    for panel, commands in toml_beside(__file__, "commands.toml").items()
 }
 """The commands in the order of the help, by panel."""
 
