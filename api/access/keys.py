@@ -26,13 +26,13 @@ from redis.exceptions import RedisError
 
 from api.access.principal import Principal, Rates, anybody, principal_of, root
 from ingest.errors import CommandRejected, LogUnavailable, NotFound
-from ingest.log.keys import ACCESS_KEYS, ACCESS_VERSION, access_row_pk, row_key
+from ingest.log.keys import ACCESS_KEYS, ACCESS_VERSION, access_row_pk
 from ingest.names import nfc
 from ingest.nouns.command import Name
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.roles import ADMIN, OF_THE_SERVER, ROLES, KeyScope, Role, allow
-from projections.nouns.rows import Row, read_row, save_row
+from projections.nouns.rows import Row, load_row
 from projections.webhooks.subscriptions import Owner
 
 MAX_NAMES = 100
@@ -159,6 +159,7 @@ def key_of(grant: Grant, name: str, digest: str, created_ms: int, expires_ms: in
     if expires_ms and expires_ms <= created_ms:
         raise CommandRejected("`expires_at` is in the past", "expires_at")
     return Key(
+        pk=access_row_pk(name),
         id=name,
         digest=digest,
         tenant=grant.tenant,
@@ -295,7 +296,7 @@ class Registry:
 
     async def get(self, name: str) -> Key:
         """A key by its id; raises NotFound."""
-        key = read_row(Key, await self._redis.hgetall(row_key(access_row_pk(name))))
+        key = await self._load(name)
         if key is None:
             raise NotFound(f"there is no key {name!r}")
         return key
@@ -305,11 +306,8 @@ class Registry:
         names = sorted(name.decode() for name in await self._redis.smembers(ACCESS_KEYS))
         results: list[Key] = []
         for start in range(0, len(names), ROWS_AT_ONCE):
-            async with self._redis.pipeline(transaction=False) as pipe:
-                for name in names[start : start + ROWS_AT_ONCE]:
-                    pipe.hgetall(row_key(access_row_pk(name)))
-                rows = await pipe.execute()
-            results += [key for row in rows if (key := read_row(Key, row)) is not None]
+            loaded = await asyncio.gather(*map(self._load, names[start : start + ROWS_AT_ONCE]))
+            results += [key for key in loaded if key is not None]
         return sorted(results, key=lambda key: (key.created_ms, key.id))
 
     async def allows(self, owner: Owner) -> bool:
@@ -317,7 +315,7 @@ class Registry:
         now_ms = to_ms(self._clock())
         if owner.expires_ms or not owner.key_id:
             return not 0 < owner.expires_ms <= now_ms
-        key = read_row(Key, await self._redis.hgetall(row_key(access_row_pk(owner.key_id))))
+        key = await self._load(owner.key_id)
         return key is not None and key.holds(now_ms)
 
     async def version(self) -> int:
@@ -331,10 +329,13 @@ class Registry:
         key = key_of(grant, token.id, token.digest, to_ms(self._clock()), to_ms(ends) if ends else 0)
         return Made(token, key)
 
+    async def _load(self, name: str) -> Key | None:
+        return await load_row(Key, access_row_pk(name), self._redis)
+
     async def _save(self, *keys: Key) -> None:
         async with self._redis.pipeline(transaction=True) as pipe:
             for key in keys:
-                await save_row(key, access_row_pk(key.id), pipe)
+                await key.save(pipeline=pipe)
                 pipe.sadd(ACCESS_KEYS, key.id)
             pipe.incr(ACCESS_VERSION)
             await pipe.execute()

@@ -1,12 +1,15 @@
 """Rows, and the names of listings.
 
-Flat, low-volume read models are redis-om rows: one hash each. This is the one file that imports redis-om. Listings are
-sorted sets of document ids, named by what they list; here are the names that belong to no one type of document.
+Flat, low-volume read models are redis-om rows: one hash each. This is the one file that imports redis-om. API keys are
+saved and read by redis-om (`save`, `load_row`). Rows that are documents are read and written many at a time: their
+hashes are made and parsed here, in a twentieth and a fifth of the time. Listings are sorted sets of document ids, named
+by what they list; here are the names that belong to no one type of document.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -17,7 +20,7 @@ from ingest.kinds import SESSION
 from ingest.log.keys import row_key
 from ingest.log.position import project_route, session_route
 from ingest.platform.clock import to_ms
-from ingest.platform.connections import Transaction
+from ingest.platform.connections import Client, Transaction, ask
 from projections.nouns.trust import trust_of
 
 if TYPE_CHECKING:  # what of redis-om is used here; its own annotations leave type checkers guessing
@@ -30,15 +33,40 @@ if TYPE_CHECKING:  # what of redis-om is used here; its own annotations leave ty
     class HashModel(BaseModel):
         def __init_subclass__(cls, *, index: bool = False) -> None: ...
         async def save(self, pipeline: Transaction) -> Any: ...
+        @classmethod
+        async def get(cls, pk: str) -> Self: ...
+
+    class NotFoundError(Exception): ...
 
 else:
-    from aredis_om import Field, HashModel
+    from aredis_om import Field, HashModel, NotFoundError
 
 UNPLACED = "-"
 """`pk` of a row that is not being saved (redis-om would replace an empty one by a random id)."""
 SEPARATOR = "\x1f"
 """Between the values of a list: a hash holds text."""
 RowT = TypeVar("RowT", bound="Row")
+
+
+class _TextClient(NamedTuple):
+    """A client as redis-om needs it to read: replies are text, because among bytes it would find no field."""
+
+    redis: Client
+
+    async def hgetall(self, name: str) -> dict[str, Any]:
+        answer: dict[bytes, bytes] | list[bytes] | Exception
+        (answer,) = await ask(self.redis, [("HGETALL", name)])  # several at a time share a connection
+        if isinstance(answer, Exception):
+            raise answer
+        return _as_text(answer if isinstance(answer, dict) else dict(zip(answer[::2], answer[1::2], strict=True)))
+
+
+def _as_text(stored: Mapping[bytes, bytes]) -> dict[str, Any]:
+    return {name.decode(): value.decode() for name, value in stored.items()}
+
+
+_client: ContextVar[_TextClient] = ContextVar("client")
+"""Of each task that is reading: redis-om would have a single client per class, for all event loops and servers."""
 
 
 class Row(HashModel):
@@ -55,14 +83,25 @@ class Row(HashModel):
         """Every row's key has the same shape, whatever its class (redis-om would put the class's name in it)."""
         return row_key(part)
 
+    @classmethod
+    def db(cls) -> _TextClient:
+        """Return the client that redis-om reads with."""
+        return _client.get()
 
-async def save_row(row: Row, pk: str, pipe: Transaction) -> None:
-    """Queue the row's hash on a pipeline, under `row_key(pk)`."""
-    await row.model_copy(update={"pk": pk}).save(pipeline=pipe)
+
+async def load_row(cls: type[RowT], pk: str, redis: Client) -> RowT | None:
+    """Return the row that was saved under `pk`, read through redis-om; None without one."""
+    token = _client.set(_TextClient(redis))
+    try:
+        return await cls.get(pk)
+    except NotFoundError:
+        return None
+    finally:
+        _client.reset(token)
 
 
 def queue_row(row: Row, pk: str, pipe: Transaction) -> None:
-    """The same, checked and written as redis-om does it, for a twentieth of its time: for the rows of a batch."""
+    """Queue a row's hash under `row_key(pk)`, checked and written as `save` does it: for the rows of a batch."""
     fields = {**row.__dict__, "pk": pk}
     type(row).model_validate(fields)
     flat = {name: ("1" if value else "0") if isinstance(value, bool) else value for name, value in fields.items()}
@@ -70,12 +109,11 @@ def queue_row(row: Row, pk: str, pipe: Transaction) -> None:
 
 
 def read_row(cls: type[RowT], stored: Mapping[bytes, bytes]) -> RowT | None:
-    """The row in a hash's fields; None for no hash. Its `pk` is UNPLACED: a row's identity is its `id`."""
-    if not stored:
-        return None
-    fields: dict[str, Any] = {name.decode(): value.decode() for name, value in stored.items()}
-    fields["pk"] = UNPLACED
-    return cls.model_validate(fields)
+    """Return the row in a hash's fields, as `load_row` reads it; None for no hash.
+
+    Its `pk` is UNPLACED: a row's identity is its `id`.
+    """
+    return cls.model_validate(_as_text(stored) | {"pk": UNPLACED}) if stored else None
 
 
 def joined(values: Iterable[str]) -> str:

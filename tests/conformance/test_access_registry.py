@@ -33,8 +33,9 @@ from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import CommandRejected, IssuerUnavailable, NotFound, TooManyRequests
 from ingest.log.keys import access_bucket, access_row_pk, row_key
 from ingest.platform.clock import to_ms
-from ingest.platform.connections import Client
+from ingest.platform.connections import Client, connected
 from ingest.roles import ADMIN, METRICS, OPERATOR, KeyScope, roles_by_scope
+from projections.webhooks.subscriptions import Owner
 from tests.support.terminal import at_terminal
 from tests.support.waiting import wait_until
 
@@ -118,6 +119,23 @@ async def test_a_replaced_key_goes_on_for_its_grace_time(registry: Registry, clo
     assert await admitted(registry, new, clock)
     with pytest.raises(CommandRejected):
         await registry.rotate(old.key.id, timedelta(0))
+
+
+async def test_registries_of_two_servers_read_side_by_side(registry: Registry, valkey: EmbeddedValkey):
+    """One process may use several servers; the other one is here another database."""
+    made = await registry.create(GRANT)
+    async with connected(f"{valkey.url}?db=1") as redis:
+        others = Owner("default", made.key.id, made.key.principal().key_scope, 0)
+        allowed = await asyncio.gather(*(each.allows(others) for each in (registry, Registry(redis)) * 3))
+    assert allowed == [True, False] * 3
+
+
+async def test_a_key_of_an_earlier_release_is_read(registry: Registry, redis: Client):
+    """Fields that were added since are missing from its hash."""
+    stored = {"pk": access_row_pk("0123456789AB"), "id": "0123456789AB", "digest": "d", "tenant": "", "name": "x"}
+    await redis.hset(row_key(access_row_pk("0123456789AB")), mapping=stored | {"roles": '["read"]'})
+    key = await registry.get("0123456789AB")
+    assert (key.role_set, key.expires_ms, key.replaced_by) == ({"read"}, 0, "")
 
 
 async def test_a_key_that_nobody_made_is_not_found(registry: Registry):

@@ -40,7 +40,7 @@ from projections.nouns.lesson import Lesson, lesson_id
 from projections.nouns.memory import memory, memory_id
 from projections.nouns.observation import observation_id
 from projections.nouns.relation import Relation
-from projections.nouns.rows import queue_row, save_row
+from projections.nouns.rows import UNPLACED, Row, load_row, queue_row, read_row
 from projections.nouns.session import Session
 from projections.nouns.slot import Slot
 from projections.nouns.tombstone import Outcome, SupersededEvent, Tombstone
@@ -456,12 +456,30 @@ def test_the_samples_set_every_field():
 async def test_the_rows_of_a_batch_are_stored_as_redis_om_stores_them(redis: Client, row: Any):
     theirs, ours = KEYS.of_generation(1), KEYS.of_generation(2)
     async with redis.pipeline(transaction=True) as pipe:
-        await save_row(row, theirs.row_pk(row.id), pipe)
+        await row.model_copy(update={"pk": theirs.row_pk(row.id)}).save(pipeline=pipe)
         queue_row(row, ours.row_pk(row.id), pipe)
         await pipe.execute()
     expected, stored = await redis.hgetall(theirs.row(row.id)), await redis.hgetall(ours.row(row.id))
     assert stored.pop(b"pk") == expected.pop(b"pk").replace(b":g1:", b":g2:")
     assert stored == expected
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: type(row).__name__)
+async def test_redis_om_reads_the_rows_of_a_batch_as_they_are_read_in_bulk(redis: Client, row: Any):
+    keys = KEYS.of_generation(1)
+    async with redis.pipeline(transaction=True) as pipe:
+        queue_row(row, keys.row_pk(row.id), pipe)
+        await pipe.execute()
+    cls: type[Row] = cast(Any, type(row))
+    loaded = await load_row(cls, keys.row_pk(row.id), redis)
+    assert loaded is not None
+    assert loaded.pk == keys.row_pk(row.id)
+    in_bulk = read_row(cls, await redis.hgetall(keys.row(row.id)))
+    assert loaded.model_copy(update={"pk": UNPLACED}) == in_bulk == row
+
+
+async def test_a_row_that_does_not_exist_is_not_loaded(redis: Client):
+    assert await load_row(Session, KEYS.of_generation(1).row_pk("ses_none"), redis) is None
 
 
 async def test_a_row_with_a_value_that_its_schema_has_not_is_refused(redis: Client):
