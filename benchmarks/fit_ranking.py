@@ -38,7 +38,7 @@ from projections.vectors.embedder import Embedder, chunk
 from projections.vectors.static import table_of
 
 Floats = NDArray[np.float64]
-NOT_HISTORIES = ("changes",)
+NOT_HISTORIES = ("changes", "wishes")
 """Folders of OWN with other data."""
 RUN = "offline"
 OWN = Path(__file__).parent / "data"

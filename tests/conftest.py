@@ -60,6 +60,7 @@ def bounds() -> dict[tuple[str, str], int]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--small-bounds", action="store_true", help="set every bound of a page or batch to 2")
+    parser.addoption("--data", type=Path, action="append", default=[], help="more data of benchmarks (test_bm25.py)")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,17 +1,18 @@
 """What the documents that a filter allows say: few of them are read, of many the postings are."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
 
+import numpy as np
 import pytest
+from reference.okapi import Okapi
 
 from projections.index import lexical as module
 from projections.index.lexical import K1, B, MatchingWords
 from projections.index.replica import IndexReplica
 from projections.nouns.index_entry import IndexEntry
 from projections.search.question import MAX_QUERY_TERMS
-from projections.search.ranking import idf_of
+from projections.search.ranking import FEWEST
 from projections.store.feed import Put, Remove
 from projections.text.cues import PROMPT
 from projections.vectors.bitmaps import BitMap, Matching
@@ -40,17 +41,10 @@ def document(random: Random, entry: MakeEntry, number: int) -> Put:
 
 
 def naive_best(texts: dict[str, list[str]], terms: Sequence[str], count: int, *, every: bool) -> list[str]:
-    """BM25 of these documents, as it is in the books."""
-    average = sum(map(len, texts.values())) / len(texts)
-    idf = idf_of([sum(term in text for text in texts.values()) for term in terms], len(texts)).tolist()
-    scores: dict[str, float] = {}
-    for name, text in texts.items():
-        counts = Counter(text)
-        if sum(term in counts for term in terms) >= (len(terms) if every else 1):
-            norm = K1 * (1 - B + B * len(text) / average)
-            parts = zip(idf, (counts[term] for term in terms), strict=True)
-            scores[name] = round(sum(weight * said / (said + norm) for weight, said in parts), 12)
-    return sorted(scores, key=lambda name: (-scores[name], name))[:count]
+    """Return the names of the best documents by rank_bm25."""
+    scores = np.round(Okapi([*texts.values()], K1, B, fewest=FEWEST).scores(terms), 12).tolist()
+    order = sorted((-score, name) for name, score in zip(texts, scores, strict=True) if score)
+    return [name for _, name in order if not every or set(terms) <= set(texts[name])][:count]
 
 
 def test_the_best_are_those_of_bm25_among_the_matching_also_after_changes(index: IndexReplica, entry: MakeEntry):

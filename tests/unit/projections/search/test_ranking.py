@@ -1,4 +1,3 @@
-import math
 import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -9,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from indexes import entry_of, vectors_of
 from numpy.typing import NDArray
+from reference.okapi import Okapi
 from reference.pools import Pool, Scores, evidence, score
 from reference.ranking import EXPECTED_COSINE, PART
 
@@ -438,21 +438,10 @@ def test_scoring_changes_nothing_it_was_given(documents: list[tuple[list[str], f
 
 @settings(max_examples=60)
 @given(st.lists(st.lists(st.sampled_from(WORDS), max_size=8), min_size=1, max_size=6), QUERIES.filter(bool))
-def test_lexical_scores_are_those_of_okapi_over_lists_of_words(documents: list[list[str]], query: list[str]):
-    """Counted the plain way: a list of words for each document, and the formula of BM25 with Lucene's idf."""
-    length = [len(words) for words in documents]
-    mean = sum(length) / len(length) or 1.0
-    expected = np.zeros(len(documents))
-    for word in query:
-        holding = sum(word in words for words in documents)
-        idf = math.log(1 + (len(documents) - holding + 0.5) / (holding + 0.5)) if holding else 0.0
-        for place, words in enumerate(documents):
-            count = words.count(word)
-            expected[place] += idf * count * (K1 + 1) / (count + K1 * (1 - B + B * length[place] / mean))
-
+def test_lexical_scores_are_those_of_rank_bm25(documents: list[list[str]], query: list[str]):
     alone = [(words, NAN, -1, 0) for words in documents]
 
-    assert score(query, pool_of(alone)).lexical == pytest.approx(expected)
+    assert score(query, pool_of(alone)).lexical == pytest.approx(Okapi(documents, K1, B).scores(query))
 
 
 IDF = idf_of([3, 40, 0], 100)
