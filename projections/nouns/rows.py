@@ -65,7 +65,7 @@ def _as_text(stored: Mapping[bytes, bytes]) -> dict[str, Any]:
     return {name.decode(): value.decode() for name, value in stored.items()}
 
 
-_client: ContextVar[_TextClient] = ContextVar("client")
+_client: ContextVar[_TextClient | None] = ContextVar("client", default=None)
 """Of each task that is reading: redis-om would have a single client per class, for all event loops and servers."""
 
 
@@ -84,8 +84,8 @@ class Row(HashModel):
         return row_key(part)
 
     @classmethod
-    def db(cls) -> _TextClient:
-        """Return the client that redis-om reads with."""
+    def db(cls) -> _TextClient | None:
+        """Return the client that redis-om reads with; None while it saves, for which it needs only a transaction."""
         return _client.get()
 
 

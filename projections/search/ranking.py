@@ -1,4 +1,7 @@
-"""Scores a pool of candidates for one query, and how likely each is an answer. The one file that imports rank_bm25.
+"""Scores a pool of candidates for one query, and how likely each is an answer.
+
+The one file that imports rank_bm25, which scores the list by words of the ranking `rrf` (`PoolBM25`). All other BM25 is
+compiled, or NumPy's for few documents; tests compare it with rank_bm25.
 
 Guarantee: a pure function of the query's terms and the pool. The same input gives the same scores, every final score is
 finite, and a feature without data (no query terms, no vectors yet) is the same for all instead of counting as a bad
