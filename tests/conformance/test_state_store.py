@@ -478,6 +478,11 @@ async def test_redis_om_reads_the_rows_of_a_batch_as_they_are_read_in_bulk(redis
     assert loaded.model_copy(update={"pk": UNPLACED}) == in_bulk == row
 
 
+def test_rows_never_use_the_client_that_redis_om_makes_of_its_own():
+    """It connects to localhost:6379, whatever the settings say."""
+    assert Session.db() is None
+
+
 async def test_a_row_that_does_not_exist_is_not_loaded(redis: Client):
     assert await load_row(Session, KEYS.of_generation(1).row_pk("ses_none"), redis) is None
 
