@@ -337,8 +337,8 @@ class EmbeddedCandidates:
     def by_words(self, terms: Sequence[str], count: int, *, every: bool = False) -> list[int]:
         return self._words.best(terms, count, every=every)
 
-    def by_meaning(self, asked: Meaning, count: int) -> NDArray[np.int64]:
-        return ascending(*self._near(asked, count))
+    def by_meaning(self, meaning: Meaning, count: int) -> NDArray[np.int64]:
+        return ascending(*self._near(meaning, count))
 
     def within(self, from_ms: int, to_ms: int) -> "EmbeddedCandidates":
         narrowed = copy(self)
@@ -354,25 +354,25 @@ class EmbeddedCandidates:
         return documents[best_first(index, documents, occurred, count)].tolist()
 
     def pool(
-        self, terms: Sequence[str], asked: Meaning, count: int, within: Sequence["EmbeddedCandidates"]
+        self, terms: Sequence[str], meaning: Meaning, count: int, within: Sequence["EmbeddedCandidates"]
     ) -> NDArray[np.int64]:
         index, distinct = self._index, list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
         documents = native.candidates(
             index,
             index.postings,
-            [some.leg(distinct, asked, count) for some in (self, *within)],
+            [some.leg(distinct, meaning, count) for some in (self, *within)],
             hashed(term.encode() for term in distinct),
-            NO_VECTOR if asked.vector is None else asked.vector,
-            NO_VECTOR if asked.static is None else asked.static,
+            NO_VECTOR if meaning.vector is None else meaning.vector,
+            NO_VECTOR if meaning.static is None else meaning.static,
             count,
             max(count, STATIC_CANDIDATES),
         )
         return by_id(index, documents)
 
-    def leg(self, terms: Sequence[str], asked: Meaning, count: int) -> Leg:
+    def leg(self, terms: Sequence[str], meaning: Meaning, count: int) -> Leg:
         """What `native.candidates` reads of them."""
         words, matching = self._words, self._matching
-        near_model, near_static = self._near(asked, count)
+        near_model, near_static = self._near(meaning, count)
         return Leg(
             allowed=matching.mask,
             documents=matching.documents if words.is_small else NO_DOCUMENTS,
@@ -384,22 +384,22 @@ class EmbeddedCandidates:
             near_static=near_static,
         )
 
-    def _near(self, asked: Meaning, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _near(self, meaning: Meaning, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Documents among which are the nearest by the model's vectors; and, of those without, by their static ones."""
         index, matching = self._index, self._matching
         near_model = near_static = NO_DOCUMENTS
-        if asked.vector is not None:
-            near_model = index.vectors.worth_scoring(asked.vector, matching, count)
+        if meaning.vector is not None:
+            near_model = index.vectors.worth_scoring(meaning.vector, matching, count)
             matching = Matching(matching.bitmap - index.vectors.documents)
-        if asked.static is not None:
-            near_static = index.static.worth_scoring(asked.static, matching, max(count, STATIC_CANDIDATES))
+        if meaning.static is not None:
+            near_static = index.static.worth_scoring(meaning.static, matching, max(count, STATIC_CANDIDATES))
         return near_model, near_static
 
-    def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
+    def without_vectors(self, meaning: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
         index, documents = self._index, self._matching.documents
-        if asked.vector is not None:
+        if meaning.vector is not None:
             documents = documents[index.vectors.without(documents)]
-        if asked.static is not None:
+        if meaning.static is not None:
             documents = documents[index.static.without(documents)]
         if len(documents) > READ_WITHOUT_VECTOR:
             recorded = index.recorded_ms.values[documents].astype(np.float64)

@@ -68,7 +68,7 @@ class ReplicaService(IndexService):
         self._loader = Loader(redis, partitions, snapshot_folder)
         self._thread = ThreadPoolExecutor(1, "index")
         self._in_use = Lock()
-        """Whoever uses the index holds it: its thread, or the event loop for a search while that thread has no work."""
+        """Held by the user of the index: its thread, or the event loop for a search while that thread has no work."""
         self._searches = Searches(self._thread, self._search_now, self._in_use)
         self._one_change = asyncio.Lock()
         """Only one change at a time is queued for the index thread, so a search waits for one change at most."""

@@ -36,7 +36,7 @@ class Searches:
     """Hands searches to the thread that owns the index. For one event loop, which alone touches `_under_way`."""
 
     def __init__(self, thread: Executor, search: Callable[[Question, Filter], list[Hit]], index: Lock) -> None:
-        """Whoever uses the index holds the lock `index`."""
+        """A user of the index holds the lock `index`."""
         self._thread, self._search, self._index = thread, search, index
         self._waiting: deque[_Search] = deque()
         self._under_way = False
@@ -77,8 +77,8 @@ class Searches:
                 continue
             try:
                 with self._index:
-                    found = context.run(self._search, question, allowed)
-                loop.call_soon_threadsafe(_settle, done, found)
+                    answer = context.run(self._search, question, allowed)
+                loop.call_soon_threadsafe(_settle, done, answer)
             except Exception as error:
                 loop.call_soon_threadsafe(_settle, done, error)
         loop.call_soon_threadsafe(self._begin, loop)

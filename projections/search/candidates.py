@@ -134,7 +134,7 @@ class Candidates(Protocol):
         """The best `count` of those that say any of the terms (with `every`: all), by BM25, best first."""
         ...
 
-    def by_meaning(self, asked: Meaning, count: int) -> NDArray[np.int64]:
+    def by_meaning(self, meaning: Meaning, count: int) -> NDArray[np.int64]:
         """(n,), the nearest `count` by the model's vectors, and as many by static ones of those without, ascending."""
         ...
 
@@ -147,13 +147,13 @@ class Candidates(Protocol):
         ...
 
     def pool(
-        self, terms: Sequence[str], asked: Meaning, count: int, within: Sequence["Candidates"]
+        self, terms: Sequence[str], meaning: Meaning, count: int, within: Sequence["Candidates"]
     ) -> NDArray[np.int64]:
         """(n,), the best `count` of them by words and by meaning, the same of those `within` a time, and the neighbors
         of all these, in the order of their ids."""
         ...
 
-    def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
+    def without_vectors(self, meaning: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
         """Those that have none of the vectors of the query; of very many the newest, and `count` that say a term."""
         ...
 
@@ -212,19 +212,19 @@ def _by_whole_id(rows: DocumentColumns, documents: NDArray[np.int64], equal: NDA
     return order
 
 
-def nearest_first(rows: DocumentColumns, asked: Meaning, documents: NDArray[np.int64], count: int) -> Near:
+def nearest_first(rows: DocumentColumns, meaning: Meaning, documents: NDArray[np.int64], count: int) -> Near:
     """The nearest `count` of these documents; not those that have none of the vectors asked with."""
-    cosine = cosines(rows, asked, documents)
+    cosine = cosines(rows, meaning, documents)
     has_vector = ~np.isnan(cosine)
     documents, cosine = documents[has_vector], cosine[has_vector]
     best = best_first(rows, documents, cosine, count)
     return Near(documents[best], cosine[best])
 
 
-def cosines(rows: DocumentColumns, asked: Meaning, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+def cosines(rows: DocumentColumns, meaning: Meaning, documents: NDArray[np.int64]) -> NDArray[np.float64]:
     """(n,), by the model's vectors where a document has them, else by its static one, else nan."""
-    of_model = cosines_of(rows.vectors, asked.vector, documents)
-    static = cosines_of(rows.static, asked.static, documents)
+    of_model = cosines_of(rows.vectors, meaning.vector, documents)
+    static = cosines_of(rows.static, meaning.static, documents)
     return np.where(np.isnan(of_model), static, of_model).astype(np.float64)
 
 

@@ -139,23 +139,23 @@ class EngineCandidates:
             query = any_word_query(self._allowed, weighted)
         return self._read(self._found(search(self._index.name, query, count)).places).tolist()
 
-    def by_meaning(self, asked: Meaning, count: int) -> NDArray[np.int64]:
+    def by_meaning(self, meaning: Meaning, count: int) -> NDArray[np.int64]:
         """The graph is of static vectors where the index has them, else of the model's.
 
         Of a document with several vectors of the model it has their mean. If no more documents match than would be
         candidates, all of them are.
         """
-        if count <= 0 or (asked.vector is None and asked.static is None):
+        if count <= 0 or (meaning.vector is None and meaning.static is None):
             return np.empty(0, np.int64)
-        return self._read(self._nearest(asked, max(count, STATIC_CANDIDATES)))
+        return self._read(self._nearest(meaning, max(count, STATIC_CANDIDATES)))
 
-    def _nearest(self, asked: Meaning, count: int) -> list[DocumentLocation]:
+    def _nearest(self, meaning: Meaning, count: int) -> list[DocumentLocation]:
         query, matching, index = filter_query(self._allowed), self._matching, self._index
         if matching <= count:
             everything = self._found(search(index.name, query, count))
             if everything.total <= count:
                 return everything.places
-        vector = asked.static if index.identity.table else asked.vector
+        vector = meaning.static if index.identity.table else meaning.vector
         if vector is None or not index.identity.vector_dimensions:
             return []
         policy = "HYBRID_POLICY ADHOC_BF"
@@ -174,12 +174,12 @@ class EngineCandidates:
         return self._read(self._found(search(self._index.name, query, count, sort="occurred")).places).tolist()
 
     def pool(
-        self, terms: Sequence[str], asked: Meaning, count: int, within: Sequence["EngineCandidates"]
+        self, terms: Sequence[str], meaning: Meaning, count: int, within: Sequence["EngineCandidates"]
     ) -> NDArray[np.int64]:
-        found = [np.empty(0, np.int64)]
+        of_each = [np.empty(0, np.int64)]
         for some in (self, *within):
-            found += [np.asarray(some.by_words(terms, count), np.int64), some.by_meaning(asked, count)]
-        best = ascending(*found)
+            of_each += [np.asarray(some.by_words(terms, count), np.int64), some.by_meaning(meaning, count)]
+        best = ascending(*of_each)
         return by_id(self.rows, ascending(best, self._beside(best, REACH)))
 
     def _beside(self, documents: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
@@ -193,16 +193,16 @@ class EngineCandidates:
         neighbors = np.unique(order[at[keys[order[at]] == near]])
         return neighbors[np.array(self._allows, np.bool_)[neighbors]]
 
-    def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
+    def without_vectors(self, meaning: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
         # only of the newest and of those that say a term best: reading all would take the engine too long
-        if asked.vector is not None and self._index.embedded == self._index.documents:
+        if meaning.vector is not None and self._index.embedded == self._index.documents:
             return np.empty(0, np.int64)
         query = filter_query(self._allowed)
         newest = self._read(self._found(search(self._index.name, query, READ_WITHOUT_VECTOR, sort="recorded")).places)
         documents = np.union1d(newest, np.asarray(self.by_words(terms, count), np.int64))
-        if asked.vector is not None:
+        if meaning.vector is not None:
             documents = documents[self.rows.vectors.without(documents)]
-        if asked.static is not None:
+        if meaning.static is not None:
             documents = documents[self.rows.static.without(documents)]
         return documents
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from reference.okapi import Okapi
+from reference.pools import Pool, score
 
 from api.cli.demo import build_fleet
 from benchmarks.fit_ranking import NOT_HISTORIES, OWN
@@ -18,7 +19,7 @@ from benchmarks.relevance import History, Question, histories, observed
 from projections.index import lexical
 from projections.kernel.module import native
 from projections.search import ranking
-from projections.search.ranking import Pool, PoolBM25, score
+from projections.search.ranking import PoolBM25
 from projections.text.terms import terms
 from projections.vectors.columns import TermRows, hashed
 
