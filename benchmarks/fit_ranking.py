@@ -1,14 +1,16 @@
 """Makes `projections/search/weights.toml` from questions with known evidence.
 
 Pools of candidates are made in one process by the code that a server runs: turns become observations, their index
-entries and the default model's vectors go into an `IndexReplica` per conversation or project, and `search.pool_of`
-picks the candidates. Recall agrees with HTTP within half a point (ids, which break ties, are different).
+entries and the default model's vectors go into an `IndexReplica` per conversation or project, `search.pool_of` picks
+the candidates, and `search.results_of` computes their features. Recall agrees with HTTP within half a point (ids, which
+break ties, are different).
 """
 
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -24,16 +26,15 @@ from ingest.platform.clock import to_ms
 from projections.embedding.factory import build_embedder
 from projections.index.embedded import EmbeddedCandidates
 from projections.index.replica import IndexReplica
-from projections.search import ranking, search
-from projections.search.candidates import corrected
-from projections.search.languages import is_english, language_of
-from projections.search.question import MAX_QUERY_TERMS, UNCERTAIN_FROM, Filter
+from projections.search import search
+from projections.search.candidates import Meaning, corrected
+from projections.search.question import UNCERTAIN_FROM, Filter
 from projections.search.question import Question as Asked
 from projections.search.ranking import ANSWERABLE, FEATURES, KIND, SHARE, Weights, shipped_weights
 from projections.store.feed import Put
-from projections.text.cues import cues_of
 from projections.text.dates import named_time
 from projections.text.terms import terms
+from projections.vectors.columns import Column
 from projections.vectors.embedder import Embedder, chunk
 from projections.vectors.static import table_of
 
@@ -63,6 +64,10 @@ OWN_SETS = frozenset(folder.name for folder in OWN.iterdir())
 HARD_SETS, HARD_SET = {"life": 0.15}, 0.05
 """What sets count for whether a question has an answer, other than 1: their unanswered questions are about things that
 were mentioned. Alike, they would cost agent work .02 of its AUC; without them, theirs falls from .8 to .6."""
+BY_COSINE = (12.0, -5.9)
+"""As in projections/kernel/native/src/results.cpp: of the log odds that a question has an answer."""
+ENGLISH, OTHER = 0, 2
+"""Languages of results, in the order of `native.Results.language`."""
 JUDGED = 10
 """First results of a question whose confidence is fitted."""
 
@@ -73,7 +78,10 @@ class _Case:
 
     question: Question
     turns: list[str]
-    scores: ranking.Scores
+    features: Floats
+    """(n, len(FEATURES))."""
+    kind: Floats
+    """(len(KIND),)."""
     lift: Floats
     inputs: Floats
     """What confidence is made of."""
@@ -91,9 +99,9 @@ class _Case:
 
     def final(self, weights: Weights) -> Floats:
         """(n,), the scores with these weights."""
-        first = 1 / (1 + np.exp(-self.scores.kind @ weights.kind))
+        first = _probability(self.kind @ weights.kind)
         mixed = first * weights.features[0] + (1 - first) * weights.features[1]
-        return self.scores.features @ mixed + self.lift
+        return self.features @ mixed + self.lift
 
     def ranked(self, scores: Floats) -> list[str]:
         """The turns, best first."""
@@ -132,30 +140,29 @@ def _case(
     as memories are."""
     to = datetime.fromisoformat(it.to) if it.to else None
     named = None if to else named_time(it.text, datetime(2026, 1, 1, tzinfo=UTC), UTC)
-    asked = Asked(text=it.text, vector=vector, model=index.model, named=named)
-    candidates = EmbeddedCandidates(index, Filter(tenant=TENANT, now_ms=0, to_ms=to and to_ms(to)))
     words = terms(it.text)
-    documents, pool = search.pool_of(candidates, asked, words)
-    distinct = list(dict.fromkeys(words))[:MAX_QUERY_TERMS]
-    counts = pool.terms.counts(distinct).sum(axis=0)
-    query_terms = corrected(candidates, words, [term for term, n in zip(distinct, counts, strict=True) if not n])
-    if query_terms != words:
-        documents, pool = search.pool_of(candidates, asked, query_terms)
+    asked = Asked(text=it.text, vector=vector, model=index.model, named=named, words=words)
+    candidates = EmbeddedCandidates(index, Filter(tenant=TENANT, now_ms=0, to_ms=to and to_ms(to)))
+    distinct = list(dict.fromkeys(words))
+    frequencies, _ = candidates.frequencies(distinct)
+    unsaid = [term for term, documents_saying in zip(distinct, frequencies, strict=True) if not documents_saying]
+    query_terms = corrected(candidates, words, unsaid)
+    assert candidates.table is not None
+    meaning = Meaning(vector, candidates.table.embed_query(query_terms))
+    documents = search.pool_of(candidates, asked, query_terms, meaning)
     if not len(documents):
         return None
     if apart:
-        pool = replace(pool, episode=np.where(index.id_key.values[documents] % 4 == 0, -1, pool.episode))
-    measured = search.features(candidates, asked, query_terms, words, documents, pool, cues_of(it.text))
-    order: list[int] = np.argsort(-measured.scores.final, kind="stable").tolist()
-    table, in_table = candidates.table, measured.in_table
-    assert table is not None
-    assert in_table is not None
-    language = language_of(pool, order, table)
-    in_english = language == "English" and is_english(it.text, in_table)
-    is_unknown = language == "other" and is_english(it.text, in_table, surely=True)
+        rows = candidates.rows = copy(index)
+        rows.episode = Column.of(np.where(index.id_key.values % 4 == 0, np.int32(-1), index.episode.values))
+    results = search.results_of(candidates, asked, query_terms, meaning, documents)
+    criteria = search.criteria_of(candidates, asked, query_terms, meaning)
+    in_english = results.language == ENGLISH and criteria.english
+    is_unknown = results.language == OTHER and criteria.surely_english
     ordinals: list[int] = documents.tolist()
     names = [turn_of[DocumentId(index.ids[ordinal])] for ordinal in ordinals]
-    return _Case(it, names, measured.scores, measured.whole, measured.evidence, in_english, is_unknown, apart)
+    features, kind = results.features.T, results.kind[0]
+    return _Case(it, names, features, kind, results.whole, results.evidence, in_english, is_unknown, apart)
 
 
 def _vectors(texts: list[str], embedder: Embedder, cache: Path) -> NDArray[np.float32]:
@@ -179,13 +186,13 @@ class _Rows:
     def __init__(self, sets: Mapping[str, Sequence[_Case]]) -> None:
         cases = [case for of_set in sets.values() for case in of_set]
         share = [1 / np.sqrt(len(of_set)) for of_set in sets.values() for _ in of_set]
-        self.scale = np.concatenate([case.scores.features for case in cases]).std(axis=0)
+        self.scale = np.concatenate([case.features for case in cases]).std(axis=0)
         self.scale[self.scale < 1e-6] = 1.0
         kept = [_compared(case) for case in cases]
         self.features = np.concatenate(
-            [case.scores.features[rows] / self.scale for case, rows in zip(cases, kept, strict=True)]
+            [case.features[rows] / self.scale for case, rows in zip(cases, kept, strict=True)]
         )
-        kind = np.stack([case.scores.kind for case in cases])
+        kind = np.stack([case.kind for case in cases])
         self.kind_scale = np.maximum(kind.std(axis=0), 1e-6)
         self.kind_mean = np.where(np.array(KIND) == "always", 0.0, kind.mean(axis=0))
         self.kind_scale[KIND.index("always")] = 1.0
@@ -217,7 +224,7 @@ class _Rows:
 
 
 def _compared(case: _Case) -> NDArray[np.int64]:
-    by = case.scores.features[:, [FEATURES.index("bm25"), FEATURES.index("relative_cosine"), FEATURES.index("episode")]]
+    by = case.features[:, [FEATURES.index("bm25"), FEATURES.index("relative_cosine"), FEATURES.index("episode")]]
     order = np.argsort(-(by @ [1.0, 1.0, 0.5]), kind="stable")
     return np.unique(np.concatenate([order[:AGAINST], order[AGAINST::EACH], np.flatnonzero(case.evidence)]))
 
@@ -313,8 +320,9 @@ def _calibration(cases: Sequence[_Case], weights: Callable[[_Case], Weights]) ->
     for case in (case for case in cases if not case.is_unknown):
         final = case.final(weights(case))
         first = np.argsort(-np.round(final, 6), kind="stable")[:JUDGED]
-        sure = _confidence(case, final, weights(case))
-        judged.append((case, float(sure.answerable[first[0]]), sure.answers[first], case.evidence[first]))
+        sure = _answerable(case, weights(case))
+        answers = sure * _share(final, weights(case))
+        judged.append((case, float(sure[first[0]]), answers[first], case.evidence[first]))
     with_answer = [sure for case, sure, *_ in judged if case.question.evidence]
     without = [sure for case, sure, *_ in judged if not case.question.evidence]
     sure = np.concatenate([of_results for _, _, of_results, _ in judged])
@@ -333,12 +341,22 @@ def _calibration(cases: Sequence[_Case], weights: Callable[[_Case], Weights]) ->
     return figures
 
 
-def _confidence(case: _Case, final: Floats, weights: Weights) -> ranking.Confidence:
-    """As `search` does it, but for questions without a static vector."""
+def _answerable(case: _Case, weights: Weights) -> Floats:
+    """Return (n,), how likely the question has an answer, as far as each document tells: as `search` computes it, but
+    for questions without a static vector."""
     if case.in_english:
-        return ranking.confidence(case.inputs, final, weights)
-    best = case.inputs[:, ANSWERABLE.index("best_cosine")]
-    return ranking.shared(np.full(len(final), ranking.confidence_by_cosine(best)), final, weights)
+        return _probability(case.inputs @ weights.answerable)
+    slope, constant = BY_COSINE
+    return _probability(slope * case.inputs[:, ANSWERABLE.index("best_cosine")] + constant)
+
+
+def _share(final: Floats, weights: Weights) -> Floats:
+    """Return (n,), how likely each document with these scores is the answer, if there is one."""
+    return _probability(weights.share[0] * (final - np.logaddexp.reduce(final)) + weights.share[1])
+
+
+def _probability(log_odds: Any) -> Any:
+    return 1 / (1 + np.exp(-log_odds))
 
 
 def _below(confidences: Sequence[float]) -> float:
@@ -443,9 +461,9 @@ def _with_unanswerable(read: Sequence[History], path: Path | None) -> Iterator[H
 def _figures_of(cases: Sequence[_Case], weights: Callable[[_Case], Weights]) -> Figures:
     legs = [FEATURES.index(leg) for leg in ("bm25", "relative_cosine")]
     return {
-        "bm25": _recall(cases, lambda case: case.scores.features[:, legs[0]]),
-        "cosine": _recall(cases, lambda case: case.scores.features[:, legs[1]]),
-        "sum": _recall(cases, lambda case: case.scores.features[:, legs].sum(axis=1)),
+        "bm25": _recall(cases, lambda case: case.features[:, legs[0]]),
+        "cosine": _recall(cases, lambda case: case.features[:, legs[1]]),
+        "sum": _recall(cases, lambda case: case.features[:, legs].sum(axis=1)),
         "as shipped": _recall(cases, lambda case: case.final(shipped_weights())),
         "fitted without it": _recall(cases, lambda case: case.final(weights(case))),
         "stale first, %": _stale_first(cases, lambda case: case.final(weights(case))),
