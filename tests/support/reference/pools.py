@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projections.kernel.module import native
-from projections.search.candidates import DocumentColumns, Meaning, cosines_of
 from projections.search.ranking import CUES, MODES, Floats, Mode, shipped_weights
 from projections.text.cues import NO_CUES, TRAITS, Cues, months
-from projections.text.terms import terms
 from projections.vectors.columns import TermRows, hashed
 
 
@@ -32,28 +30,12 @@ class Pool:
     """(n,), of static vectors; nan where the document has none, None when the index has none."""
     author: NDArray[np.int32] | None = None
     """(n,), the author of each, a key of `names`; None when authors are unknown."""
-    names: Mapping[int, Sequence[str]] = field(default_factory=dict[int, Sequence[str]])
+    names: Mapping[int, Sequence[Any]] = field(default_factory=dict[int, Sequence[Any]])
     """`terms(name)` of each author in the pool."""
     occurred_ms: NDArray[np.int64] | None = None
     """(n,), ms since the epoch; None: all at once."""
     importance: NDArray[np.floating[Any]] | None = None
     """(n,), 0 to 10; None: 5 each."""
-
-    @classmethod
-    def of(cls, rows: DocumentColumns, meaning: Meaning, documents: NDArray[np.int64]) -> "Pool":
-        """Return the pool of these documents of an index."""
-        author = rows.author.values[documents]
-        return cls(
-            terms=rows.terms.rows(documents),
-            cosine=cosines_of(rows.vectors, meaning.vector, documents),
-            static=cosines_of(rows.static, meaning.static, documents),
-            episode=rows.episode.values[documents],
-            sequence=rows.sequence.values[documents],
-            occurred_ms=rows.occurred_ms.values[documents],
-            importance=rows.importance.values[documents],
-            author=author,
-            names={number: terms(rows.authors[number]) for number in sorted({*author.tolist()})},
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +64,6 @@ class Scores:
         """(n,), `final` on 0..1."""
         return stretched(self.final)
 
-    def having(self, trait: str) -> Floats:
-        """Return (n,), 1 for each document that has the trait."""
-        return self.traits[:, TRAITS.index(trait)]
-
 
 def score(
     query_terms: Sequence[str],
@@ -99,23 +77,10 @@ def score(
 
     Raises ValueError for an empty pool.
     """
-    weights, missing = shipped_weights(), np.empty(0)
+    weights = shipped_weights()
     words, cues = ((), NO_CUES) if mode == "vector" else (query_terms, cues)
     times = Counter(words)
-    named, other = authors(words, pool)
-    features, kind, mixed, lexical, final, said, near, traits = native.score(
-        pool.terms.hashes,
-        pool.terms.lengths,
-        np.asarray(pool.cosine, np.float64),
-        missing if pool.static is None else np.asarray(pool.static, np.float64),
-        pool.episode,
-        pool.sequence,
-        np.empty(0, np.int64) if pool.occurred_ms is None else pool.occurred_ms,
-        missing if pool.importance is None else pool.importance.astype(np.float64),
-        named,
-        other,
-        np.empty(0, np.bool_) if inside is None else inside,
-        float(len(pool.names)),
+    question = (
         MODES.index(mode),
         hashed(term.encode() for term in times),
         np.array([*times.values()], np.float64),
@@ -126,6 +91,27 @@ def score(
         weights.features,
         weights.kind,
     )
+    return scored(words, pool, np.empty(0, np.bool_) if inside is None else inside, question)
+
+
+def scored(words: Sequence[Any], pool: Pool, inside: NDArray[np.bool_], question: Sequence[Any]) -> Scores:
+    """Return the scores of a pool for a question: the first nine fields of `Criteria`. `words` are its terms, in the
+    form of `pool.names`."""
+    missing = np.empty(0)
+    features, kind, mixed, lexical, final, said, near, traits = native.score(
+        pool.terms.hashes,
+        pool.terms.lengths,
+        np.asarray(pool.cosine, np.float64),
+        missing if pool.static is None else np.asarray(pool.static, np.float64),
+        pool.episode,
+        pool.sequence,
+        np.empty(0, np.int64) if pool.occurred_ms is None else pool.occurred_ms,
+        missing if pool.importance is None else pool.importance.astype(np.float64),
+        *authors(words, pool),
+        inside,
+        float(len(pool.names)),
+        *question,
+    )
     return Scores(features.T, kind, mixed, lexical, final, said, near, traits.T)
 
 
@@ -135,18 +121,16 @@ def stretched(column: Floats) -> Floats:
     return np.ones_like(column) if spread < 1e-12 else (column - column.min()) / spread
 
 
-def authors(query_terms: Sequence[str], pool: Pool) -> tuple[Floats, Floats]:
-    """Return (n,), the share of the author's name that the query says; and (n,), 1 if it says the whole name of another
-    author, and of no second author."""
-    n = len(pool.terms)
-    shares = {
-        author: sum(term in query_terms for term in name) / max(1, len(name)) for author, name in pool.names.items()
-    }
+def authors(words: Sequence[Any], pool: Pool) -> tuple[Floats, Floats]:
+    """Return (n,), the share of the author's name that is among the words; and (n,), 1 if the words have the whole name
+    of another author, and of no second author."""
     if pool.author is None:
-        return np.zeros(n), np.zeros(n)
-    named = np.array([shares[author] for author in pool.author.tolist()], np.float64)
-    whole = [author for author, share in shares.items() if share == 1]
-    return named, (pool.author != whole[0]).astype(np.float64) if len(whole) == 1 else np.zeros(n)
+        return np.zeros(len(pool.terms)), np.zeros(len(pool.terms))
+    shares = {number: sum(term in words for term in name) / max(1, len(name)) for number, name in pool.names.items()}
+    whole = [number for number, share in shares.items() if share == 1]
+    author: list[int] = pool.author.tolist()
+    other = [float(len(whole) == 1 and number != whole[0]) for number in author]
+    return np.array([shares[number] for number in author]), np.array(other)
 
 
 def evidence(

@@ -47,6 +47,7 @@ def test_features_and_scores(size: int, words: int, mode: Any, seed: int):
     inside = dice.random(size) < 0.5 if dice.random() < 0.5 else None
     compiled = score(query, pool, mode=mode, cues=cues, inside=inside)
     expected = reference.score(query, pool, mode=mode, cues=cues, inside=inside)
+    assert np.isfinite(compiled.final).all()
     for column, name in enumerate(FEATURES):
         np.testing.assert_allclose(
             compiled.features[:, column], expected.features[:, column], rtol=1e-9, atol=1e-9, err_msg=name

@@ -14,59 +14,43 @@ from projections.index import embedded, lexical
 from projections.index.embedded import EmbeddedCandidates, matches
 from projections.index.lexical import K1, B
 from projections.index.replica import IndexReplica
+from projections.kernel.module import native
 from projections.search.candidates import Meaning, by_id
-from projections.search.question import Filter, Question
-from projections.search.ranking import MODES, idf_of
-from projections.search.search import PARTS, results_of
+from projections.search.question import Filter
+from projections.search.ranking import CUES, MODES, Criteria, idf_of, shipped_weights
+from projections.search.search import PARTS
 from projections.store.feed import Put, Remove
 from projections.text.cues import TRAITS
-from projections.text.dates import NamedTime
-from projections.text.terms import query_terms_of, terms
 from projections.vectors.bitmaps import ordinals
+from projections.vectors.columns import TermRows, hashed
 from projections.vectors.static import StaticTable
 
 DAY = 86_400_000
-ENGLISH = ["deploy", "tuesday", "pool", "kafka", "ada", "lovelace", "backup", "the", "8 May 2023"]
-NAMES = ["zephyrion", "proj-9999", "proj-1111", "src/api.py", "retry_budget"]
-GERMAN = ["und", "nicht", "der", "mit"]
-WORDS = [*ENGLISH, *NAMES, *GERMAN, "东京塔", "тест"]
-LANGUAGES = [ENGLISH, ENGLISH + NAMES, NAMES, ENGLISH + ENGLISH + GERMAN, WORDS]
-ASKING = ["when {}?", "how many {}?", "{} now", "I said {}", "{}", "{}", "what are the {}, the {}, and the {} of it?"]
-TABLES = [
-    None,
-    *(
-        StaticTable("static", terms(" ".join(ENGLISH)), vectors, of_model=of_model)
-        for vectors in [np.random.default_rng(2).normal(size=(10, 3)).astype(np.float32)]
-        for of_model in (True, True, False)
-    ),
-]
-AUTHORS = ["", "ada lovelace", "tuesday"]
+WORDS = ["deploy", "tuesday", "pool", "kafka", "ada", "lovelac", "backup", "8", "9", "may", "2023"]
+TABLE = StaticTable("static", WORDS[:7], np.random.default_rng(2).normal(size=(7, 3)).astype(np.float32))
 ANYTHING = Filter(tenant="default", now_ms=0)
 
 
-def random_text(dice: np.random.Generator, words: list[str], most: int) -> str:
-    return " ".join(dice.choice(words, dice.integers(0, most + 1)))
+def random_words(dice: np.random.Generator, most: int) -> list[str]:
+    return dice.choice(WORDS, dice.integers(0, most + 1)).tolist()
 
 
-def random_index(dice: np.random.Generator, size: int, words: list[str]) -> IndexReplica:
+def random_index(dice: np.random.Generator, size: int) -> IndexReplica:
     """Return documents of all kinds, some equal, some in sessions, some without vectors or terms."""
-    index = IndexReplica(DIMENSIONS, MODEL, TABLES[dice.integers(len(TABLES))])
-    texts = [random_text(dice, words, 14) for _ in range(1 + size // 2)]
+    index = IndexReplica(DIMENSIONS, MODEL, TABLE if dice.random() < 0.7 else None)
+    texts = [random_words(dice, 14) for _ in range(1 + size // 2)]
     for number in dice.permutation(size).tolist():
         name = f"{dice.choice(['mem', 'obs', 'lsn', 'sum'])}_{number:03}"
-        traits = " ".join(dice.choice(TRAITS, dice.integers(0, 3), replace=False))
-        confidence = float(dice.choice([0.2, 0.9, 1.0]))
+        traits = dice.choice(TRAITS, dice.integers(0, 3), replace=False)
         document = entry_of(
             name,
             "",
-            terms=" ".join([*terms(dice.choice(texts)), traits, f"{dice.integers(7, 9)} may 2023"]).strip(),
+            terms=" ".join([*texts[dice.integers(len(texts))], *traits, "7", "may", "2023"]),
             episode=dice.choice(["", "a", "b"]),
-            agent_id=dice.choice(AUTHORS),
+            agent_id=dice.choice(["", "ada lovelace", "tuesday"]),
             project=dice.choice(["atlas", "atlas", "other"]),
             occurred_ms=T0 + int(dice.integers(-9, 9)) * DAY,
-            renewed_ms=0 if confidence == 1 else T0 - 99 * DAY,
             importance=float(dice.integers(0, 11)),
-            confidence=confidence,
         )
         index.apply(0, [Put(document)])
         if dice.random() < 0.7:
@@ -74,27 +58,54 @@ def random_index(dice: np.random.Generator, size: int, words: list[str]) -> Inde
     return index
 
 
-def random_vector(dice: np.random.Generator) -> Any:
-    vector = dice.normal(size=DIMENSIONS).astype(np.float32)
-    return vector / np.linalg.norm(vector) if dice.random() < 0.8 else None
+def random_vector(dice: np.random.Generator, dimensions: int) -> Any:
+    vector = dice.normal(size=dimensions if dice.random() < 0.8 else 0).astype(np.float32)
+    return vector / np.linalg.norm(vector)
 
 
-def random_question(dice: np.random.Generator, mode: Any, words: list[str]) -> Question:
-    text = dice.choice(ASKING).format(*(random_text(dice, words, int(dice.choice([1, 2, 6]))) for _ in range(3)))
-    from_ms = T0 + int(dice.integers(-9, 30)) * DAY
-    dates = [["8", "may", "2023"]] if dice.random() < 0.3 else []
-    rest = text.replace("tuesday", "").replace("8 May 2023", "")
-    return Question(
-        text=text,
-        words=query_terms_of(text),
-        vector=random_vector(dice),
-        mode=mode,
+def random_criteria(dice: np.random.Generator, mode: Any, static_dimensions: int) -> Criteria:
+    """Return criteria of up to five words, of which a few hold for each question."""
+    words = [] if mode == "vector" else dice.choice(WORDS, dice.integers(0, 6), replace=False).tolist()
+    n, weights = len(words), shipped_weights()
+    known, from_ms = hashed(word.encode() for word in WORDS), T0 + int(dice.integers(-9, 30)) * DAY
+    flags = ["exact", "lookup", "word_or_two", "remark", "lists_parts", "fold"]
+    flags += ["english", "surely_english", "of_model", "is_name"]
+
+    def phrases(chance: float) -> TermRows:
+        return TermRows.of(" ".join(random_words(dice, 2)) for _ in range(2) if dice.random() < chance)
+
+    return Criteria(
+        **weights._asdict(),
+        mode=MODES.index(mode),
+        terms=hashed(word.encode() for word in words),
+        times=dice.integers(1, 3, n).astype(np.float64),
+        months=hashed(word.encode() for word in words if word == "may"),
+        words=float(n),
+        cues=dice.integers(0, 2, len(CUES)).astype(np.float64),
+        traits=hashed(trait.encode() for trait in TRAITS),
+        vector=random_vector(dice, DIMENSIONS),
+        static_vector=random_vector(dice, static_dimensions),
+        idf=dice.choice([0.0, 0.5, 3.0], n),
+        in_table=dice.random(n) < dice.choice([0.0, 0.7]),
+        trust=dice.choice([0.5, 1.0], n),
+        counted=dice.random(n) < 0.7,
+        numbers=dice.random(n) < 0.3,
+        from_ms=from_ms,
+        to_ms=from_ms + int(dice.integers(0, 4)) * DAY,
+        dates=phrases(0.1),
+        identifiers=phrases(0.3),
+        identifiers_share=2 * dice.random(),
+        names=phrases(0.1),
+        **{flag: bool(dice.random() < 0.5) for flag in flags},
         limit=int(dice.integers(0, 15)),
+        half_life_ms=float(dice.choice([0, 5 * DAY])),
+        alpha=dice.random(),
         now_ms=T0,
-        half_life_days=float(dice.integers(1, 30)) if dice.random() < 0.3 else None,
-        alpha=dice.random() if dice.random() < 0.5 else None,
-        fold=dice.random() < 0.5,
-        named=NamedTime(from_ms, from_ms + 2 * DAY, rest, only=False, dates=dates) if dice.random() < 0.6 else None,
+        confidence_known=mode == "hybrid",
+        language_terms=np.sort(known),
+        language_values=(dice.random(2 * len(known)) < np.tile(dice.choice([0.2, 0.4, 0.8], 2), len(known))).astype(
+            int
+        ),
     )
 
 
@@ -102,13 +113,11 @@ def random_question(dice: np.random.Generator, mode: Any, words: list[str]) -> Q
 @given(size=st.integers(1, 40), mode=st.sampled_from([*MODES, "hybrid", "hybrid"]), seed=st.integers(0, 2**32 - 1))
 def test_results_are_in_the_order_of_the_reference_with_its_numbers(size: int, mode: Any, seed: int):
     dice = np.random.default_rng(seed)
-    words = LANGUAGES[dice.integers(len(LANGUAGES))]
-    index, question = random_index(dice, size, words), random_question(dice, mode, words)
-    candidates, documents = EmbeddedCandidates(index, ANYTHING), by_id(index, ordinals(index.alive))
-    corrected = [term if dice.random() < 0.9 else "pool" for term in question.words]
-    static = None if index.table is None or mode == "lexical" else index.table.embed_query(corrected)
-    questioned = candidates, question, corrected, Meaning(question.query_vector, static), documents
-    compiled, expected = results_of(*questioned), results(*questioned)
+    index = random_index(dice, size)
+    documents, confidence = by_id(index, ordinals(index.alive)), dice.choice([0.2, 1.0], size)
+    criteria = random_criteria(dice, mode, index.static.dimensions)
+    compiled = native.results(index, documents, confidence, criteria)
+    expected = results(index, documents, confidence, criteria)
     best: dict[int, list[int]] = {}
     for number, document in zip(compiled.numbers.tolist(), compiled.places.tolist(), strict=True):
         best.setdefault(number, []).append(document)
@@ -156,11 +165,12 @@ def expected_pool(
 def test_candidates_are_the_best_of_each_leg_and_their_neighbors_by_id(size: int, few: bool, seed: int):
     """Of a filter, and of a time within; whether the terms of documents are read, or postings."""
     dice = np.random.default_rng(seed)
-    index = random_index(dice, size, WORDS)
+    index = random_index(dice, size)
     index.apply(0, [Remove(name) for name in [*index.ids] if dice.random() < 0.2])
-    words, count = terms(random_text(dice, WORDS, 5)), int(dice.integers(1, 6))
-    static = None if index.table is None else index.table.embed_query(words)
-    meaning, allowed = Meaning(random_vector(dice), static), Filter(tenant="default", now_ms=0, project="atlas")
+    words, count = random_words(dice, 5), int(dice.integers(1, 6))
+    vectors = [random_vector(dice, vectors.dimensions) for vectors in (index.vectors, index.static)]
+    meaning = Meaning(*(vector if vector.size else None for vector in vectors))
+    allowed = Filter(tenant="default", now_ms=0, project="atlas")
     every = matches(index, allowed).documents
     occurred, from_ms, to_ms = index.occurred_ms.values[every], T0 - 3 * DAY, T0 + int(dice.integers(-1, 5)) * DAY
     legs = [every.tolist(), every[(from_ms <= occurred) & (occurred < to_ms)].tolist()]

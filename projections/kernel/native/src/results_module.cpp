@@ -110,6 +110,7 @@ Request request_of(nb::handle criteria, const Rows& rows) {
     require(of.vector.empty() || of.vector.size() == rows.model.width, "the query has another width");
     require(of.static_vector.empty() || of.static_vector.size() == rows.static_vectors.width, "the query has another width");
     require(of.language.values.size() == 2 * of.language.terms.size(), "every term of a language needs two values");
+    require(!of.language.known || of.asked.mode == Mode::kHybrid, "confidence is known in the hybrid mode only");
     return of;
 }
 

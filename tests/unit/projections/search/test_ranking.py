@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from indexes import entry_of, vectors_of
 from numpy.typing import NDArray
-from reference.okapi import Okapi
 from reference.pools import Pool, Scores, evidence, score
 from reference.ranking import EXPECTED_COSINE, PART
 
@@ -19,8 +18,6 @@ from projections.search.ranking import (
     ANSWERABLE,
     CORRECTED,
     FEATURES,
-    K1,
-    B,
     Mode,
     idf_of,
     shipped_weights,
@@ -401,16 +398,6 @@ def pool_of(documents: Sequence[tuple[list[str], float, int, int]]) -> Pool:
 
 
 @settings(max_examples=40)
-@given(DOCUMENTS, QUERIES, st.sampled_from(MODES))
-def test_every_final_score_is_finite(documents: list[tuple[list[str], float, int, int]], query: list[str], mode: Mode):
-    scores = score(query, pool_of(documents), mode=mode)
-
-    assert scores.final.shape == (len(documents),)
-    assert np.isfinite(scores.final).all()
-    assert ((scores.relevance >= 0) & (scores.relevance <= 1)).all()
-
-
-@settings(max_examples=40)
 @given(st.data(), DOCUMENTS, QUERIES)
 def test_the_order_of_the_pool_does_not_matter(
     data: st.DataObject, documents: list[tuple[list[str], float, int, int]], query: list[str]
@@ -423,25 +410,6 @@ def test_the_order_of_the_pool_does_not_matter(
     shuffled = score(query, pool_of([distinct[i] for i in order])).final
 
     assert shuffled == pytest.approx(straight[np.array(order, np.intp)], abs=1e-6)
-
-
-@settings(max_examples=40)
-@given(DOCUMENTS, QUERIES)
-def test_scoring_changes_nothing_it_was_given(documents: list[tuple[list[str], float, int, int]], query: list[str]):
-    pool = pool_of(documents)
-    before = (pool.terms.hashes.tolist(), pool.cosine.copy(), list(query))
-    score(query, pool)
-
-    assert (pool.terms.hashes.tolist(), list(query)) == (before[0], before[2])
-    assert np.array_equal(pool.cosine, before[1], equal_nan=True)
-
-
-@settings(max_examples=60)
-@given(st.lists(st.lists(st.sampled_from(WORDS), max_size=8), min_size=1, max_size=6), QUERIES.filter(bool))
-def test_lexical_scores_are_those_of_rank_bm25(documents: list[list[str]], query: list[str]):
-    alone = [(words, NAN, -1, 0) for words in documents]
-
-    assert score(query, pool_of(alone)).lexical == pytest.approx(Okapi(documents, K1, B).scores(query))
 
 
 IDF = idf_of([3, 40, 0], 100)
