@@ -116,7 +116,7 @@ fuzz: $(DEV)
 INPUTS ?= 1000000
 SANITIZED := -O2 -g -fsanitize=address,undefined -fno-sanitize-recover=all -D_GLIBCXX_ASSERTIONS -ffp-contract=off
 SANITIZED_TEXTS := $(patsubst %,$(NATIVE)/src/%.cpp,index_terms names snippet terms)
-SANITIZED_INDEX := $(patsubst %,$(NATIVE)/src/%.cpp,documents postings ranking vectors)
+SANITIZED_INDEX := $(patsubst %,$(NATIVE)/src/%.cpp,candidates documents postings ranking results vectors)
 kernel-fuzz:
 	@folder=$$(mktemp -d) && trap 'rm -r '$$folder EXIT && set -e; \
 	for source in $(NATIVE)/snowball/*/*.c; do $(CC) $(SANITIZED) -c $$source -o $$folder/$$(basename $$source).o; done; \

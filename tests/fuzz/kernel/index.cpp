@@ -6,12 +6,15 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <string>
 
+#include "candidates.h"
 #include "documents.h"
 #include "postings.h"
 #include "ranking.h"
+#include "results.h"
 #include "vectors.h"
 #include "dice.h"
 
@@ -428,10 +431,126 @@ void read_pool(Dice& dice) {
     require(columns.size() == size * kAnswerable && std::all_of(columns.begin(), columns.end(), is_finite), "evidence");
 }
 
+// The columns of an index, with a vector of each kind for most documents.
+struct Columns {
+    explicit Columns(Dice& dice)
+        : size(1 + dice.below(20)), width(1 + dice.below(9)), texts(dice, size, 12), names(dice, 3, 2),
+          first(starts(texts)), first_of_names(starts(names)), vector(many(size, [&] { return static_cast<std::int64_t>(dice.below(size)); })),
+          vectors(many(size, [&] { return static_cast<std::int32_t>(dice.below(3) > 0); })),
+          matrix(many(size * width, [&] { return static_cast<std::int8_t>(dice.below(255)); })), scale(size, 0.01F),
+          id_key(many(size, [&] { return static_cast<std::uint64_t>("mols"[dice.below(4)]) << 56 | dice.below(30); })),
+          episode(many(size, [&] { return static_cast<std::int32_t>(dice.below(3)) - 1; })),
+          author(many(size, [&] { return static_cast<std::int32_t>(dice.below(3)); })),
+          occurred_ms(many(size, [&] { return static_cast<std::int64_t>(dice.below(9)); })),
+          importance(many(size, [&] { return static_cast<float>(dice.below(11)); })) {
+        for (std::size_t i = 0; i < size; ++i) sequence.push_back(static_cast<std::int32_t>(i));
+    }
+
+    static std::vector<std::int64_t> starts(const Texts& texts) {
+        std::vector<std::int64_t> first(texts.lengths.size());
+        std::exclusive_scan(texts.lengths.begin(), texts.lengths.end(), first.begin(), std::int64_t{0});
+        return first;
+    }
+    Rows rows() const {
+        const Vectors all{matrix.data(), scale.data(), size, width, vector, vectors};
+        return {{texts.terms, first, texts.lengths}, all, all, id_key, episode, sequence, author, occurred_ms, importance,
+                {names.terms, first_of_names, names.lengths}};
+    }
+    std::vector<float> query(Dice& dice) const {
+        return many(dice.below(4) ? width : 0, [&] { return static_cast<float>(dice.fraction()); });
+    }
+
+    std::size_t size, width;
+    Texts texts, names;
+    std::vector<std::int64_t> first, first_of_names, vector;
+    std::vector<std::int32_t> vectors;
+    std::vector<std::int8_t> matrix;
+    std::vector<float> scale;
+    std::vector<std::uint64_t> id_key;
+    std::vector<std::int32_t> episode, author, sequence;
+    std::vector<std::int64_t> occurred_ms;
+    std::vector<float> importance;
+};
+
+void read_results(Dice& dice) {
+    const Columns columns(dice);
+    const std::size_t size = 1 + dice.below(columns.size);
+    const auto documents = many(size, [&] { return static_cast<std::int64_t>(dice.below(columns.size)); });
+    const auto confidence = many(size, [&] { return std::abs(dice.fraction()); });
+    constexpr Mode kModes[] = {Mode::kHybrid, Mode::kLexical, Mode::kVector};
+    const Mode mode = dice.one_of(kModes);
+    const Hashes some = made_hashes(dice, mode == Mode::kVector ? 0 : 40), traits = many(kTraits, [&] { return made_hash(dice); });
+    const std::set<std::uint32_t> ordered(some.begin(), some.end());
+    const Hashes terms(ordered.begin(), ordered.end());
+    const std::size_t n = terms.size();
+    const auto weight = [&] { return 3 * dice.fraction(); };
+    const auto positive = [&] { return static_cast<double>(dice.below(4)); };
+    const auto features = many(2 * kFeatures, weight), kind = many(kKinds, weight), answerable = many(kAnswerable, weight);
+    const auto share = many(2, weight), times = many(n, [] { return 1.0; }), idf = many(n, positive);
+    const auto trust = many(n, [] { return 0.5; });
+    const auto query = columns.query(dice), static_query = columns.query(dice);
+    const Flags in_table(dice, n), counted(dice, n), numbers(dice, n), flags(dice, 10);
+    const Texts dates(dice, dice.below(3), 3), identifiers(dice, dice.below(3), 3), names(dice, dice.below(2), 2);
+    const auto values = many(2 * n, [&] { return static_cast<std::int64_t>(dice.below(2)); });
+    const bool* const is = flags.values.get();
+    const std::size_t limit = dice.below(12);
+    const Request request{
+        {mode, terms, times, traits, static_cast<double>(n), {positive(), positive(), 0, 1, 0, 1, 0, 1, 0}, traits},
+        {features, kind}, answerable, share, query, static_query, {idf, in_table.span(), trust}, counted.span(), numbers.span(),
+        static_cast<std::int64_t>(dice.below(9)), static_cast<std::int64_t>(dice.below(9)), dates.documents(),
+        identifiers.documents(), positive(), names.documents(), is[0], is[1], is[2], is[3], is[4], is[5], limit,
+        positive() - 1, std::abs(dice.fraction()), static_cast<std::int64_t>(dice.below(9)),
+        {mode == Mode::kHybrid, is[6], is[7], is[8], is[9], terms, values}};
+    const Results results = results_of(columns.rows(), documents, confidence, request);
+    require(results.parts.size() == kParts * results.places.size() && results.numbers.size() == results.places.size(), "results");
+    const std::set<std::int64_t> places(results.places.begin(), results.places.end());
+    require(places.size() == results.places.size() && (places.empty() || *places.rbegin() < static_cast<std::int64_t>(size)), "places");
+    for (std::size_t i = 0; i < results.places.size(); ++i) {
+        require(results.numbers[i] < static_cast<std::int64_t>(limit), "results gives too many");
+        require(i == 0 || results.parts[i * kParts] <= results.parts[(i - 1) * kParts], "results are in another order");
+    }
+}
+
+void read_candidates(Dice& dice) {
+    const Columns columns(dice);
+    const std::size_t size = columns.size;
+    Postings postings;
+    for (std::size_t i = 0; i < size; ++i) postings.add(static_cast<std::uint32_t>(i), columns.texts.rows[i], "");
+    const Hashes terms = made_hashes(dice, 4);
+    const auto idf = many(terms.size(), [] { return 1.0; });
+    std::vector<Flags> allowed;
+    for (std::size_t left = 1 + dice.below(2); left > 0; --left) allowed.emplace_back(dice, size);
+    std::vector<std::vector<std::int64_t>> documents(allowed.size());
+    std::vector<Leg> legs;
+    for (std::size_t leg = 0; leg < allowed.size(); ++leg) {
+        for (std::size_t i = 0; i < size; ++i)
+            if (allowed[leg].has(i)) documents[leg].push_back(static_cast<std::int64_t>(i));
+        const std::span<const std::int64_t> every = documents[leg], none;
+        legs.push_back({allowed[leg].span(), dice.below(2) ? every : none, {idf, 0.9, 0.4, 8}, every, every});
+    }
+    const auto beside = many(size, [&] { return static_cast<std::int32_t>(dice.below(size + 1)) - 1; });
+    const auto query = columns.query(dice), static_query = columns.query(dice);
+    const std::size_t most = dice.below(size + 2);
+    const auto found = candidates(columns.rows(), postings, {beside, beside}, legs, {terms, query, static_query, most, most});
+    require(std::set(found.begin(), found.end()).size() == found.size(), "candidates has a document twice");
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        const auto is_allowed = [&](const Flags& leg) { return leg.has(static_cast<std::size_t>(found[i])); };
+        require(std::any_of(allowed.begin(), allowed.end(), is_allowed), "candidates gives a document of no leg");
+        const auto key = [&](std::size_t at) { return columns.id_key[static_cast<std::size_t>(found[at])]; };
+        require(i == 0 || key(i - 1) <= key(i), "candidates are in another order");
+    }
+    for (std::size_t leg = 0; most >= size && leg < legs.size(); ++leg)
+        for (const std::int64_t document : documents[leg]) {
+            const Hashes& row = columns.texts.rows[static_cast<std::size_t>(document)];
+            const bool says = std::find_first_of(row.begin(), row.end(), terms.begin(), terms.end()) != row.end();
+            require(!says || std::find(found.begin(), found.end(), document) != found.end(), "candidates lacks a document");
+        }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
-    constexpr void (*kReaders[])(Dice&) = {read_postings, read_counts, read_repeats, read_vectors,
-                                           read_codes,    read_sums,   read_query,   read_pool};
+    constexpr void (*kReaders[])(Dice&) = {read_postings, read_counts, read_repeats, read_vectors, read_codes,
+                                           read_sums,     read_query,  read_pool,    read_results, read_candidates};
     return run(count, arguments, "arrays", [&](Dice& dice) { dice.one_of(kReaders)(dice); });
 }
