@@ -383,67 +383,20 @@ void read_query(Dice& dice) {
     }
 }
 
-void read_pool(Dice& dice) {
-    const Texts texts(dice, 1 + dice.below(dice.below(20) ? 12 : 80), 25);
-    const std::size_t size = texts.rows.size();
-    const double nan = std::numeric_limits<double>::quiet_NaN();
-    const std::size_t with_vector = dice.below(4);  // in three: none to all
-    const auto cosine = [&] { return dice.below(3) < with_vector ? (dice.rarely() ? 1.0 : dice.fraction()) : nan; };
-    const auto share = [&] { return dice.below(3) ? 0.0 : static_cast<double>(dice.below(5)) / 4; };
-    const auto missing = [&] { return dice.below(3) ? size : 0; };
-    const auto cosines = many(size, cosine), static_cosines = many(missing(), cosine);
-    const auto episode = many(size, [&] { return static_cast<std::int32_t>(dice.below(5)) - 1; });
-    const auto sequence = many(size, [&] {
-        return static_cast<std::int32_t>(dice.rarely() ? std::numeric_limits<std::int32_t>::max() : dice.below(9));
-    });
-    const auto occurred_ms = many(missing(), [&] {
-        return dice.rarely() ? static_cast<std::int64_t>(dice.number()) : static_cast<std::int64_t>(dice.below(9));
-    });
-    const auto importance = many(missing(), [&] { return static_cast<double>(dice.below(11)); });
-    const auto author = many(size, share), other_author = many(size, share);
-    const Flags inside(dice, missing());
-    const Pool pool{size,        texts.terms, texts.lengths, cosines,      static_cosines, episode, sequence,
-                    occurred_ms, importance,  author,        other_author, inside.span(),  share() * 20};
-
-    constexpr Mode kModes[] = {Mode::kHybrid, Mode::kLexical, Mode::kVector};
-    const Hashes some = made_hashes(dice, dice.rarely() ? 70 : 6), months = made_hashes(dice, 2);
-    const std::set<std::uint32_t> ordered(some.begin(), some.end());
-    const Hashes terms(ordered.begin(), ordered.end());
-    const auto times = many(terms.size(), [&] { return 1.0 + static_cast<double>(dice.below(3)); });
-    const auto traits = many(kTraits, [&] { return made_hash(dice); });
-    const Cues cues{share(), share(), share(), share(), share(), share(), share(), share(), share()};
-    const Asked asked{dice.one_of(kModes), terms, times, months, static_cast<double>(terms.size()), cues, traits};
-    const auto weight = [&] { return 3 * dice.fraction(); };
-    const auto features = many(2 * kFeatures, weight), kind = many(kKinds, weight);
-
-    const Scores scores = score(pool, asked, {features, kind});
-    const auto is_finite = [](double value) { return std::isfinite(value); };
-    require(scores.features.size() == size * kFeatures && scores.final.size() == size && scores.lexical.size() == size,
-            "score gives columns of another size");
-    require(std::all_of(scores.features.begin(), scores.features.end(), is_finite) &&
-                std::all_of(scores.final.begin(), scores.final.end(), is_finite),
-            "score gives numbers that are not finite");
-    require(scores.said == count_terms(texts.documents(), terms), "score counts other terms");
-    const auto idf = many(terms.size(), [&] { return dice.below(4) ? 4 + 4 * dice.fraction() : 0.0; });
-    const Flags in_table(dice, terms.size());
-    const auto trust = many(terms.size(), [&] { return dice.below(3) ? 1.0 : 0.5; });
-    const auto columns = evidence(scores.said, scores.near, {idf, in_table.span(), trust}, cosines, cosines);
-    require(columns.size() == size * kAnswerable && std::all_of(columns.begin(), columns.end(), is_finite), "evidence");
-}
-
 // The columns of an index, with a vector of each kind for most documents.
 struct Columns {
     explicit Columns(Dice& dice)
-        : size(1 + dice.below(20)), width(1 + dice.below(9)), texts(dice, size, 12), names(dice, 3, 2),
-          first(starts(texts)), first_of_names(starts(names)), vector(many(size, [&] { return static_cast<std::int64_t>(dice.below(size)); })),
+        : size(1 + dice.below(dice.below(20) ? 12 : 80)), width(1 + dice.below(9)), texts(dice, size, 25), names(dice, 3, 2),
+          first(starts(texts)), first_of_names(starts(names)),
           vectors(many(size, [&] { return static_cast<std::int32_t>(dice.below(3) > 0); })),
           matrix(many(size * width, [&] { return static_cast<std::int8_t>(dice.below(255)); })), scale(size, 0.01F),
           id_key(many(size, [&] { return static_cast<std::uint64_t>("mols"[dice.below(4)]) << 56 | dice.below(30); })),
-          episode(many(size, [&] { return static_cast<std::int32_t>(dice.below(3)) - 1; })),
+          episode(many(size, [&] { return static_cast<std::int32_t>(dice.below(5)) - 1; })),
+          sequence(many(size, [&] { return static_cast<std::int32_t>(dice.rarely() ? ~0U >> 1 : dice.below(9)); })),
           author(many(size, [&] { return static_cast<std::int32_t>(dice.below(3)); })),
-          occurred_ms(many(size, [&] { return static_cast<std::int64_t>(dice.below(9)); })),
+          occurred_ms(many(size, [&] { return static_cast<std::int64_t>(dice.rarely() ? dice.number() >> 2 : dice.below(9)); })),
           importance(many(size, [&] { return static_cast<float>(dice.below(11)); })) {
-        for (std::size_t i = 0; i < size; ++i) sequence.push_back(static_cast<std::int32_t>(i));
+        for (std::size_t i = 0; i < size; ++i) places.push_back(static_cast<std::int64_t>(i));
     }
 
     static std::vector<std::int64_t> starts(const Texts& texts) {
@@ -452,7 +405,7 @@ struct Columns {
         return first;
     }
     Rows rows() const {
-        const Vectors all{matrix.data(), scale.data(), size, width, vector, vectors};
+        const Vectors all{matrix.data(), scale.data(), size, width, places, vectors};
         return {{texts.terms, first, texts.lengths}, all, all, id_key, episode, sequence, author, occurred_ms, importance,
                 {names.terms, first_of_names, names.lengths}};
     }
@@ -462,95 +415,81 @@ struct Columns {
 
     std::size_t size, width;
     Texts texts, names;
-    std::vector<std::int64_t> first, first_of_names, vector;
+    std::vector<std::int64_t> first, first_of_names;
     std::vector<std::int32_t> vectors;
     std::vector<std::int8_t> matrix;
     std::vector<float> scale;
     std::vector<std::uint64_t> id_key;
-    std::vector<std::int32_t> episode, author, sequence;
+    std::vector<std::int32_t> episode, sequence, author;
     std::vector<std::int64_t> occurred_ms;
     std::vector<float> importance;
+    std::vector<std::int64_t> places;
 };
 
 void read_results(Dice& dice) {
     const Columns columns(dice);
-    const std::size_t size = 1 + dice.below(columns.size);
-    const auto documents = many(size, [&] { return static_cast<std::int64_t>(dice.below(columns.size)); });
-    const auto confidence = many(size, [&] { return std::abs(dice.fraction()); });
     constexpr Mode kModes[] = {Mode::kHybrid, Mode::kLexical, Mode::kVector};
     const Mode mode = dice.one_of(kModes);
-    const Hashes some = made_hashes(dice, mode == Mode::kVector ? 0 : 40), traits = many(kTraits, [&] { return made_hash(dice); });
+    const Hashes some = made_hashes(dice, mode == Mode::kVector ? 0 : dice.rarely() ? 70 : 6);
     const std::set<std::uint32_t> ordered(some.begin(), some.end());
-    const Hashes terms(ordered.begin(), ordered.end());
-    const std::size_t n = terms.size();
+    const Hashes terms(ordered.begin(), ordered.end()), traits = many(kTraits, [&] { return made_hash(dice); });
+    const std::size_t n = terms.size(), limit = dice.below(12);
     const auto weight = [&] { return 3 * dice.fraction(); };
     const auto positive = [&] { return static_cast<double>(dice.below(4)); };
+    const auto confidence = many(columns.size, positive), times = many(n, positive), idf = many(n, positive);
     const auto features = many(2 * kFeatures, weight), kind = many(kKinds, weight), answerable = many(kAnswerable, weight);
-    const auto share = many(2, weight), times = many(n, [] { return 1.0; }), idf = many(n, positive);
-    const auto trust = many(n, [] { return 0.5; });
+    const auto share = many(2, weight), trust = many(n, positive);
     const auto query = columns.query(dice), static_query = columns.query(dice);
     const Flags in_table(dice, n), counted(dice, n), numbers(dice, n), flags(dice, 10);
     const Texts dates(dice, dice.below(3), 3), identifiers(dice, dice.below(3), 3), names(dice, dice.below(2), 2);
     const auto values = many(2 * n, [&] { return static_cast<std::int64_t>(dice.below(2)); });
+    const auto moment = [&] { return static_cast<std::int64_t>(dice.below(9)); };
     const bool* const is = flags.values.get();
-    const std::size_t limit = dice.below(12);
-    const Request request{
-        {mode, terms, times, traits, static_cast<double>(n), {positive(), positive(), 0, 1, 0, 1, 0, 1, 0}, traits},
-        {features, kind}, answerable, share, query, static_query, {idf, in_table.span(), trust}, counted.span(), numbers.span(),
-        static_cast<std::int64_t>(dice.below(9)), static_cast<std::int64_t>(dice.below(9)), dates.documents(),
-        identifiers.documents(), positive(), names.documents(), is[0], is[1], is[2], is[3], is[4], is[5], limit,
-        positive() - 1, std::abs(dice.fraction()), static_cast<std::int64_t>(dice.below(9)),
-        {mode == Mode::kHybrid, is[6], is[7], is[8], is[9], terms, values}};
-    const Results results = results_of(columns.rows(), documents, confidence, request);
-    require(results.parts.size() == kParts * results.places.size() && results.numbers.size() == results.places.size(), "results");
+    const Cues cues{positive(), 1, positive(), 1, positive(), 1, 1, 1, 1};
+    const Results results = results_of(
+        columns.rows(), columns.places, confidence,
+        {{mode, terms, times, traits, positive(), cues, traits}, {features, kind}, answerable, share, query, static_query,
+         {idf, in_table.span(), trust}, counted.span(), numbers.span(), moment(), moment(), dates.documents(),
+         identifiers.documents(), positive(), names.documents(), is[0], is[1], is[2], is[3], is[4], is[5], limit,
+         positive() - 1, positive() / 3, moment(), {mode == Mode::kHybrid, is[6], is[7], is[8], is[9], terms, values}});
+    for (const auto& numbers : {results.scores.features, results.scores.final, results.evidence})
+        require(std::all_of(numbers.begin(), numbers.end(), [](double it) { return std::isfinite(it); }), "results");
+    require(results.scores.said == count_terms(columns.texts.documents(), terms), "results_of counts other terms");
     const std::set<std::int64_t> places(results.places.begin(), results.places.end());
-    require(places.size() == results.places.size() && (places.empty() || *places.rbegin() < static_cast<std::int64_t>(size)), "places");
+    require(places.size() == results.places.size(), "results_of gives a document twice");
     for (std::size_t i = 0; i < results.places.size(); ++i) {
-        require(results.numbers[i] < static_cast<std::int64_t>(limit), "results gives too many");
+        require(results.numbers[i] < static_cast<std::int64_t>(limit), "results_of gives too many");
         require(i == 0 || results.parts[i * kParts] <= results.parts[(i - 1) * kParts], "results are in another order");
     }
 }
 
 void read_candidates(Dice& dice) {
     const Columns columns(dice);
-    const std::size_t size = columns.size;
     Postings postings;
-    for (std::size_t i = 0; i < size; ++i) postings.add(static_cast<std::uint32_t>(i), columns.texts.rows[i], "");
+    for (std::size_t i = 0; i < columns.size; ++i) postings.add(static_cast<std::uint32_t>(i), columns.texts.rows[i], "");
     const Hashes terms = made_hashes(dice, 4);
-    const auto idf = many(terms.size(), [] { return 1.0; });
-    std::vector<Flags> allowed;
-    for (std::size_t left = 1 + dice.below(2); left > 0; --left) allowed.emplace_back(dice, size);
-    std::vector<std::vector<std::int64_t>> documents(allowed.size());
-    std::vector<Leg> legs;
-    for (std::size_t leg = 0; leg < allowed.size(); ++leg) {
-        for (std::size_t i = 0; i < size; ++i)
-            if (allowed[leg].has(i)) documents[leg].push_back(static_cast<std::int64_t>(i));
-        const std::span<const std::int64_t> every = documents[leg], none;
-        legs.push_back({allowed[leg].span(), dice.below(2) ? every : none, {idf, 0.9, 0.4, 8}, every, every});
-    }
-    const auto beside = many(size, [&] { return static_cast<std::int32_t>(dice.below(size + 1)) - 1; });
+    const auto idf = many(terms.size(), [&] { return std::abs(dice.fraction()); });
+    const Flags allowed(dice, columns.size), fewer(dice, columns.size);
+    const auto leg = [&](const Flags& flags, bool few) {
+        const std::span<const std::int64_t> every = columns.places;
+        return Leg{flags.span(), few ? every : every.first(0), {idf, 0.9, 0.4, 8}, every, every};
+    };
+    const auto beside = many(columns.size, [&] { return static_cast<std::int32_t>(dice.below(columns.size + 1)) - 1; });
     const auto query = columns.query(dice), static_query = columns.query(dice);
-    const std::size_t most = dice.below(size + 2);
-    const auto found = candidates(columns.rows(), postings, {beside, beside}, legs, {terms, query, static_query, most, most});
-    require(std::set(found.begin(), found.end()).size() == found.size(), "candidates has a document twice");
-    for (std::size_t i = 0; i < found.size(); ++i) {
-        const auto is_allowed = [&](const Flags& leg) { return leg.has(static_cast<std::size_t>(found[i])); };
-        require(std::any_of(allowed.begin(), allowed.end(), is_allowed), "candidates gives a document of no leg");
-        const auto key = [&](std::size_t at) { return columns.id_key[static_cast<std::size_t>(found[at])]; };
-        require(i == 0 || key(i - 1) <= key(i), "candidates are in another order");
+    const std::size_t most = dice.below(columns.size + 2);
+    const auto pool = candidates(columns.rows(), postings, {beside, beside},
+                                 std::vector{leg(allowed, dice.below(2)), leg(fewer, dice.below(2))},
+                                 {terms, query, static_query, most, most});
+    for (std::size_t i = 1; i < pool.size(); ++i) {
+        const auto key = [&](std::size_t at) { return columns.id_key[static_cast<std::size_t>(pool[at])]; };
+        require(pool[i - 1] != pool[i] && key(i - 1) <= key(i), "candidates");
     }
-    for (std::size_t leg = 0; most >= size && leg < legs.size(); ++leg)
-        for (const std::int64_t document : documents[leg]) {
-            const Hashes& row = columns.texts.rows[static_cast<std::size_t>(document)];
-            const bool says = std::find_first_of(row.begin(), row.end(), terms.begin(), terms.end()) != row.end();
-            require(!says || std::find(found.begin(), found.end(), document) != found.end(), "candidates lacks a document");
-        }
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
     constexpr void (*kReaders[])(Dice&) = {read_postings, read_counts, read_repeats, read_vectors, read_codes,
-                                           read_sums,     read_query,  read_pool,    read_results, read_candidates};
+                                           read_sums,     read_query,  read_results, read_candidates};
     return run(count, arguments, "arrays", [&](Dice& dice) { dice.one_of(kReaders)(dice); });
 }

@@ -372,46 +372,6 @@ def test_a_pool_of_one_is_relevant(mode: Mode):
     assert scores.relevance.tolist() == [1.0]
 
 
-WORDS = ["worker", "crash", "tea", "soup", "cache", "region"]
-DOCUMENTS = st.lists(
-    st.tuples(
-        st.lists(st.sampled_from(WORDS), max_size=6),
-        st.one_of(st.just(NAN), st.floats(-1, 1, width=32)),
-        st.integers(-1, 3),
-        st.integers(0, 12),
-    ),
-    min_size=1,
-    max_size=20,
-)
-QUERIES = st.lists(st.sampled_from([*WORDS, "unheard"]), max_size=5)
-
-
-def pool_of(documents: Sequence[tuple[list[str], float, int, int]]) -> Pool:
-    return Pool(
-        terms=TermRows.of(" ".join(words) for words, _, _, _ in documents),
-        cosine=np.array([cosine for _, cosine, _, _ in documents], np.float32),
-        episode=np.array([episode for _, _, episode, _ in documents], np.int32),
-        sequence=np.array([sequence for _, _, _, sequence in documents], np.int32),
-        author=np.arange(len(documents), dtype=np.int32),
-        names=dict(enumerate(words[:1] for words, _, _, _ in documents)),
-    )
-
-
-@settings(max_examples=40)
-@given(st.data(), DOCUMENTS, QUERIES)
-def test_the_order_of_the_pool_does_not_matter(
-    data: st.DataObject, documents: list[tuple[list[str], float, int, int]], query: list[str]
-):
-    distinct = list(
-        {(episode, sequence): document for document in documents for _, _, episode, sequence in [document]}.values()
-    )
-    order = data.draw(st.permutations(range(len(distinct))))
-    straight = score(query, pool_of(distinct)).final
-    shuffled = score(query, pool_of([distinct[i] for i in order])).final
-
-    assert shuffled == pytest.approx(straight[np.array(order, np.intp)], abs=1e-6)
-
-
 IDF = idf_of([3, 40, 0], 100)
 KNOWN = np.ones(3, np.bool_)
 

@@ -52,13 +52,6 @@ def truth(rows: Rows, query: Rows, allowed: set[int], count: int) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def crowd() -> tuple[Rows, VectorIndex]:
-    """3,000 random vectors of 32 dimensions, a document each."""
-    rows = random_rows(3000, 32)
-    return rows, filled(rows)
-
-
-@pytest.fixture(scope="module")
 def clusters() -> Rows:
     """6,000 vectors of 128 dimensions around 60 centers."""
     dice = np.random.default_rng(SEED)
@@ -93,18 +86,6 @@ def test_the_approximate_search_finds_what_the_exact_one_finds(
     assert all(len(near) == 50 and allowed.issuperset(near) for near in approximate)
     recall = np.mean([len(set(a) & set(b)) / 50 for a, b in zip(approximate, exact, strict=True)])
     assert recall >= 0.98
-
-
-def test_the_exact_search_is_exact(crowd: tuple[Rows, VectorIndex]):
-    """No document left out is better than one found by more than bytes can tell."""
-    rows, vectors = crowd
-    allowed = set(range(0, 3000, 3))
-    for query in random_rows(20, 32, SEED + 2):
-        found = vectors.nearest(query, among(allowed), 10).tolist()
-        scores = rows @ query
-        wanted = truth(rows, query, allowed, 10)
-        assert np.allclose(scores[found], scores[wanted], atol=1e-2)
-        assert np.all(np.diff(scores[found]) <= 1e-2)
 
 
 def test_deleted_vectors_never_come_back(monkeypatch: pytest.MonkeyPatch):
@@ -395,18 +376,6 @@ class TestTableOfAnotherModel:
     @pytest.fixture
     def index(self, tmp_path: Path) -> IndexReplica:
         return IndexReplica(DIMENSIONS, MODEL, self.table)
-
-    @pytest.mark.usefixtures("with_graph")
-    def test_the_models_vectors_find_what_its_words_do_not(self, index: IndexReplica, entry: MakeEntry, tmp_path: Path):
-        rows = random_rows(3000, DIMENSIONS)
-        index.apply(0, [Put(entry(f"obs_{n:04}", f"слово {n}")) for n in range(3000)])
-        index.apply(0, [vectors(f"obs_{n:04}", row) for n, row in enumerate(rows.tolist())])
-        index.link()
-        assert ids(ask(index, "dogs", rows[7].tolist()))[0] == "obs_0007"
-        snapshots.save(index, AT, tmp_path / "snapshots", "01")
-        loaded = load(tmp_path, self.table)
-        assert loaded.unlinked == 0
-        assert ids(ask(loaded, "dogs", rows[7].tolist()))[0] == "obs_0007"
 
     @pytest.mark.parametrize(("asked", "sure"), [("собака лает", False), ("dogs bark", True)])
     def test_it_says_how_sure_it_is_of_english_only(
