@@ -182,23 +182,13 @@ def test_candidates_are_the_best_of_each_leg_and_their_neighbors_by_id(size: int
     assert pool.tolist() == expected_pool(index, legs, words, meaning, count, max(count, 3))
 
 
-@pytest.mark.parametrize("count", [10, 350, 1_000])
-def test_among_many_documents_the_best_are_those_by_all_words_however_frequent_some_are(many: IndexReplica, count: int):
-    """Postings of frequent words are not read, but for documents that say rare ones."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lexical, "READ_DIRECTLY", 0)
-        pool = EmbeddedCandidates(many, ANYTHING).pool(
-            ["deploy", "pool", "kafka", "ada"], Meaning(None, None), count, []
-        )
-    assert sorted(pool.tolist()) == sorted(by_words(many, range(len(many)), ["deploy", "pool", "kafka", "ada"], count))
-
-
-@pytest.fixture(scope="module")
-def many() -> IndexReplica:
-    """Documents, a quarter of which say each of three words, and few a fourth."""
-    dice, index = np.random.default_rng(5), IndexReplica(0, MODEL)
-    for number, chances in enumerate(dice.random((20_000, 4))):
-        text = [word for word, chance in zip(["deploy", "pool", "kafka"], chances, strict=False) if chance < 0.25]
-        text += ["ada"] * int(chances[3] < 0.02) + ["tuesday"] * (number % 5)
-        index.apply(0, [Put(entry_of(f"obs_{number:05}", "", terms=" ".join(text)))])
-    return index
+def test_among_many_documents_the_best_are_those_by_all_words_however_frequent_some_are():
+    """Postings of frequent words are not read, but for documents that say rare ones. A quarter says each of three."""
+    dice, index, words = np.random.default_rng(5), IndexReplica(0, MODEL), ["deploy", "pool", "kafka", "ada"]
+    said = dice.random((20_000, 4)) < [0.25, 0.25, 0.25, 0.02]
+    texts = [" ".join(np.compress(row, words)) + " tuesday" * (number % 5) for number, row in enumerate(said)]
+    index.apply(0, [Put(entry_of(f"obs_{number:05}", "", terms=text)) for number, text in enumerate(texts)])
+    candidates = EmbeddedCandidates(index, ANYTHING)
+    for count in (10, 350, 1_000):
+        pool = candidates.pool(words, Meaning(None, None), count, []).tolist()
+        assert pool == sorted(by_words(index, range(20_000), words, count))

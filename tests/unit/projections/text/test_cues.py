@@ -54,14 +54,6 @@ def ranked(question: str, pool: Pool) -> Scores:
     return score(terms(question), pool, cues=cues_of(question))
 
 
-def weights(question: str, documents: Sequence[str], part: str) -> list[float]:
-    """Return what a part of the score of each document is."""
-    index = IndexReplica(0, "none")
-    index.apply(0, [Put(entry_of(f"obs_{number}", "", terms=said)) for number, said in enumerate(documents)])
-    hits = search(index, Question(text=question, vector=None), Filter(tenant="default", now_ms=0))
-    return [hit.explain[part] for hit in sorted(hits, key=lambda hit: hit.id)]
-
-
 def column(scores: Scores, name: str) -> list[float]:
     return scores.features[:, FEATURES.index(name)].tolist()
 
@@ -227,21 +219,27 @@ def test_a_question_in_plain_words_is_not_exact(question: str):
     assert not cues_of(question).exact
 
 
-def test_a_prompt_that_asks_the_same_weighs_less_than_what_answers_it():
-    question = "Why does the checkout time out?"
+@pytest.mark.parametrize(
+    ("question", "weights"),
+    [
+        ("Why does the checkout time out?", [(1, ECHO_WEIGHT), (1, 1), (TOOL_WEIGHT, 1), (1, 1)]),
+        ("checkout times", [(1, 1)] * 4),
+    ],
+)
+def test_prompts_that_ask_the_same_and_tool_output_weigh_less_unless_the_question_is_exact(
+    question: str, weights: list[tuple[float, float]]
+):
     documents = [
         index_terms("The payments team found out why the checkout times out.", NOON, also=[PROMPT]),
         index_terms("Let us move our release to Python 3.12 and fix the checkout.", NOON, also=[PROMPT]),
+        index_terms("The checkout times out.", NOON, also=[TOOL_OUTPUT]),
         index_terms("The checkout times out.", NOON),
     ]
-    assert weights(question, documents, "echo") == [ECHO_WEIGHT, 1.0, 1.0]
-    assert weights("checkout times", documents, "echo") == [1.0, 1.0, 1.0]
-
-
-def test_the_output_of_tools_weighs_less_unless_something_exact_is_asked_for():
-    documents = [index_terms("the retry", NOON), index_terms("the retry", NOON, also=[TOOL_OUTPUT])]
-    assert weights("Why the retry?", documents, "tool") == [1.0, TOOL_WEIGHT]
-    assert weights("Where is retry_all used?", documents, "tool") == [1.0, 1.0]
+    index = IndexReplica(0, "none")
+    index.apply(0, [Put(entry_of(f"obs_{number}", "", terms=said)) for number, said in enumerate(documents)])
+    hits = search(index, Question(text=question, vector=None), Filter(tenant="default", now_ms=0))
+    explained = {hit.id: (hit.explain["tool"], hit.explain["echo"]) for hit in hits}
+    assert [explained[f"obs_{number}"] for number in range(4)] == weights
 
 
 WHEN = datetime(2026, 11, 24, tzinfo=UTC)
