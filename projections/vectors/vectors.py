@@ -221,21 +221,6 @@ class VectorIndex:
         """What compiled code reads; valid until the next change."""
         return VectorColumns(self._matrix.values, self._scale.values, self._first.values, self._count.values)
 
-    def nearest(self, query: Floats, matching: Matching, count: int) -> NDArray[np.int64]:
-        """Up to `count` of the matching documents, by cosine, best first. Exact unless very many match."""
-        return self.nearest_with_ties(query, matching, count)[0][:count]
-
-    def nearest_with_ties(
-        self, query: Floats, matching: Matching, count: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The nearest `count` documents and all that are as near as the last of them; with their cosines, best first.
-
-        So the caller orders equal ones by something other than this replica's ordinals.
-        """
-        if not self.dimensions or count <= 0:
-            return np.empty(0, np.int64), np.empty(0, np.float32)
-        return native.nearest(*self.columns, self.worth_scoring(query, matching, count), query, count)
-
     def without(self, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of the documents have no vector (yet): `(n,) bool`."""
         return _counts(self._count.values, documents) == 0
@@ -256,7 +241,7 @@ class VectorIndex:
         return vectors
 
     def worth_scoring(self, query: Floats, matching: Matching, count: int) -> NDArray[np.int64]:
-        """All that match, or what the graph or the codes find if that is too many to score."""
+        """(n,), documents among which the nearest `count` are: all that match, or what the graph or the codes find."""
         if not self.dimensions or count <= 0 or not len(self._matrix) or not len(matching):
             return np.empty(0, np.int64)
         if len(matching) <= EXACT_BELOW:

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client, connect
@@ -22,7 +23,9 @@ from projections.search_engine.schema import Named
 from projections.search_engine.writing import Changes, Standing, begin, placed, write
 from projections.store.feed import FeedItem, Put, Remove, Vectors
 from projections.text.terms import terms
+from projections.vectors.bitmaps import Matching
 from projections.vectors.static import StaticTable
+from projections.vectors.vectors import VectorIndex
 
 MODEL, DIMENSIONS, PARTITIONS = "test/model", 4, 8
 T0 = 1_769_860_800_000
@@ -43,6 +46,14 @@ def vectors_of(name: str, *rows: Sequence[float], model: str = MODEL) -> Vectors
     matrix = np.asarray(rows, np.float32)
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
     return Vectors(name, model, matrix.shape[1], matrix.astype("<f2").tobytes())
+
+
+def nearest(vectors: VectorIndex, query: NDArray[np.float32], matching: Matching, count: int) -> NDArray[np.int64]:
+    """Return up to `count` of the matching documents, by cosine, best first."""
+    documents = vectors.worth_scoring(query, matching, count)
+    cosines = vectors.cosine(query, documents) if len(documents) else np.empty(0, np.float32)
+    order = np.argsort(-cosines, kind="stable")[: np.count_nonzero(~np.isnan(cosines))]
+    return documents[order][:count]
 
 
 class Filled(ABC):

@@ -45,25 +45,6 @@ def cosines(
     return best
 
 
-def nearest(
-    matrix: Bytes,
-    scale: Floats,
-    first: NDArray[np.int64],
-    count: NDArray[np.int32],
-    documents: NDArray[np.int64],
-    query: Floats,
-    most: int,
-) -> tuple[NDArray[np.int64], Floats]:
-    """Return what the compiled `nearest` returns."""
-    scores = cosines(matrix, scale, first, count, documents, query)
-    scored = np.flatnonzero(~np.isnan(scores))
-    if len(scored) > most:
-        least = np.partition(scores[scored], len(scored) - most)[len(scored) - most]
-        scored = scored[scores[scored] >= least]
-    best = scored[np.argsort(-scores[scored], kind="stable")]
-    return documents[best], scores[best]
-
-
 def nearest_codes(
     codes: Codes, document: NDArray[np.int64], allowed: NDArray[np.bool_], query: Codes, most: int
 ) -> NDArray[np.int64]:

@@ -68,8 +68,10 @@ def random_criteria(dice: np.random.Generator, mode: Any, static_dimensions: int
     words = [] if mode == "vector" else dice.choice(WORDS, dice.integers(0, 6), replace=False).tolist()
     n, weights = len(words), shipped_weights()
     known, from_ms = hashed(word.encode() for word in WORDS), T0 + int(dice.integers(-9, 30)) * DAY
-    flags = ["exact", "lookup", "word_or_two", "remark", "lists_parts", "fold"]
-    flags += ["english", "surely_english", "of_model", "is_name"]
+    flags = [
+        "exact", "lookup", "word_or_two", "remark", "lists_parts", "fold", "english", "surely_english", "of_model",
+        "is_name",
+    ]  # fmt: skip
 
     def phrases(chance: float) -> TermRows:
         return TermRows.of(" ".join(random_words(dice, 2)) for _ in range(2) if dice.random() < chance)

@@ -36,19 +36,6 @@ NewColumn<float> cosines(Matrix<std::int8_t> matrix, Column<float> scale, Column
     return to_python(products(vectors_of(matrix, scale, first, count), documents, query));
 }
 
-std::pair<NewColumn<std::int64_t>, NewColumn<float>> nearest_vectors(
-    Matrix<std::int8_t> matrix, Column<float> scale, Column<std::int64_t> first, Column<std::int32_t> count,
-    Column<std::int64_t> documents, Column<float> query, std::size_t most) {
-    const std::vector<float> scores = products(vectors_of(matrix, scale, first, count), documents, query);
-    std::vector<std::int64_t> nearest;
-    std::vector<float> theirs;
-    for (const std::size_t place : largest(scores, most)) {
-        nearest.push_back(documents.data()[place]);
-        theirs.push_back(scores[place]);
-    }
-    return {to_python(std::move(nearest)), to_python(std::move(theirs))};
-}
-
 std::pair<NewMatrix<std::int8_t>, NewColumn<float>> quantized(Matrix<float> rows) {
     for (std::size_t i = 0; i < rows.size(); ++i) require(std::isfinite(rows.data()[i]), "a component is not finite");
     std::vector<std::int8_t> packed(rows.size());
@@ -330,9 +317,6 @@ NB_MODULE(mnemolog_kernel, m) {
     m.def("cosines", &cosines, nb::arg("matrix"), nb::arg("scale"), nb::arg("first"), nb::arg("count"),
           nb::arg("documents"), nb::arg("query"),
           "The cosine of each document's best vector with the query: (n,) float32, nan without one.");
-    m.def("nearest", &nearest_vectors, nb::arg("matrix"), nb::arg("scale"), nb::arg("first"), nb::arg("count"),
-          nb::arg("documents"), nb::arg("query"), nb::arg("most"),
-          "The nearest `most` documents, and all that are as near as the last of them, best first; and their cosines.");
     m.def("quantize", &quantized, nb::arg("rows"),
           "Rows as int8, and the scale that makes each of unit length: (n, width) int8, (n,) float32.");
     m.def("sums_of_terms", &sums_of_terms, nb::arg("table_terms"), nb::arg("table_rows"), nb::arg("vectors"),

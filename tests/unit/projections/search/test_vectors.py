@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from indexes import nearest
 from numpy.typing import NDArray
 from reference.pools import Pool, score
 
@@ -78,11 +79,11 @@ def test_the_approximate_search_finds_what_the_exact_one_finds(
     allowed = set(np.random.default_rng(1).permutation(5_950)[: int(5_950 * share)].tolist())
     queries = clusters[-50:]
     monkeypatch.setattr(module, "EXACT_BELOW", 6_000)
-    exact = [clustered.nearest(query, among(allowed), 50).tolist() for query in queries]
+    exact = [nearest(clustered, query, among(allowed), 50).tolist() for query in queries]
     monkeypatch.setattr(module, "EXACT_BELOW", 5)
     if clustered.has_graph and share > module.GRAPH_SHARE:
         monkeypatch.setattr(VectorIndex, "_by_codes", None)  # the graph answers
-    approximate = [clustered.nearest(query, among(allowed), 50).tolist() for query in queries]
+    approximate = [nearest(clustered, query, among(allowed), 50).tolist() for query in queries]
     assert all(len(near) == 50 and allowed.issuperset(near) for near in approximate)
     recall = np.mean([len(set(a) & set(b)) / 50 for a, b in zip(approximate, exact, strict=True)])
     assert recall >= 0.98
@@ -105,7 +106,7 @@ def test_deleted_vectors_never_come_back(monkeypatch: pytest.MonkeyPatch):
     assert len(vectors) == len(left)
     for exact_below in (20_000, 5):
         monkeypatch.setattr(module, "EXACT_BELOW", exact_below)
-        found = vectors.nearest(query, among(range(650)), 100).tolist()
+        found = nearest(vectors, query, among(range(650)), 100).tolist()
         assert len(found) == len(set(found)) == 100
         assert left.issuperset(found)
 
@@ -128,7 +129,7 @@ def test_when_deletions_leave_the_graph_too_few_the_exact_search_answers(monkeyp
     vectors.link()
     for ordinal in range(47):
         vectors.remove(ordinal)
-    assert sorted(vectors.nearest(axis(*[1.0] * 8)[0], among(range(50)), 10).tolist()) == [47, 48, 49]
+    assert sorted(nearest(vectors, axis(*[1.0] * 8)[0], among(range(50)), 10).tolist()) == [47, 48, 49]
 
 
 def test_few_matches_far_from_the_query_are_found_among_many(monkeypatch: pytest.MonkeyPatch):
@@ -137,7 +138,7 @@ def test_few_matches_far_from_the_query_are_found_among_many(monkeypatch: pytest
     rows = random_rows(1000, 8)
     vectors = filled(rows)
     far = truth(rows, rows[0], set(range(1000)), 1000)[-20:]
-    found = vectors.nearest(rows[0], among(far), 10).tolist()
+    found = nearest(vectors, rows[0], among(far), 10).tolist()
     assert set(found[:9]) <= set(truth(rows, rows[0], set(far), 10))
 
 
@@ -147,7 +148,7 @@ def test_a_document_of_several_chunks_scores_by_its_best():
     vectors.put(1, axis(1, 1, 0).astype(np.float16))
     query = axis(1, 0, 0)[0]
     assert vectors.cosine(query, np.array([0, 1])).tolist() == pytest.approx([1.0, 0.7071], abs=1e-3)
-    assert vectors.nearest(query, among([0, 1]), 10).tolist() == [0, 1]
+    assert nearest(vectors, query, among([0, 1]), 10).tolist() == [0, 1]
     assert len(vectors) == 2
 
 
@@ -156,7 +157,7 @@ def test_several_chunks_count_once_in_the_graph_too(monkeypatch: pytest.MonkeyPa
     vectors = VectorIndex(3)
     for ordinal in range(40):
         vectors.put(ordinal, np.vstack([axis(1, ordinal / 100, 0), axis(1, 0, ordinal / 100)]).astype(np.float16))
-    found = vectors.nearest(axis(1, 0, 0)[0], among(range(40)), 10).tolist()
+    found = nearest(vectors, axis(1, 0, 0)[0], among(range(40)), 10).tolist()
     assert len(set(found)) == len(found) == 10
     assert 0 in found
     assert max(found) < 15
@@ -177,7 +178,7 @@ def test_a_document_without_vectors_has_no_cosine_and_is_not_found():
     vectors.put(2, axis(1, 0, 0).astype(np.float16))
     cosine = vectors.cosine(axis(1, 0, 0)[0], np.array([0, 2, 999]))
     assert np.isnan(cosine).tolist() == [True, False, True]
-    assert vectors.nearest(axis(1, 0, 0)[0], among([0, 2, 999]), 10).tolist() == [2]
+    assert nearest(vectors, axis(1, 0, 0)[0], among([0, 2, 999]), 10).tolist() == [2]
     assert [vectors.has(n) for n in (0, 2, 999)] == [False, True, False]
 
 
@@ -194,20 +195,20 @@ def test_removing_what_is_not_there_does_nothing():
     vectors.remove(0)
     vectors.remove(0)
     assert len(vectors) == 0
-    assert vectors.nearest(axis(1, 0, 0)[0], among([0]), 10).tolist() == []
+    assert nearest(vectors, axis(1, 0, 0)[0], among([0]), 10).tolist() == []
 
 
 def test_without_vectors_nothing_is_near():
     vectors = VectorIndex(0)
     assert len(vectors) == 0
     empty = np.empty(0, np.float32)
-    assert vectors.nearest(empty, among([1, 2]), 10).tolist() == []
+    assert nearest(vectors, empty, among([1, 2]), 10).tolist() == []
     assert np.isnan(vectors.cosine(empty, np.array([1, 2]))).all()
     assert not vectors.has(0)
 
 
 def test_nothing_matching_nothing_found():
-    assert filled(axis(1, 0, 0)).nearest(axis(1, 0, 0)[0], among([]), 10).tolist() == []
+    assert nearest(filled(axis(1, 0, 0)), axis(1, 0, 0)[0], among([]), 10).tolist() == []
 
 
 @pytest.mark.parametrize("dimensions", [0, 8])
@@ -221,12 +222,12 @@ def test_vectors_survive_a_snapshot(tmp_path: Path, dimensions: int, monkeypatch
     loaded = VectorIndex.load(tmp_path, dimensions)
     assert len(loaded) == len(vectors)
     if not dimensions:
-        assert loaded.nearest(np.empty(0, np.float32), among([1]), 10).tolist() == []
+        assert nearest(loaded, np.empty(0, np.float32), among([1]), 10).tolist() == []
         return
     everything = np.arange(210)
     for exact_below in (20_000, 5):
         monkeypatch.setattr(module, "EXACT_BELOW", exact_below)
-        mine, other = (one.nearest(rows[0], among(range(200)), 20).tolist() for one in (vectors, loaded))
+        mine, other = (nearest(one, rows[0], among(range(200)), 20).tolist() for one in (vectors, loaded))
         assert mine == other
         assert all(n % 4 for n in mine)
     for ordinal in range(200, 1500):
@@ -234,7 +235,7 @@ def test_vectors_survive_a_snapshot(tmp_path: Path, dimensions: int, monkeypatch
     assert np.array_equal(
         vectors.cosine(rows[0], everything[:200]), loaded.cosine(rows[0], everything[:200]), equal_nan=True
     )
-    assert loaded.nearest(random_rows(1, dimensions, 1234)[0], among(range(1500)), 1).tolist() == [1234]
+    assert nearest(loaded, random_rows(1, dimensions, 1234)[0], among(range(1500)), 1).tolist() == [1234]
 
 
 MODEL, DIMENSIONS = "test-model", 4
@@ -314,14 +315,13 @@ def test_vectors_of_the_model_that_join_the_graph_are_found_as_before(
     index.apply(0, [Put(entry(f"obs_{n:04}", "dog")) for n in range(3000)])
     index.apply(0, [vectors(f"obs_{n:04}", row) for n, row in enumerate(rows.tolist())])
     everything = Matching(index.alive)
-    _, before = index.vectors.nearest_with_ties(rows[7], everything, 10)
+    before = nearest(index.vectors, rows[7], everything, 10).tolist()
     index.link(0.0)
     assert (index.unlinked, index.static.unlinked) == (3000, 0)
     index.link()
     assert index.unlinked == 0
     monkeypatch.setattr(module, "EXACT_BELOW", 5)
-    _, after = index.vectors.nearest_with_ties(rows[7], everything, 10)
-    assert after[:10].tolist() == before[:10].tolist()
+    assert nearest(index.vectors, rows[7], everything, 10).tolist() == before
 
 
 @pytest.mark.usefixtures("with_graph")
