@@ -4,7 +4,7 @@ Features and evidence are those of the compiled functions, which have an oracle 
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,7 +131,7 @@ def _whole_lift(scores: Scores, texts: TermRows, criteria: Criteria) -> Floats:
     return lift
 
 
-def _matches(texts: TermRows, cosine: Floats, says: Mask, criteria: Criteria) -> Mask:
+def _matches(texts: TermRows, cosine: Floats, says: Any, criteria: Criteria) -> Any:
     every = np.ones(len(texts), np.bool_)
     if MODES[criteria.mode] != "hybrid":
         return every

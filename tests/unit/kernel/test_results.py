@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from indexes import DIMENSIONS, MODEL, T0, entry_of, vectors_of
+from numpy.typing import NDArray
 from reference.results import results
 
 from projections.index import embedded, lexical
@@ -25,6 +26,7 @@ from projections.vectors.bitmaps import ordinals
 from projections.vectors.columns import TermRows, hashed
 from projections.vectors.static import StaticTable
 
+Ordinals = NDArray[np.int64]
 DAY = 86_400_000
 WORDS = ["deploy", "tuesday", "pool", "kafka", "ada", "lovelac", "backup", "8", "9", "may", "2023"]
 TABLE = StaticTable("static", WORDS[:7], np.random.default_rng(2).normal(size=(7, 3)).astype(np.float32))
@@ -65,18 +67,18 @@ def random_vector(dice: np.random.Generator, dimensions: int) -> Any:
 
 def random_criteria(dice: np.random.Generator, mode: Any, static_dimensions: int) -> Criteria:
     """Return criteria of up to five words, of which a few hold for each question."""
-    words = [] if mode == "vector" else dice.choice(WORDS, dice.integers(0, 6), replace=False).tolist()
+    words: list[str] = dice.choice(WORDS, 0 if mode == "vector" else dice.integers(0, 6), replace=False).tolist()
     n, weights = len(words), shipped_weights()
     known, from_ms = hashed(word.encode() for word in WORDS), T0 + int(dice.integers(-9, 30)) * DAY
-    flags = [
-        "exact", "lookup", "word_or_two", "remark", "lists_parts", "fold", "english", "surely_english", "of_model",
-        "is_name",
-    ]  # fmt: skip
+    flags = ["exact", "lookup", "word_or_two", "remark", "lists_parts", "fold"]
+    flags += ["english", "surely_english", "of_model", "is_name"]
+    chosen: dict[str, Any] = {flag: bool(dice.random() < 0.5) for flag in flags}
 
     def phrases(chance: float) -> TermRows:
         return TermRows.of(" ".join(random_words(dice, 2)) for _ in range(2) if dice.random() < chance)
 
     return Criteria(
+        **chosen,
         **weights._asdict(),
         mode=MODES.index(mode),
         terms=hashed(word.encode() for word in words),
@@ -98,16 +100,13 @@ def random_criteria(dice: np.random.Generator, mode: Any, static_dimensions: int
         identifiers=phrases(0.3),
         identifiers_share=2 * dice.random(),
         names=phrases(0.1),
-        **{flag: bool(dice.random() < 0.5) for flag in flags},
         limit=int(dice.integers(0, 15)),
         half_life_ms=float(dice.choice([0, 5 * DAY])),
         alpha=dice.random(),
         now_ms=T0,
         confidence_known=mode == "hybrid",
         language_terms=np.sort(known),
-        language_values=(dice.random(2 * len(known)) < np.tile(dice.choice([0.2, 0.4, 0.8], 2), len(known))).astype(
-            int
-        ),
+        language_values=(dice.random((len(known), 2)) < dice.choice([0.2, 0.4, 0.8], 2)).astype(np.int64).ravel(),
     )
 
 
@@ -129,28 +128,29 @@ def test_results_are_in_the_order_of_the_reference_with_its_numbers(size: int, m
         np.testing.assert_allclose(compiled.parts[:, column], parts, atol=1.5e-6, rtol=0, err_msg=name)
 
 
-def best(index: IndexReplica, documents: Sequence[int], scores: Sequence[float], count: int) -> list[int]:
+def best(index: IndexReplica, documents: Ordinals, scores: NDArray[Any], count: int) -> list[int]:
     """Return the documents with the highest scores, of equal ones those with the smallest ids; nan has no score."""
-    scored = zip(documents, scores, strict=True)
+    scored: list[tuple[int, float]] = list(zip(documents.tolist(), scores.tolist(), strict=True))
     order = sorted((-score, index.ids[document], document) for document, score in scored if score == score)
     return [document for *_, document in order[:count]]
 
 
-def by_words(index: IndexReplica, documents: Sequence[int], words: Sequence[str], count: int) -> list[int]:
-    said = index.terms.rows(np.array(documents, np.int64))
+def by_words(index: IndexReplica, documents: Ordinals, words: Sequence[str], count: int) -> list[int]:
+    said = index.terms.rows(documents)
     counts, lengths = said.counts(words), said.lengths
     idf = idf_of(np.count_nonzero(counts, axis=0).tolist(), len(documents))
     norm = K1 * (1 - B + B * lengths / (lengths.mean() or 1.0))
-    scores = (idf * counts / (counts + norm[:, None])).sum(axis=1)
-    return best(index, documents, np.where(counts.any(axis=1), np.round(scores, 9), np.nan).tolist(), count)
+    scores: NDArray[Any] = np.round(np.sum(idf * counts / (counts + norm[:, None]), axis=1), 9)
+    saying = counts.any(axis=1)
+    return best(index, documents[saying], scores[saying], count)
 
 
 def expected_pool(
-    index: IndexReplica, legs: Sequence[Sequence[int]], words: Sequence[str], meaning: Meaning, count: int, near: int
+    index: IndexReplica, legs: Sequence[Ordinals], words: Sequence[str], meaning: Meaning, count: int, near: int
 ) -> list[int]:
     """Return the candidates of each leg, and their neighbors that are in the first leg, by id."""
     candidates = set[int]()
-    for documents in map(np.array, filter(len, legs)):
+    for documents in filter(len, legs):
         candidates |= {*by_words(index, documents, list(dict.fromkeys(words)), count)}
         if meaning.vector is not None:
             candidates |= {*best(index, documents, index.vectors.cosine(meaning.vector, documents), near)}
@@ -159,7 +159,7 @@ def expected_pool(
             candidates |= {*best(index, documents, index.static.cosine(meaning.static, documents), near)}
     turns = {(index.episode[it], index.sequence[it]) for it in candidates if index.episode[it] >= 0}
     beside = {(episode, sequence + distance) for episode, sequence in turns for distance in (-1, 1)}
-    neighbors = {it for it in legs[0] if (index.episode[it], index.sequence[it]) in beside}
+    neighbors = {it for it in legs[0].tolist() if (index.episode[it], index.sequence[it]) in beside}
     return sorted(candidates | neighbors, key=index.ids.__getitem__)
 
 
@@ -175,7 +175,7 @@ def test_candidates_are_the_best_of_each_leg_and_their_neighbors_by_id(size: int
     allowed = Filter(tenant="default", now_ms=0, project="atlas")
     every = matches(index, allowed).documents
     occurred, from_ms, to_ms = index.occurred_ms.values[every], T0 - 3 * DAY, T0 + int(dice.integers(-1, 5)) * DAY
-    legs = [every.tolist(), every[(from_ms <= occurred) & (occurred < to_ms)].tolist()]
+    legs = [every, every[(from_ms <= occurred) & (occurred < to_ms)]]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(embedded, "STATIC_CANDIDATES", 3)
         patch.setattr(lexical, "READ_DIRECTLY", size if few else -1)
@@ -193,4 +193,4 @@ def test_among_many_documents_the_best_are_those_by_all_words_however_frequent_s
     candidates = EmbeddedCandidates(index, ANYTHING)
     for count in (10, 350, 1_000):
         pool = candidates.pool(words, Meaning(None, None), count, []).tolist()
-        assert pool == sorted(by_words(index, range(20_000), words, count))
+        assert pool == sorted(by_words(index, np.arange(20_000), words, count))

@@ -1,6 +1,7 @@
 import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from reference.ranking import EXPECTED_COSINE, PART
 
 from projections.index.embedded import search
 from projections.index.replica import IndexReplica
-from projections.search.question import RECORDED_FROM, UNCERTAIN_FROM, Filter, Hit, Question
+from projections.search.question import RECORDED_FROM, UNCERTAIN_FROM, Filter, Question
 from projections.search.ranking import (
     ANSWERABLE,
     CORRECTED,
@@ -477,53 +478,48 @@ def test_of_a_few_documents_a_word_that_none_says_does_not_outweigh_the_others()
 
 MODEL = "test/model"
 TABLE = StaticTable("static", ["checkout", "fail", "timeout"], np.eye(3, dtype=np.float32))
-QUERY = [1.0, 0.0, 0.0, 0.0]
 
 
-def hits(question: str, *texts: str, cosine: Sequence[float] = (), prefix: str = "obs") -> list[Hit]:
-    """Return the results of a question by number of the text; the first text's id begins with `prefix`."""
+def confident(question: str, *texts: str, cosine: float = NAN, prefix: str = "obs") -> list[tuple[Any, Any]]:
+    """Return the confidence of each text as a result of a question, and that of the question as far as it tells.
+
+    The first text has the cosine, if any, and an id with the prefix.
+    """
     index = IndexReplica(4, MODEL, TABLE)
-    names = [f"{prefix if number == 0 else 'obs'}_{number}" for number in range(len(texts))]
+    names = [f"{'obs' if number else prefix}_{number}" for number in range(len(texts))]
     index.apply(0, [Put(entry_of(name, text)) for name, text in zip(names, texts, strict=True)])
-    index.apply(0, [vectors_of(name, [it, (1 - it**2) ** 0.5, 0, 0]) for name, it in zip(names, cosine, strict=False)])
-    vector = np.array(QUERY, np.float32) if cosine else None
-    best = search(index, Question(text=question, vector=vector), Filter(tenant="default", now_ms=0))
-    return sorted(best, key=lambda hit: hit.id[4:])
+    if cosine == cosine:
+        index.apply(0, [vectors_of(names[0], [cosine, (1 - cosine**2) ** 0.5, 0, 0])])
+    vector = np.array([1, 0, 0, 0], np.float32)
+    hits = search(index, Question(text=question, vector=vector), Filter(tenant="default", now_ms=0))
+    return [(hit.confidence, hit.answerable) for hit in sorted(hits, key=lambda hit: hit.id[4:])]
 
 
 def test_results_share_the_probability_of_an_answer_by_their_scores():
-    first, second, third = hits("Why did checkout fail?", "checkout fails: timeout", "checkout", "timeout")
-
-    assert first.confidence is not None
-    assert second.confidence is not None
-    assert third.confidence is not None
-    assert first.confidence > second.confidence >= third.confidence
-    assert all(hit.confidence < hit.answerable for hit in (first, second, third))
+    (first, of_question), (second, _), (third, _) = confident(
+        "Why did checkout fail?", "checkout fails: timeout", "checkout", "timeout"
+    )
+    assert of_question > first > second >= third
 
 
 def test_of_words_that_no_vector_knows_some_are_enough_but_every_number_is_needed():
-    other_ticket, ticket = hits("тест 9999", "тест 1111", "тест 9999")
-    assert other_ticket.answerable == 0
-    assert ticket.answerable is not None
-    assert ticket.answerable > UNCERTAIN_FROM
-    (bigrams,) = hits("测试付款", "测试")
-    assert bigrams.answerable is not None
-    assert bigrams.answerable > UNCERTAIN_FROM
+    (_, other_ticket), (_, ticket) = confident("тест 9999", "тест 1111", "тест 9999")
+    assert other_ticket == 0
+    assert ticket > UNCERTAIN_FROM
+    [(_, bigrams)] = confident("测试付款", "测试")
+    assert bigrams > UNCERTAIN_FROM
 
 
 def test_a_summary_leaves_its_sources_their_share_of_the_answer():
     texts = "checkout fails: checkout timeout", "checkout fails", "timeout"
-    (_, beside_summary, _), (_, beside_another, _) = (
-        hits("Why did checkout fail?", *texts, prefix=prefix) for prefix in ("sum", "obs")
+    (_, (beside_summary, _), _), (_, (beside_another, _), _) = (
+        confident("Why did checkout fail?", *texts, prefix=prefix) for prefix in ("sum", "obs")
     )
-    assert beside_summary.confidence is not None
-    assert beside_another.confidence is not None
-    assert beside_summary.confidence > beside_another.confidence
+    assert beside_summary > beside_another
 
 
 def test_the_nearer_the_best_cosine_the_surer_a_question_in_another_language_has_an_answer():
-    question = "почему ночью упал сервер"
-    (far,), (near,) = (hits(question, "диск был заполнен", cosine=[best]) for best in (0.2, 0.6))
-    assert far.answerable is not None
-    assert near.answerable is not None
-    assert far.answerable < UNCERTAIN_FROM < RECORDED_FROM < near.answerable
+    [(_, far)], [(_, near)] = (
+        confident("почему ночью упал сервер", "диск был заполнен", cosine=best) for best in (0.2, 0.6)
+    )
+    assert far < UNCERTAIN_FROM < RECORDED_FROM < near
