@@ -140,7 +140,7 @@ def by_words(index: IndexReplica, documents: Ordinals, words: Sequence[str], cou
     counts, lengths = said.counts(words), said.lengths
     idf = idf_of(np.count_nonzero(counts, axis=0).tolist(), len(documents))
     norm = K1 * (1 - B + B * lengths / (lengths.mean() or 1.0))
-    scores: NDArray[Any] = np.round(np.sum(idf * counts / (counts + norm[:, None]), axis=1), 9)
+    scores = np.asarray((counts / (counts + norm[:, None])) @ idf, np.float64).round(9)
     saying = counts.any(axis=1)
     return best(index, documents[saying], scores[saying], count)
 
