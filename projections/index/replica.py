@@ -206,17 +206,6 @@ class IndexReplica(DocumentColumns):
         ordinal = self.ordinal_of.get(name)
         return None if ordinal is None else int(self.partition[ordinal])
 
-    def around(self, ordinals: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
-        """The documents up to `distance` places before and after each in its episode, without itself, in no order."""
-        neighbors: list[NDArray[np.int32]] = []
-        for column in (self.earlier.values, self.later.values):
-            near: NDArray[Any] = ordinals
-            for _ in range(distance):
-                near = column[near]
-                near = near[near >= 0]
-                neighbors.append(near)
-        return np.concatenate(neighbors).astype(np.int64)
-
     def link_episodes(self) -> None:
         """Make `earlier` and `later` of `episodes`."""
         for column in (self.earlier, self.later):

@@ -266,10 +266,10 @@ class Recall:
             request = replace(request, after="")
         version, key = self._index.version, (msgspec.msgpack.encode(request), reader._replace(now=None))
         answered = self._answers.get(key)
-        if answered is None or not answered.holds(version, started, reader):
+        if answered is None or not (answered.holds(version, started, reader) and await self._exist(answered.hits)):
             recalled = await self._recalled(request, reader)
             answered = Answered(version, started, await self._answer(request, reader, recalled), recalled.hits)
-            if version is not None and not recalled.degraded and answered.is_small(request):
+            if version is not None and {*recalled.degraded} <= {WORDS_ONLY} and answered.is_small(request):
                 self._answers[key] = answered
                 if len(self._answers) > ANSWERS_CACHED:
                     self._answers.popitem(last=False)
@@ -281,6 +281,10 @@ class Recall:
             lag=dict(self._index.lag),
             recall_id=self._noted(request, reader, answered.hits),
         )
+
+    async def _exist(self, hits: Sequence[Recalled]) -> bool:
+        """Whether all documents are still stored: the index learns of a deletion some milliseconds later."""
+        return await self._documents.exist([(hit.hit.partition, DocumentId(hit.hit.id)) for hit in hits])
 
     async def _answer(self, request: RecallRequest, reader: Reader, recalled: RecalledDocuments) -> RecallAnswer:
         hits, degraded, confidence, _ = recalled
@@ -682,6 +686,7 @@ def _title(document: Document) -> str:
 
 logger = logging.getLogger(__name__)
 
+WORDS_ONLY = "no embedder is configured: words only"
 CACHED_QUERIES = 2_048
 """Query vectors kept: 3 MiB at 384 dimensions."""
 
@@ -724,7 +729,7 @@ class QueryVectors:
     async def vector_of(self, embedder: Embedder, query: str) -> tuple[NDArray[np.float32] | None, list[str]]:
         """The query's unit vector, or None and the reason."""
         if not embedder.dimensions:
-            return None, ["no embedder is configured: words only"]
+            return None, [WORDS_ONLY]
         cached = self._cached.get((embedder.model, query))
         if cached is None:
             started = time.perf_counter()

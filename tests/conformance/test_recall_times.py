@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ingest.commands.decide import ReviseMemory
 from ingest.errors import CommandRejected
-from ingest.ids import shortened_id
+from ingest.ids import DocumentId, shortened_id
 from ingest.log.keys import PartitionKeys
 from ingest.platform.clock import system_clock
 from ingest.roles import KeyScope
@@ -321,3 +321,24 @@ async def test_a_long_query_is_searched_by_its_rarest_terms_and_read_outside_the
     assert [result.id for result in answer.results] == [name]
     assert answer.notes == ["the query has 1,801 different terms; the 64 rarest were searched"]
     assert {*threads} == {"index_0"}
+
+
+@pytest.mark.parametrize("change", ["nothing", "another reader", "another document", "a deletion"])
+async def test_an_answer_is_cached_until_something_changes(desk: Desk, change: str):
+    await desk.observe("the pool was doubled")
+    await desk.settle()
+    recall, cached = Recall(desk.replica, desk.documents), list[None]()
+    recall.on_cached = lambda: cached.append(None)
+    request = RecallRequest(query="what about the pool?")
+    (first,) = (await recall(request, ADA)).results
+    if change == "another document":
+        await desk.observe("the pool is small")
+        await desk.settle()
+    if change == "a deletion":  # before the index learns of it
+        partition = desk.replica.partition_of(first.id)
+        assert partition is not None
+        await desk.redis.delete(PartitionKeys(partition).of_generation(1).doc(DocumentId(first.id)))
+    answer = await recall(request, STRANGER if change == "another reader" else ADA)
+    assert len(cached) == (change == "nothing")
+    assert (first.id in [result.id for result in answer.results]) == (change in ("nothing", "another document"))
+    recall.close()

@@ -118,7 +118,8 @@ def contents(index: IndexReplica) -> dict[str, tuple[Any, ...]]:
         (cosine,) = index.vectors.cosine(query, np.asarray([ordinal])).tolist()
         results[name] = (
             index.terms[ordinal].tolist(), sorted(index.facets_of[ordinal]), index.authors[int(index.author[ordinal])],
-            [index.ids[other] for other in index.around(np.asarray([ordinal]), 99)], int(index.occurred_ms[ordinal]),
+            [index.ids[it[ordinal]] if it[ordinal] >= 0 else "" for it in (index.earlier, index.later)],
+            int(index.occurred_ms[ordinal]),
             int(index.recorded_ms[ordinal]), int(index.retired_ms[ordinal]), int(index.expires_ms[ordinal]),
             int(index.renewed_ms[ordinal]), int(index.sequence[ordinal]), float(index.confidence[ordinal]),
             None if np.isnan(cosine) else cosine,

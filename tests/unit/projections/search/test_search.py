@@ -83,7 +83,7 @@ def test_those_beside_a_removed_document_become_neighbours(index: IndexReplica, 
     for n in range(5):
         put(f"obs_{n}", f"turn {n}", episode="s")
     index.apply(0, [Remove("obs_1"), Remove("obs_2")])
-    assert sorted(index.around(np.asarray([index.ordinal_of["obs_0"]]), 1)) == [index.ordinal_of["obs_3"]]
+    assert index.later[0] == index.ordinal_of["obs_3"]
     assert index.sequence.values[[0, 3, 4]].tolist() == [0, 1, 2]
     index.apply(0, [Remove(f"obs_{n}") for n in (0, 3, 4)])
     assert index.episodes == [[]]
@@ -93,22 +93,10 @@ def test_a_document_with_another_text_keeps_its_place_in_its_session(index: Inde
     for n in range(3):
         put(f"obs_{n}", f"turn {n}", episode="s")
     put("obs_1", "compressed", episode="s")
-    around = index.around(np.asarray([index.ordinal_of["obs_1"]]), 9)
-    assert [index.ids[ordinal] for ordinal in around] == ["obs_0", "obs_2"]
-    assert index.sequence.values[around].tolist() == [0, 2]
+    assert (index.later[0], index.earlier[2]) == (index.ordinal_of["obs_1"],) * 2
+    assert index.sequence.values[[0, 2]].tolist() == [0, 2]
     put("obs_1", "moved", episode="t")
-    assert sorted(index.around(np.asarray([index.ordinal_of["obs_1"]]), 9)) == []
-    assert [index.ids[ordinal] for ordinal in index.around(np.asarray([0]), 9)] == ["obs_2"]
-
-
-def test_who_is_around_a_document(index: IndexReplica, put: Put):
-    for n in range(5):
-        put(f"obs_{n}", f"turn {n}", episode="s")
-    put("mem_1", "alone")
-    assert sorted(index.around(np.asarray([2]), 1)) == [1, 3]
-    assert sorted(index.around(np.asarray([0]), 2)) == [1, 2]
-    assert sorted(index.around(np.asarray([4]), 9)) == [0, 1, 2, 3]
-    assert sorted(index.around(np.asarray([5]), 3)) == []
+    assert (index.later[0], index.earlier[2]) == (2, 0)
 
 
 def test_a_word_finds_only_documents_that_say_it_unless_none_does(index: IndexReplica, put: Put, embed: Embed):
