@@ -330,7 +330,8 @@ def compacted(
     for name in COLUMNS:
         setattr(fresh, name, Column.of(getattr(index, name).values[living]))
     authors, author = np.unique(fresh.author.values, return_inverse=True)
-    for number in authors.tolist():
+    former: list[int] = authors.tolist()
+    for number in former:
         fresh.author_number(index.authors[number])
     fresh.author = Column.of(author.astype(np.int32))
     # episodes with any document left, in their order; sequences have no holes, so they stay

@@ -90,7 +90,9 @@ def packed(name: str) -> int:
 
 def keys_of(names: Sequence[str]) -> "Column[np.uint64]":
     """The `id_key` of documents with these ids."""
-    return Column.of(np.fromiter(map(packed, names), np.uint64, len(names)))
+    keys: Column[np.uint64] = Column(np.uint64)
+    keys.extend(np.fromiter(map(packed, names), np.uint64, len(names)))
+    return keys
 
 
 REACH = 1

@@ -307,7 +307,7 @@ def pool_of(
     """
     named = question.named
     within = [] if named is None else [candidates.within(named.from_ms, named.to_ms)]
-    words = [] if question.mode == "vector" else query_terms
+    words: Sequence[str] = [] if question.mode == "vector" else query_terms
     with span("candidates"):
         return candidates.pool(words, meaning, CANDIDATES, within)
 

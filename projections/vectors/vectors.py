@@ -66,7 +66,7 @@ class VectorColumns(NamedTuple):
     """(vectors,), what makes each of unit length again."""
     first: NDArray[np.int64]
     """(documents,), a document's first vector."""
-    count: NDArray[np.int32]
+    counts: NDArray[np.int32]
     """(documents,), how many it has."""
 
 
@@ -259,7 +259,7 @@ class VectorIndex:
 
         def allowed(row: int) -> bool:
             number = document[row]
-            return 0 <= number < len(mask) and mask[number]
+            return bool(0 <= number < len(mask) and mask[number])
 
         depth = min(count, self._linked)
         self._graph.set_ef(depth)

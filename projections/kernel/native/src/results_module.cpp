@@ -34,7 +34,7 @@ public:
     operator Vectors() const {
         const Field columns = (*this)("columns");
         return vectors_of(columns("matrix").array<Matrix<std::int8_t>>(), columns("scale").array<Column<float>>(),
-                          columns("first").array<Column<std::int64_t>>(), columns("count").array<Column<std::int32_t>>());
+                          columns("first").array<Column<std::int64_t>>(), columns("counts").array<Column<std::int32_t>>());
     }
 
     template <typename Array>

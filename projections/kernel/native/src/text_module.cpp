@@ -254,7 +254,7 @@ void bind_names(nb::module_& m) {
             nb::arg("dot_files"), nb::arg("signatures"))
         .def("read", &read_names, nb::arg("text"), nb::arg("unsaid"), nb::arg("paths"), nb::arg("concepts"),
              nb::arg("facts"),
-             nb::sig("def read(self, text: str, unsaid: AbstractSet[str], paths: int, concepts: int, facts: int) -> "
+             nb::sig("def read(self, text: str, unsaid: collections.abc.Set[str], paths: int, concepts: int, facts: int) -> "
                      "tuple[tuple[str, ...] | None, tuple[str, ...] | None, tuple[str, ...], bool] | None"),
              "The first paths, concepts and facts, each distinct, no name of a tool and not unsaid in small letters, and whether the text "
              "decides, fixes or demands something.");
