@@ -50,11 +50,12 @@ async def test_one_search_too_many_is_refused_and_those_that_wait_are_answered()
             assert await search == []
 
 
-async def test_a_search_of_an_index_that_nobody_uses_does_not_wait_for_its_thread():
+async def test_a_short_search_of_an_index_that_nobody_uses_does_not_wait_for_its_thread():
     with ThreadPoolExecutor(1) as thread:
         busy = Event()
-        thread.submit(busy.wait)
-        assert await Searches(thread, find, Lock()).ask(QUESTION, ALLOWED) == []
+        thread.submit(busy.wait, 10)
+        search = Searches(thread, find, Lock()).ask(QUESTION, ALLOWED, is_short=True)
+        assert await asyncio.wait_for(search, 5) == []
         busy.set()
 
 
