@@ -12,7 +12,15 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from projections.index.protocol import DocumentLocation
-from projections.search.candidates import REACH, STATIC_CANDIDATES, DocumentColumns, Meaning, by_id, is_slip
+from projections.search.candidates import (
+    REACH,
+    STATIC_CANDIDATES,
+    DocumentColumns,
+    Meaning,
+    by_id,
+    is_slip,
+    nearest_first,
+)
 from projections.search.question import MAX_QUERY_TERMS, Filter
 from projections.search.ranking import idf_of
 from projections.search_engine.engine import (
@@ -147,7 +155,11 @@ class EngineCandidates:
         """
         if count <= 0 or (meaning.vector is None and meaning.static is None):
             return np.empty(0, np.int64)
-        return self._read(self._nearest(meaning, max(count, STATIC_CANDIDATES)))
+        rows, documents = self.rows, self._read(self._nearest(meaning, max(count, STATIC_CANDIDATES)))
+        waiting = documents if meaning.vector is None else documents[rows.vectors.without(documents)]
+        by_model = nearest_first(rows, meaning._replace(static=None), documents, count)
+        by_static = nearest_first(rows, meaning._replace(vector=None), waiting, max(count, STATIC_CANDIDATES))
+        return ascending(by_model.documents, by_static.documents)
 
     def _nearest(self, meaning: Meaning, count: int) -> list[DocumentLocation]:
         query, matching, index = filter_query(self._allowed), self._matching, self._index
