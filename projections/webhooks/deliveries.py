@@ -71,7 +71,7 @@ def is_due(subscription: Subscription, progress: Progress, applied: Token, now: 
     refreshed = subscription.refreshed_at > progress.tried_at
     waited = now >= progress.tried_at + timedelta(seconds=wait_s(progress.failures)) and not progress.disabled
     has_events = not applied.covered_by(Token.parse(progress.cursor))
-    retries = subscription.retry_at is not None and subscription.retry_at > progress.tried_at
+    retries = subscription.retry_at is not None and subscription.retry_at != progress.retried
     return subscription.is_over(now) or retries or (has_events and (refreshed or waited))
 
 
@@ -123,8 +123,9 @@ class Deliveries:
         if (current := await self._current(name)) is None:
             return False
         subscription, progress, chosen = current
-        if subscription.retry_at is not None and subscription.retry_at > progress.tried_at:
-            await self._save(name, replace(progress, tried_at=system_clock()))
+        # not by the time of the last attempt: a retry that was requested during an attempt would be lost
+        if subscription.retry_at is not None and subscription.retry_at != progress.retried:
+            await self._save(name, replace(progress, tried_at=system_clock(), retried=subscription.retry_at))
             return await self._retry(name, subscription.retry_at, chosen)
         at, has_gap = await begin(self._events, progress.cursor, self._applied)
         if has_gap:  # the log was restored from a backup

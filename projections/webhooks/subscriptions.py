@@ -75,6 +75,8 @@ class Progress(Struct, frozen=True, kw_only=True):
 
     cursor: str
     tried_at: datetime
+    retried: datetime | None = None
+    """The `retry_at` whose letters were sent again last."""
     delivered_at: datetime | None = None
     failures: int = 0
     """Attempts of the next event."""
