@@ -6,13 +6,14 @@ been derived has the lowest class of its sources.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ingest.events.envelope import Recorded, Trust
 from ingest.nouns.memory import MemoryCondensed
 from ingest.nouns.session import SessionSummarised
 from ingest.patterns import which_occur
+from ingest.platform.files import toml_beside
 from projections.text.turns import Turn
 
 LOWEST_FIRST: tuple[Trust, ...] = ("external", "tool_output", "imported", "agent_concluded", "user_stated")
@@ -92,59 +93,18 @@ def said_by(turn: Turn, kind: str, role: str, content: str, data: Mapping[str, A
     return "tool_output" if is_output else "agent_concluded"
 
 
-_MODEL = (
-    r"(?:an? |all |any |the )*(?:ai|llm|(?:large )?language model|coding (?:assistant|agent)|chatbot|assistant|claude"
-    r"|chatgpt|copilot|codex)s?\b(?: (?:assistant|agent|model)s?\b)?"
-)
-_SECRETS = (
-    r"(?:api[ _-]?keys?|secrets|passwords?|credentials|tokens?|private keys?|ssh keys?|\.env|environment variables"
-    r"|chat history|system prompt|conversation)\b"
-)
-_PLANTED = {
-    # to ignore what it was told
-    "ignor|disregard|forget|overrid|overrul|bypass|do not follow|don't follow|stop following|do not obey|pay no": (
-        r"[\w'’ ]{0,20}?(?:\W{1,5}[\w'’-]+){0,4}?\W{1,5}(?:all|any|your|previous|prior|above|earlier|preceding|former"
-        r"|existing|original|system|everything)\b(?:[^\S\n]*[\w'’,-]+){0,4}?\W{1,5}(?:instructions?|prompts?|rules"
-        r"|guidelines?|guidance|directives?|directions|constraints|restrictions|safeguards|(?:been|were|are) told)\b"
-    ),
-    "ignore |disregard |forget ": r"(?:(?:all|everything|of|the|that|what|is|was|came) )*(?:above|before|previously)\b",
-    # the same in other languages: the verb, then within a sentence the noun; in some languages the other way around
-    "ignorier|vergiss|vergesst|missacht|negeer|vergeet|ignor|oubli|olvid|esquec|esqueç|dimentic|desconsider|descart"
-    "|trascur|haz caso omiso|ne tenez|ne tiens|ignoruj|zignoruj|zapomnij|zapome|игнорир|забуд|не обращай|ігнор|忽略"
-    "|无视|無視|忘记|忘記|不要遵守|不要理会|تجاهل|انس|bỏ qua|phớt lờ|quên|abaikan|lupakan": (
-        r"\w*[^.!?。！？]{0,40}?(?:\b(?:anweisung|vorgabe|instru[ckç]|befehl|regel|aanwijzing|opdracht|istruzion|consigne"
-        r"|dire[ct]ti|diretri|r[eè]gle|regla|regra|regole|indica[cz]i|[oó]rden|polece|zasad|pokyn|pravidl|инструкц|указани"
-        r"|правил|команд|інструкц|вказівк|hướng dẫn|chỉ dẫn|quy tắc|lệnh|perintah|aturan|petunjuk)"
-        r"|指令|指示|规则|規則|提示|命令|指引|تعليمات|الأوامر|القواعد|الإرشادات)"
-    ),
-    "talimat|kural|yönerge|निर्देश|नियम|आदेश|指示|命令|ルール|プロンプト|規則|指令|지시|명령|규칙|지침|프롬프트": (
-        r"\w*[^.!?。！？]{0,40}?(?:\b(?:yok say|görmezden|unut|dikkate alma)|अनदेखा|नज़रअंदाज़|भूल|無視|忘れ|従わな|무시|잊)"
-    ),
-    # to become something else, or to take the text for orders to it
-    "you are now |you are no longer ": (
-        rf"(?:an? |the |bound |in )*(?:\w+ ){{0,3}}(?:{_MODEL}|agent|model|bot|admin\w*|mode|rules)\b"
-    ),
-    "if you are |since you are |attention |attention, |note to |note for |notice to |message to |message for "
-    "|instructions to |instructions for |important for ": (
-        rf"{_MODEL}(?= ?[,:.!\u2014-]| (?:reading|that|who|processing|you|must|should|please))"
-    ),
-    "new |updated |hidden |override |<!--": r"\W*(?:system )?(?:instructions?|prompt|override|directives?)\s*:",
-    "<|im_start|<|system|[inst]|<<sys>>": "",
-    # to hide something from its user, to send secrets somewhere
-    "do not |don't |never |without ": (
-        r"(?:tell|inform|mention|reveal|alert|notify|ask|warn)\w*\b(?:[^\S\n]*[\w'’,-]+){0,4}?"
-        r"\s+(?:the|your) (?:user|human|operator|developer)\b"
-    ),
-    "send|post|upload|email|e-mail|exfiltrat|leak|transmit": (
-        rf"\w*\b[^\n]{{0,80}}?{_SECRETS}[^\n]{{0,80}}?\b(?:to|at)\b[^\n]{{0,20}}?"
-        r"(?:https?:|\w@\w|\w\.(?:com|net|io|xyz|example)\b)"
-    ),
-    "reveal|print |repeat |output |show |disclose": r"(?:\w+ ){0,3}?your (?:\w+ )?(?:prompt|instructions)\b",
-}
+def _beginnings() -> Iterator[tuple[str, re.Pattern[str]]]:
+    table = toml_beside(__file__, "planted.toml")
+    for planted in table["planted"]:
+        follows = planted["follows"]
+        for name, part in table["parts"].items():
+            follows = follows.replace(f"<{name}>", part)
+        pattern = re.compile(follows.replace("\n", ""))
+        yield from ((sign, pattern) for sign in planted["begins"])
+
+
+_BEGINNINGS = list(_beginnings())
 """How planted instructions begin, in several languages, and what follows."""
-_BEGINNINGS = [
-    (sign, re.compile(follows)) for signs, follows in _PLANTED.items() for sign in re.split(r"(?<!<)\|", signs)
-]
 _beginnings_in = which_occur([sign for sign, _ in _BEGINNINGS])
 _INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad]")
 _WITHIN = 300
