@@ -55,38 +55,8 @@ _POLITE = re.compile(
 _ERROR = re.compile(r"\s*(?:error|traceback)\b", re.IGNORECASE)
 
 CUES: Mapping[str, re.Pattern[str]] = {
-    name: re.compile(pattern, re.IGNORECASE)
-    for name, pattern in {
-        "done": r"\b(?:success(?:fully|ful)?|(?:has|have) (?:now )?been|(?:is|are) now|was (?:able|booked|added|updated"
-        r"|cancel\w+)|done|completed?|fixed|resolved|works?|passe[sd]|confirmed|processed|refunded|merged|deployed"
-        r"|released|implemented)\b",
-        "refused": r"\b(?:cannot|can['\u2019]?t|could ?n['\u2019o]t|unable|not (?:allowed|eligible|possible|permitted"
-        r"|available|enough|sufficient|supported|required|covered)|unfortunately|denied|no longer|does ?n['\u2019o]t"
-        r"|won['\u2019]t|refus\w+)\b",
-        "reason": r"\b(?:because|since|due to|so that|as (?:it|the|there|this|you)|in order to|polic(?:y|ies)|therefore"
-        r"|which means|requires?|only if|instead|rather than|should not|must)\b",
-        "decided": r"\b(?:decided|decision|chose|chosen|agreed|settled on|opted|will use|we['\u2019]ll use|going with"
-        r"|go with|went with|switch(?:ed|ing)? to|from now on|root cause)\b",
-        "wanted": r"\b(?:I (?:need|want|would like|am looking|wish|have to|was hoping|prefer)|I['\u2019]d like"
-        r"|I['\u2019]m (?:looking|hoping|calling|trying|interested)|can you|could you|help (?:me )?(?:with|to)"
-        r"|looking (?:for|to)|please (?:go ahead|proceed|use|cancel|book|change|help|fix|add|make|write))\b",
-        "found": r"\b(?:found|shows?|showing|indicates?|confirms?|suggests?|reveals?|it (?:seems|appears|looks)"
-        r"|turns? out|identified|discovered|reproduced?|flag)\b",
-        "failed": r"\b(?:error|exception|traceback|fail(?:s|ed|ure)?|invalid|missing|not found|undefined|broken|bug"
-        r"|wrong|timed? out|unsuccessful|incorrect|did ?n['\u2019o]t)\b",
-        "rule": r"\b(?:eligible|entitled|allowed|permitted|can (?:only |always |still )?be|at most|up to|limited to)\b",
-        "offered": r"(?:let me know|feel free|would you like|please (?:provide|confirm|share)|could you (?:please )?"
-        r"(?:provide|confirm|share|let)|anything else|further assistance|happy to|how can i|i can help"
-        r"|i['\u2019]ll (?:need|search|check|look)|here(?:['\u2019]s| is| are)|you['\u2019]re welcome"
-        r"|have a (?:great|nice|wonderful|safe)|safe travels|take care|good luck|my pleasure|to proceed)",
-        "greeted": r"\A(?:thank|thanks|hi\b|hello|sure|yes|ok|great|no worries|welcome|alright"
-        r"|i understand\b|got it|that(?:['\u2019]s| is|s) (?:all|great))",
-        "planned": r"\b(?:let['\u2019]?s|(?:i|we) (?:will|should|need to|can|could)|i['\u2019]ll|next|now (?:let|we|i)"
-        r"|first|going to|try)\b",
-        "left": r"\b(?:remaining|remains?|still (?:need|to|open|fails?)|todo|to do|later|follow[- ]?up|left (?:open|to)"
-        r"|next step|transfer\w*|contact|human agent|not yet|reach out)\b",
-        "amount": r"\$ ?\d|\b\d+(?:\.\d+)?\s?(?:%|ms|s\b|MB|GB)",
-    }.items()
+    name: re.compile(pattern.replace("\n", ""), re.IGNORECASE)
+    for name, pattern in toml_beside(__file__, "cues.toml").items()
 }
 _WITH_PART = frozenset(
     {("user", "wanted"), ("user", "done"), ("assistant", "done"), ("assistant", "refused"), ("assistant", "reason"),
