@@ -7,12 +7,9 @@ from typing import Any
 from ingest.commands.decide import Remember
 from ingest.commands.parse import parse_object
 from ingest.errors import CommandRejected, Forbidden, ProjectionBehind, RequestTooLarge
-from ingest.roles import READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Call, Deferred, ToolAnswer, dialect_tool
+from mcp_gateway.tools.tool import Call, ToolAnswer, contract_tools
 
-PROJECT = "memory-files"
-"""The project of the files, unless a call names another. It should have nothing else: each command lists it."""
 MOST_FILES = 10_000
 """Memories of the project, which a command holds in memory."""
 COMMANDS: Mapping[str, tuple[str, ...]] = {
@@ -24,28 +21,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "rename": ("old_path", "new_path"),
 }
 """The arguments of each command, in the order of the function's."""
-TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
-
-MEMORY_FILES = dialect_tool(
-    "memory", READ_WRITE,
-    "Read and change files below /memories, which are kept between conversations: `view` (a file or a directory), "
-    "`create`, `str_replace`, `insert`, `delete`, `rename`.",
-    Deferred("mcp_gateway.tools.files:use_memory_files"),
-    properties={
-        "command": {**TEXT, "enum": list(COMMANDS)},
-        "path": {**TEXT, "description": "For all commands but `rename`, such as /memories/notes.md."},
-        "view_range": {"type": "array", "items": NUMBER, "description": "First and last line; -1: to the end."},
-        "file_text": {**TEXT, "description": "The text of the new file."},
-        "old_str": {**TEXT, "description": "The text to replace; it must occur exactly once."},
-        "new_str": {**TEXT, "default": "", "description": "The text to replace it with."},
-        "insert_line": {**NUMBER, "description": "The line to insert after; 0: the beginning."},
-        "insert_text": {**TEXT, "description": "The text to insert."},
-        "old_path": {**TEXT, "description": "The path to rename."},
-        "new_path": {**TEXT, "description": "The new path."},
-    },
-    required=("command",), destructive=True,
-    also={"project": {**TEXT, "default": PROJECT}, "agent_id": {**TEXT, "default": ""}},
-)  # fmt: skip
+(MEMORY_FILES,) = contract_tools(__file__)
 
 
 class Memories:

@@ -325,7 +325,7 @@ def dialect_tool(
     return Tool(name, title, description, None, None, reads_only, needs, call, schema=schema, **fields)
 
 
-def contract_tools(module: str, refused: Callable[[Tool, Exception], ToolAnswer]) -> tuple[Tool, ...]:
+def contract_tools(module: str, refused: Callable[[Tool, Exception], ToolAnswer] | None = None) -> tuple[Tool, ...]:
     """The tools that the contract beside a module, `tools.json`, lists; `call` is the `module:function` of each."""
     rows: list[dict[str, Any]] = json.loads(Path(module).with_name("tools.json").read_text("utf-8"))
     return tuple(
