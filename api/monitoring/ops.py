@@ -33,6 +33,7 @@ from ingest.errors import LogUnavailable
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
+from ingest.platform.files import toml_beside
 from ingest.platform.partial import UNREACHABLE, readable
 from ingest.platform.tasks import end
 from ingest.roles import ANY, METRICS
@@ -217,24 +218,7 @@ REFUSALS = (*CAUSES, "queue", "server")
 """Every reason for which writes are refused for lack of space; each starts at 0."""
 
 
-FIGURES = {
-    "workers": ("workers", "Live workers."),
-    "store_partitions_away": ("away", "Partitions on cluster nodes that are not responding."),
-    "projection_oldest_pending_seconds": ("oldest_pending_s", "Age of the oldest pending event."),
-    "embedding_backlog": ("to_embed", "Texts waiting for a vector of the model."),
-    "embedding_later": ("embed_later", "Approximate number of texts with only a static vector, to embed later."),
-    "embedding_oldest_seconds": ("oldest_to_embed_s", "Age of the oldest text waiting for a vector of the model."),
-    "feed_entries": ("feed_entries", "Entries in the change feeds."),
-    "snapshot_age_seconds": ("snapshot_age_s", "Age of the newest index snapshot."),
-    "index_outdated_seconds": (
-        "outdated_s", "How long the index has followed a generation that is no longer live.",
-    ),
-    "store_memory_used_bytes": ("memory_used", "Memory used by Redis; in a cluster, by the fullest node."),
-    "store_memory_limit_bytes": ("memory_limit", "Redis maxmemory."),
-    "store_memory_ceiling_bytes": ("memory_ceiling", "Memory that Redis can use before writes are refused."),
-    "store_log_file_ok": ("log_file_ok", "0 if Redis could not write its append-only file."),
-    "disk_free_bytes": ("disk_free", "Free space on the log's disk."),
-}  # fmt: skip
+FIGURES: Mapping[str, tuple[str, str]] = toml_beside(__file__, "figures.toml")
 """By gauge name without `mnemolog_`: the field of a sample, and the description."""
 
 

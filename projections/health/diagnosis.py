@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from ingest.platform.files import toml_beside
 from ingest.platform.settings import mib
 from projections.health.samples import Sample
 from projections.health.watch import CheckStatus, Condition
@@ -18,21 +19,7 @@ NAMED = 5
 """How many affected documents a message names."""
 VITAL = frozenset({"log", "index", "dead_letters", "storage"})
 """Categories in which a failure loses or hides documents, which makes the whole critical."""
-OFFENSES: dict[str, dict[str, tuple[CheckStatus, str]]] = {
-    "sessions": {"active-over-a-day": ("warn", "sessions are active for over 24 hours")},
-    "memories": {
-        "missing-parent": ("warn", "memories supersede one that does not exist"),
-        "latest-but-superseded": ("fail", "memories are latest and superseded"),
-    },
-    "lessons": {"confidence": ("warn", "lessons have a confidence outside 0 to 1")},
-    "summaries": {"title": ("warn", "summaries have no title")},
-    "actions": {
-        "missing-requirement": ("warn", "actions require one that does not exist"),
-        "cycle": ("fail", "cycles of actions wait for each other"),
-    },
-    "relations": {"dangling": ("warn", "relations point to a memory that does not exist")},
-    "slots": {"over-limit": ("warn", "slots exceed their limit")},
-}
+OFFENSES: Mapping[str, Mapping[str, tuple[CheckStatus, str]]] = toml_beside(__file__, "offenses.toml")
 """Possible problems with a tenant's documents: by category and check, the severity and the message."""
 FIXABLE = frozenset({"latest-but-superseded"})
 _SERVER = ("log", "dead_letters", "index", "embedding", "storage", "llm")

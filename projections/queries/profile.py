@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from ingest.platform.files import toml_beside
 from projections.nouns.memory import SERVER_TAGS, Memory
 from projections.nouns.observation import IMPORTANT, Observation
 from projections.text.accounts import MODIFYING, account, headline
@@ -28,23 +29,9 @@ ENTRIES = 10
 LINE_CHARS = 160
 PREFERENCE_TAGS = frozenset({"preference", "preferences"})
 
-_SUFFIXES = {
-    "Python": "py pyi",
-    "TypeScript": "ts tsx mts",
-    "JavaScript": "js jsx mjs cjs",
-    "Go": "go",
-    "Rust": "rs",
-    "Java": "java",
-    "Kotlin": "kt",
-    "C": "c h",
-    "C++": "cc cpp hpp",
-    "C#": "cs",
-    "Ruby": "rb",
-    "PHP": "php",
-    "Swift": "swift",
-    "Scala": "scala",
+LANGUAGES = {
+    suffix: language for language, suffixes in toml_beside(__file__, "languages.toml").items() for suffix in suffixes
 }
-LANGUAGES = {suffix: language for language, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
 LANGUAGE_SHARE = 0.3
 """Of a project's source files, from which a language is one of the project's: at most three can be."""
 LAYOUT_SHARE = 0.5

@@ -33,6 +33,7 @@ from api.dialects.session_projects import home_of, homes
 from api.http.http import Json
 from api.services import services
 from ingest.errors import LogUnavailable, NotFound, ReaderUnknown
+from ingest.platform.files import toml_beside
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import server_version
 from mcp_gateway.tools.tool import Call
@@ -116,20 +117,8 @@ async def diagnose(call: Call, arguments: Arguments) -> Record:
 MAX_LIMIT = 1_000
 MAX_PAGES = 20
 """Pages of the log that are looked at for entries of one kind."""
-WORDS: Mapping[str, str] = {
-    "observation.recorded": "observe", "observation.compressed": "compress", "memory.recorded": "remember",
-    "memory.revised": "evolve", "memory.condensed": "consolidate", "memory.visibility_changed": "share",
-    "memory.confirmed": "memory_strengthen", "lesson.recorded": "lesson_save",
-    "lesson.reinforced": "lesson_strengthen", "lesson.revised": "lesson_update", "lesson.retired": "lesson_delete",
-    "lesson.triggered": "lesson_trigger", "session.started": "session_start", "session.ended": "session_end",
-    "session.summarised": "summarize", "session.committed": "session_commit", "session.retired": "session_retire",
-    "slot.set": "slot_replace", "slot.appended": "slot_append", "slot.deleted": "slot_delete",
-    "action.created": "action_create", "action.updated": "action_update",
-    "action.claimed": "lease_acquire", "action.renewed": "lease_renew", "action.released": "lease_release",
-    "action.expired": "lease_expire", "feedback.given": "feedback", "relation.linked": "relate",
-    "relation.unlinked": "unrelate", "subject.forgotten": "forget",
-    "memory.quarantined": "quarantine", "observation.quarantined": "quarantine_observation",
-}  # fmt: skip
+_TABLE = toml_beside(__file__, "maintenance.toml")
+WORDS: Mapping[str, str] = _TABLE["words"]
 """What agentmemory calls our events."""
 _EVENTS: Mapping[str, str] = {word: event for event, word in WORDS.items()} | {"delete": "subject.forgotten"}
 
@@ -177,21 +166,7 @@ DEGRADED_BEHIND = 10_000
 """Events that are not projected yet."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
-_FLAG = ("key", "label", "enabled", "default", "affects", "needsLlm", "description", "enableHow", "docsHref")
-FLAGS = (
-    ("GRAPH_EXTRACTION_ENABLED", "Knowledge graph", True, ["graph"], False,
-     "Relations, sessions, files and concepts form a graph; a model, if configured, adds relations.",
-     "Always on; MNEMOLOG_LLM adds a model."),
-    ("CONSOLIDATION_ENABLED", "Consolidation", True, ["memories", "semantic", "procedural"], False,
-     "Memories, facts and procedures are created from observations, by rule.",
-     "Always on; POST /agentmemory/consolidate-pipeline runs it now."),
-    ("AGENTMEMORY_AUTO_COMPRESS", "Compression by a model", False, ["observations"], True,
-     "Observations are compressed by rule immediately, and later by a model if one is configured.",
-     "Set MNEMOLOG_LLM to URL|MODEL."),
-    ("AGENTMEMORY_INJECT_CONTEXT", "Context for agents", False, ["hooks"], False,
-     "Hooks print the context that starting a session returns.",
-     "Set it to true in the environment of the hooks."),
-)  # fmt: skip
+FLAGS: list[Record] = _TABLE["flags"]
 
 
 class Meter:
@@ -275,15 +250,11 @@ async def flags(request: Request) -> Record:
     """The feature flags."""
     chosen = settings(request)
     model = bool(chosen.llm)
-    rows = [
-        (key, label, default or (needs_model and model), default, affects, needs_model, *texts, "")
-        for key, label, default, affects, needs_model, *texts in FLAGS
-    ]
     return {
         "version": version(),
         "provider": "llm" if model else "noop",
         "embeddingProvider": "none" if chosen.embedder == "none" else "embeddings",
-        "flags": [dict(zip(_FLAG, row, strict=True)) for row in rows],
+        "flags": [{**flag, "enabled": flag["default"] or (flag["needsLlm"] and model)} for flag in FLAGS],
     }
 
 
