@@ -77,15 +77,6 @@ class DocumentReader:
 
     async def get(self, locations: Sequence[tuple[int, DocumentId]]) -> list[Document | None]:
         """The documents, in the order asked for; None for one that is not there, or left out."""
-        stored = await self._stored(locations)
-        return [decode(location[1], stored.get(location)) for location in locations]
-
-    async def exist(self, locations: Sequence[tuple[int, DocumentId]]) -> bool:
-        """Whether all of them are there, and none is left out."""
-        stored = await self._stored(locations)
-        return all(stored.get(location) for location in locations)
-
-    async def _stored(self, locations: Sequence[tuple[int, DocumentId]]) -> dict[tuple[int, DocumentId], Any]:
         texts: dict[int, list[DocumentId]] = {}
         rows: list[tuple[int, DocumentId]] = []
         for partition, name in locations:
@@ -100,7 +91,7 @@ class DocumentReader:
         )
         for row, answer in zip(rows, hashes, strict=True):  # a flat list on RESP2: fields and values in turn
             stored[row] = answer if isinstance(answer, dict) else dict(zip(answer[::2], answer[1::2], strict=True))
-        return stored
+        return [decode(name, stored.get((partition, name))) for partition, name in locations]
 
     async def readable(self, locations: Sequence[tuple[int, DocumentId]], reader: Reader, kind: type[D]) -> list[D]:
         """Those of the documents that are of a kind and that the reader can see, in the order asked for."""

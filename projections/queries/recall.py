@@ -196,9 +196,9 @@ class Recalled(NamedTuple):
     repeats: list[str]
     superseded_by: str = ""
     snippet: str | None = None
+    """None until it is made."""
     writers: set[str] | None = None
     """The independent writers that state it."""
-    """None until it is made."""
 
 
 class RecalledDocuments(NamedTuple):
@@ -266,7 +266,9 @@ class Recall:
             request = replace(request, after="")
         version, key = self._index.version, (msgspec.msgpack.encode(request), reader._replace(now=None))
         answered = self._answers.get(key)
-        if answered is None or not (answered.holds(version, started, reader) and await self._exist(answered.hits)):
+        if answered is None or not (
+            answered.holds(version, started, reader) and await self._are_unchanged(answered.hits)
+        ):
             recalled = await self._recalled(request, reader)
             answered = Answered(version, started, await self._answer(request, reader, recalled), recalled.hits)
             if version is not None and {*recalled.degraded} <= {WORDS_ONLY} and answered.is_small(request):
@@ -282,9 +284,11 @@ class Recall:
             recall_id=self._noted(request, reader, answered.hits),
         )
 
-    async def _exist(self, hits: Sequence[Recalled]) -> bool:
-        """Whether all documents are still stored: the index learns of a deletion some milliseconds later."""
-        return await self._documents.exist([(hit.hit.partition, DocumentId(hit.hit.id)) for hit in hits])
+    async def _are_unchanged(self, hits: Sequence[Recalled]) -> bool:
+        """Whether all documents are stored as they were: the index learns some milliseconds later that one was deleted
+        or made private."""
+        stored = await self._documents.get([(hit.hit.partition, DocumentId(hit.hit.id)) for hit in hits])
+        return stored == [hit.document for hit in hits]
 
     async def _answer(self, request: RecallRequest, reader: Reader, recalled: RecalledDocuments) -> RecallAnswer:
         hits, degraded, confidence, _ = recalled
