@@ -266,17 +266,15 @@ class Recall:
             request = replace(request, after="")
         version, key = self._index.version, (msgspec.msgpack.encode(request), reader._replace(now=None))
         answered = self._answers.get(key)
-        if answered is None or not (
-            answered.holds(version, started, reader) and await self._are_unchanged(answered.hits)
-        ):
+        if answered and answered.holds(version, started, reader) and await self._are_unchanged(answered.hits):
+            self.on_cached()
+        else:
             recalled = await self._recalled(request, reader)
             answered = Answered(version, started, await self._answer(request, reader, recalled), recalled.hits)
             if version is not None and {*recalled.degraded} <= {WORDS_ONLY} and answered.is_small(request):
                 self._answers[key] = answered
                 if len(self._answers) > ANSWERS_CACHED:
                     self._answers.popitem(last=False)
-        else:
-            self.on_cached()
         return replace(
             answered.answer,
             took_ms=round((time.perf_counter() - started) * 1000, 2),
