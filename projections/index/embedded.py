@@ -300,7 +300,7 @@ NO_DOCUMENTS, NO_VECTOR = np.empty(0, np.int64), np.empty(0, np.float32)
 
 
 class Leg(NamedTuple):
-    """What documents that a question may find say and mean, as `native.candidates` reads it."""
+    """The words and vectors of the documents that a question may find, for `native.candidates`."""
 
     allowed: NDArray[np.bool_]
     """Of each document up to the last that is among them."""
@@ -370,7 +370,7 @@ class EmbeddedCandidates:
         return by_id(index, documents)
 
     def leg(self, terms: Sequence[str], meaning: Meaning, count: int) -> Leg:
-        """What `native.candidates` reads of them."""
+        """Return their words and vectors for `native.candidates`."""
         words, matching = self._words, self._matching
         near_model, near_static = self._near(meaning, count)
         return Leg(
