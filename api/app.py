@@ -24,7 +24,7 @@ from api.native.keys import metadata_endpoints
 from api.services import tool_context
 from api.spooling import Spooling
 from api.viewer.room import OPEN_PATHS
-from api.wiring import wire
+from api.wiring import Preloaded, wire
 from ingest.commands.decide import Caller, WriteCommand
 from ingest.commands.spool import Spool
 from ingest.nouns.command import writer
@@ -36,14 +36,16 @@ from mcp_gateway.room import Gateway
 from projections.condensing.operations import check_model
 
 
-def create_listeners(settings: Settings, api_process: ApiProcess | None = None) -> Listeners:
+def create_listeners(
+    settings: Settings, api_process: ApiProcess | None = None, preloaded: Preloaded = Preloaded()
+) -> Listeners:
     """All applications that the settings enable, on one set of services.
 
     They share the lifespan of the native API: connections open when it starts and close, after the last write, when it
     stops.
     """
     gateway = Gateway(PROFILES, settings.mcp_profile)
-    native = _native(settings, gateway, api_process)
+    native = _native(settings, gateway, api_process, preloaded)
     native.state.homes = SessionProjects()
     on_main_port: list[tuple[Serves, Starlette]] = []
     by_port: dict[int, Starlette] = {}
@@ -60,7 +62,7 @@ def create_listeners(settings: Settings, api_process: ApiProcess | None = None) 
     return Listeners(native, on_main_port, by_port)
 
 
-def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None) -> Starlette:
+def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None, preloaded: Preloaded) -> Starlette:
     settings.required_redis_url()
     check_model(settings)
     rules = token_rules(settings)
@@ -73,7 +75,7 @@ def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:
-            wired = await wire(settings, stack, api_process)
+            wired = await wire(settings, stack, api_process, preloaded)
             app.state.services, app.state.transfer, app.state.metrics = wired
             registry = Registry(wired.services.redis)
             open_to_machine = settings.host in LOOPBACK and rules is None

@@ -30,6 +30,7 @@ from projections.health.samples import HealthSampler
 from projections.health.watch import Limits, Watch
 from projections.index.protocol import IndexService
 from projections.index.service import ReplicaService
+from projections.index.snapshots import LoadedSnapshot
 from projections.index.waiting import work_folder
 from projections.operations.claims import Claims
 from projections.operations.current import Current
@@ -53,6 +54,7 @@ from projections.queries.session import Commits, Sessions, Summaries
 from projections.queries.work import Actions, Relations, Slots
 from projections.services import Operations, Queries
 from projections.store.read_ledger import ReadLedger
+from projections.vectors.embedder import Embedder
 from projections.webhooks.sending import Sender
 from projections.webhooks.subscriptions import Webhooks
 from workers.queue import JobQueue
@@ -60,6 +62,14 @@ from workers.queue import JobQueue
 logger = logging.getLogger(__name__)
 CONDENSING_WAITS_S = 30.0
 """For the projection of acknowledged events. Reads wait a second, and fail; these are rare, and are work of seconds."""
+
+
+class Preloaded(NamedTuple):
+    """What was loaded before this process was forked, and shares the memory of the other processes."""
+
+    embedder: Embedder | None = None
+    """Of the settings."""
+    snapshot: LoadedSnapshot | None = None
 
 
 class Wired(NamedTuple):
@@ -70,7 +80,12 @@ class Wired(NamedTuple):
     metrics: Metrics
 
 
-async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProcess | None = None) -> Wired:
+async def wire(
+    settings: Settings,
+    stack: AsyncExitStack,
+    api_process: ApiProcess | None = None,
+    preloaded: Preloaded = Preloaded(),
+) -> Wired:
     """Connect everything; the stack closes it again, connections after the last write."""
     # both raise for invalid settings, before anything is opened
     redis_url, jobs_url = settings.required_redis_url(), settings.jobs_url
@@ -88,10 +103,15 @@ async def wire(settings: Settings, stack: AsyncExitStack, api_process: ApiProces
     if durability != "fsync" and settings.durability in (None, "memory"):
         logger.warning("acknowledged writes might not be on disk yet: the server's durability is %s", durability)
     stack.push_async_callback(appends.aclose)
-    build = partial(build_embedder, cache=settings.cache_dir, api_key=settings.embedder_key or "")
+
+    def build(spec: str) -> Embedder:
+        if preloaded.embedder is not None and spec == settings.embedder:
+            return preloaded.embedder
+        return build_embedder(spec, cache=settings.cache_dir, api_key=settings.embedder_key or "")
+
     embedders = LiveEmbedder(redis, build, settings.named_embedders)
     await retry_until_connected(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
-    index = await _index(settings, redis_url, redis, log, embedders, stack)
+    index = await _index(settings, redis_url, redis, log, embedders, stack, preloaded.snapshot)
     documents = DocumentReader(redis, settings.partitions, index.partition_of)
     jobs = await JobQueue.connect(jobs_url)
     stack.push_async_callback(jobs.aclose)
@@ -160,7 +180,13 @@ def _watch(settings: Settings, redis: Client, index: IndexService, jobs: JobQueu
 
 
 async def _index(
-    settings: Settings, redis_url: str, redis: Client, log: RedisLog, embedders: LiveEmbedder, stack: AsyncExitStack
+    settings: Settings,
+    redis_url: str,
+    redis: Client,
+    log: RedisLog,
+    embedders: LiveEmbedder,
+    stack: AsyncExitStack,
+    preloaded: LoadedSnapshot | None,
 ) -> IndexService:
     """The index on a search engine if the settings name one, otherwise in this process. Registers the process as
     running.
@@ -183,7 +209,7 @@ async def _index(
         stack.push_async_callback(feeds.aclose)
         service = ReplicaService(
             feeds, settings.partitions, settings.snapshots, embedders, name, read_wait_s=settings.read_wait,
-            history=log.history, look_at_log=log.look_whether_open,
+            history=log.history, look_at_log=log.look_whether_open, preloaded=preloaded,
         )  # fmt: skip
     stack.push_async_callback(service.aclose)
     await retry_until_connected(redis, "to register the process", service.beat)

@@ -125,7 +125,7 @@ class Stack(Server):
         return sum(map(_processor_s, self._pids(name)))
 
     async def pid(self, name: str) -> int:
-        """The process id of `valkey`, or of the `api` or `worker` that serves: a spare is started after it."""
+        """The process id of `valkey`, of the first `worker`, or of the `api` that has forked those that serve."""
         if name != "valkey":
             return self._processes(name)[0]
         redis = connect(self.redis_url)
@@ -134,8 +134,7 @@ class Stack(Server):
         return info["process_id"]
 
     def _pids(self, name: str) -> list[int]:
-        processes = self._processes(name)  # a spare API process starts after some seconds, and works for no event
-        return list(_with_descendants(processes[:1] if name == "api" else processes))
+        return list(_with_descendants(self._processes(name)))
 
     def _processes(self, name: str) -> list[int]:
         """The ids of one kind's processes, oldest first. Raises RuntimeError without any: nothing counts as zero."""
@@ -160,6 +159,11 @@ class Stack(Server):
 def memory_of(pid: int) -> int:
     """Bytes of a process and its descendants; shared pages are divided (PSS)."""
     return sum(map(_pss, _with_descendants([pid])))
+
+
+def processor_of(pid: int) -> float:
+    """Seconds of processor time of a process and its descendants."""
+    return sum(map(_processor_s, _with_descendants([pid])))
 
 
 def kill(pid: int) -> None:

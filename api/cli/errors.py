@@ -1,7 +1,17 @@
-"""Why a request to a server failed. Nothing here loads an HTTP client, which `mnemolog up` does not need."""
+"""Why a request to a server failed, and how errors are printed. Loads no HTTP client; `mnemolog up` needs none."""
 
 import re
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
+
+import typer
+
+from ingest.errors import LogUnavailable, MnemologError
+from ingest.names import visible
+from ingest.platform.addresses import place_of
+from ingest.platform.settings import Settings
 
 
 class ClientError(Exception):
@@ -45,3 +55,37 @@ class InvalidUrl(ClientError):
     def __init__(self, url: str) -> None:
         suggestion = f"; did you mean http://{url}?" if re.fullmatch(r"[\w.-]+(:\d+)?(/.*)?", url) else ""
         super().__init__("invalid_url", f"{url!r} is not an http:// or https:// address{suggestion}", field="url")
+
+
+def print_error(message: str) -> None:
+    """Print an error to stderr, without control characters."""
+    typer.echo(f"{typer.style('error:', fg='red')} {visible(message)}", err=True)
+
+
+def explained(run: Callable[[], None]) -> None:
+    """Run a command; expected errors are printed as one line, not a traceback."""
+    try:
+        run()
+    except MnemologError as error:
+        message = str(error)
+    except OSError as error:
+        message = f"{error.filename}: " * bool(error.filename) + (error.strerror or str(error))
+    else:
+        return
+    print_error(message)
+    sys.exit(1)
+
+
+@contextmanager
+def explained_connection(settings: Settings) -> Generator[None]:
+    """Turns connection errors into one that says what is missing, where, and what to do."""
+    from redis.exceptions import RedisError
+
+    try:
+        yield
+    except (RedisError, LogUnavailable) as error:
+        if settings.redis_url is None:
+            raise LogUnavailable(str(error)) from error
+        location, reason = place_of(settings.redis_url), str(error).rstrip(".")
+        message = f"Redis at {location} does not answer: {reason}; start it, or point REDIS_URL at it"
+        raise LogUnavailable(message) from error

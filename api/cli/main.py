@@ -3,14 +3,13 @@
 import json
 import os
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
+from api.cli.errors import explained, print_error
 from api.cli.usage import usage_error
-from ingest.errors import MnemologError
 from ingest.platform.files import toml_beside
 from ingest.platform.processes import release
 
@@ -96,28 +95,8 @@ def _run(app: typer.Typer) -> NoReturn:
         if type(error).__name__ != "NoArgsIsHelpError":  # which has printed the help
             message = usage_error(error)
             as_json = json.dumps({"error": {"code": "usage", "message": message}})
-            typer.echo(as_json) if "--json" in sys.argv else _print_error(message)
+            typer.echo(as_json) if "--json" in sys.argv else print_error(message)
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _print_error(message: str) -> None:
-    from ingest.names import visible
-
-    typer.echo(f"{typer.style('error:', fg='red')} {visible(message)}", err=True)
-
-
-def explained(run: Callable[[], None]) -> None:
-    """Run a command; expected errors are printed as one line, not a traceback."""
-    try:
-        run()
-    except MnemologError as error:
-        message = str(error)
-    except OSError as error:
-        message = f"{error.filename}: " * bool(error.filename) + (error.strerror or str(error))
-    else:
-        return
-    _print_error(message)
-    sys.exit(1)
 
 
 if __name__ == "__main__":

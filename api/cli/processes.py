@@ -6,19 +6,16 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 import uvloop
 from rich.console import Console
 from rich.text import Text
 
+from api.cli.errors import explained_connection
 from api.cli.output import waiting
-from ingest.errors import LogUnavailable
-from ingest.platform.addresses import client_key, place_of
+from ingest.platform.addresses import client_key
 from ingest.platform.exporting import exporting
 from ingest.platform.processes import load_without_collecting, on_stop, wait_for_parent
 from ingest.platform.settings import DROP_INS, Settings, from_environment, warnings
@@ -26,9 +23,6 @@ from ingest.secrets.redaction import log_to_stderr
 
 POLL_S = 0.1
 """How often dead processes are looked for: a check costs microseconds, and requests fail until the next one."""
-
-if TYPE_CHECKING:
-    from api.api_processes import ApiProcess
 
 
 def register(app: typer.Typer) -> None:
@@ -57,7 +51,7 @@ def up(
     supervisor = Supervisor(settings)
     on_stop(signal.default_int_handler)
     try:
-        with waiting(console, "starting") as tell, _explained(settings):
+        with waiting(console, "starting") as tell, explained_connection(settings):
             supervisor.start(on_wait=tell)
         settings = supervisor.settings
         url = local_url(settings)
@@ -94,34 +88,17 @@ def up(
 
 def api() -> None:
     """Serve the HTTP API and MCP (needs REDIS_URL)."""
-    settings = _logged_settings(warn=True)
-    if settings.api_processes > 1:
-        from api.cli.api_processes import ApiProcesses
-
-        wait_for_parent()
-        ApiProcesses(settings).run()
-        return
     load_without_collecting()
-    serve_api(settings)
+    settings = _logged_settings(warn=True)
+    from api.cli.api_processes import ApiProcesses, serve_api
 
-
-def serve_api(settings: Settings, api_process: "ApiProcess | None" = None) -> None:
-    """Serve until a signal, alone or as one of several processes."""
-    from api.access.binding import check_before_start
-    from api.app import create_listeners
-    from api.dialects.registry import ports_of, ports_of_one
-    from api.http.serving import ConnectionLimits, serve
-
-    with _explained(settings):
-        listeners, ports = create_listeners(settings, api_process), set(ports_of(settings))
+    if settings.api_processes == 1 and sys.platform != "linux":
         wait_for_parent()
-        if notice := asyncio.run(check_before_start(settings)):
-            logging.getLogger(__name__).warning("%s", notice)
-        if api_process is not None and not api_process.is_first:
-            ports -= ports_of_one(settings)
-        with exporting(os.environ, "api"):
-            limits = ConnectionLimits(settings.head_seconds, settings.body_seconds, settings.connections)
-            serve(listeners, settings.host, sorted(ports), limits, shared=api_process is not None)
+        serve_api(settings)  # elsewhere a fork lacks what libraries have set up, and outlives a parent that is killed
+        return
+    processes = ApiProcesses(settings)
+    wait_for_parent()
+    processes.run()
 
 
 def worker(
@@ -135,27 +112,12 @@ def worker(
     from workers.main import main as run
 
     settings = _logged_settings()
-    with _explained(settings):
+    with explained_connection(settings):
         if check:
             raise typer.Exit(0 if asyncio.run(alive(settings)) else 1)
         wait_for_parent()
         with exporting(os.environ, "worker"):
             uvloop.run(run(settings))
-
-
-@contextmanager
-def _explained(settings: Settings) -> Generator[None]:
-    """Turns connection errors into one that says what is missing, where, and what to do."""
-    from redis.exceptions import RedisError
-
-    try:
-        yield
-    except (RedisError, LogUnavailable) as error:
-        if settings.redis_url is None:
-            raise LogUnavailable(str(error)) from error
-        location, reason = place_of(settings.redis_url), str(error).rstrip(".")
-        message = f"Redis at {location} does not answer: {reason}; start it, or point REDIS_URL at it"
-        raise LogUnavailable(message) from error
 
 
 def _logged_settings(*, warn: bool = False) -> Settings:
@@ -170,19 +132,3 @@ def _logged_settings(*, warn: bool = False) -> Settings:
     for warning in warnings(os.environ, settings.drop_in) if warn else ():
         logging.getLogger(__name__).warning("%s", warning)
     return settings
-
-
-def main() -> None:
-    """One of several API processes. Arguments: its number, the shared folder, whether other processes already serve."""
-    load_without_collecting()
-    from api.api_processes import ApiProcess
-
-    settings = _logged_settings()
-    number, folder, joins = sys.argv[1:4]
-    serve_api(settings, ApiProcess(int(number), settings.api_processes, Path(folder), joins == "joins"))
-
-
-if __name__ == "__main__":
-    from api.cli.main import explained
-
-    explained(main)

@@ -13,15 +13,16 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
-from typing import Any, BinaryIO
+from typing import Any
 from urllib.parse import urlsplit
 
 from msgspec import DecodeError, json
 from msgspec.structs import replace
 
 from api.access.binding import check_before_start
+from api.cli.forks import Fork
 from api.dialects.registry import ports_of
 from api.http.sockets import bind
 from ingest.embedded.room import EmbeddedValkey
@@ -41,9 +42,6 @@ WORKER_NICENESS = 10
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
 """Before a dead child is restarted; doubles while it keeps dying within STEADY_S."""
 READY_EVERY_S = 0.05
-SPARE_AFTER_S = 15.0
-"""A spare is started after a child has run this long: loading takes two seconds of processor time, which processes that
-are starting need more."""
 STEADY_S = 60.0
 TRIES = 4
 """Starting fails after a child has died this often: transient errors have passed by then."""
@@ -52,27 +50,17 @@ TRIES = 4
 class Child:
     """One process that is kept alive."""
 
-    def __init__(
-        self,
-        name: str,
-        settings: Settings,
-        niceness: int = 0,
-        number: int = 1,
-        command: Callable[[], Sequence[str]] | None = None,
-    ) -> None:
-        """`command` starts it, by default `mnemolog NAME`; with one, it shares this process's output.
-
-        `number` distinguishes the logs of children with one name.
-        """
-        self.name, self._settings, self._niceness, self._command = name, settings, niceness, command
+    def __init__(self, name: str, settings: Settings, niceness: int = 0, number: int = 1) -> None:
+        """`number` distinguishes the logs of children with one name."""
+        self.name, self._settings, self._niceness = name, settings, niceness
+        self.command: Sequence[str] = [sys.executable, "-P", "-m", "api.cli.main", name]
+        """What starts it."""
         self.log = settings.data_dir / "logs" / (f"{name}.log" if number == 1 else f"{name}-{number}.log")
         self.deaths = 0
         """How often it died since it last ran for STEADY_S."""
         self._locks: tuple[int, ...] = ()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._spare: subprocess.Popen[bytes] | None = None
-        """Has loaded its modules, and waits to replace a child that died."""
-        self._started_at, self._spare_at, self._counted = 0.0, 0.0, False
+        self._process: subprocess.Popen[bytes] | Fork | None = None
+        self._started_at, self._counted = 0.0, False
         self._log_begin, self._pause_s = 0, FIRST_PAUSE_S
 
     @property
@@ -83,48 +71,24 @@ class Child:
     def start(self, *, gated: bool = False) -> None:
         """Start it; its output is appended to `log`. Raises ServerStartFailed if that is not writable.
 
-        With `gated` it loads its modules, and then waits for `open_gate`. Uses the spare, if there is one.
+        With `gated` it loads its modules, and then waits for `open_gate`.
         """
-        ready = self._spare is not None and self._spare.poll() is None
-        if ready:
-            self._process, self._spare = self._spare, None
-        else:
-            self._end_spare()
-            self._process = self._spawn(gated=gated)
-        self._log_begin = self.log.stat().st_size if self._command is None else 0
+        self._process = self._spawn(gated=gated)
+        self._log_begin = self.log.stat().st_size if self.log.exists() else 0
         self._started_at, self._counted = time.monotonic(), False
-        if ready and not gated:
-            self.open_gate()
 
-    def keep_spare(self) -> None:
-        """Start a spare once the child has run for SPARE_AFTER_S, and replace one that ended."""
-        now = time.monotonic()
-        missing = self._spare is None or self._spare.poll() is not None
-        if missing and self.pid is not None and now - max(self._started_at, self._spare_at) > SPARE_AFTER_S:
-            self._end_spare()
-            self._spare, self._spare_at = self._spawn(gated=True), now
-
-    def _end_spare(self) -> None:
-        spare, self._spare = self._spare, None
-        if spare is not None:  # it has no work to finish
-            spare.kill()
-            spare.wait()
-            _write_to_gate(spare, b"")
-
-    def _spawn(self, *, gated: bool) -> subprocess.Popen[bytes]:
+    def _spawn(self, *, gated: bool) -> "subprocess.Popen[bytes] | Fork":
         gate = {GATE: "1"} if gated else {}
         environment = {**without_other_names(os.environ), **to_environment(self._settings), **gate}
-        output: BinaryIO | None = None
-        if self._command is None:
-            try:
-                self.log.parent.mkdir(parents=True, exist_ok=True)
-                output = self.log.open("ab")
-            except OSError as error:
-                reason = f"{error.filename} is not writable: {error.strerror}"
-                raise ServerStartFailed(f"{reason}; set MNEMOLOG_DATA_DIR to a writable folder") from None
-        with output or nullcontext():
+        try:
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            output = self.log.open("ab")
+        except OSError as error:
+            reason = f"{error.filename} is not writable: {error.strerror}"
+            raise ServerStartFailed(f"{reason}; set MNEMOLOG_DATA_DIR to a writable folder") from None
+        with output:
             return subprocess.Popen(
-                [sys.executable, "-P", "-m", "api.cli.main", self.name] if self._command is None else self._command(),
+                self.command,
                 env=environment,
                 stdout=output,
                 stderr=output,
@@ -171,7 +135,6 @@ class Child:
 
     def stop(self, timeout_s: float = 20.0) -> None:
         """Ask it to finish its work; kill it after `timeout_s`."""
-        self._end_spare()
         if self._process is None:
             return
         self.ask_to_stop()
@@ -187,7 +150,7 @@ class Child:
 
     def reason(self) -> str:
         """Why it ended: one line from its log since it was last started."""
-        return reason_in(self.log, self._log_begin) if self._command is None else "see above"
+        return reason_in(self.log, self._log_begin)
 
 
 class Supervisor:
@@ -330,8 +293,6 @@ class Supervisor:
                 time.sleep(1)
         for child in (self.worker, *self.further_workers, self.api):
             child.restart_if_dead()
-        if self.settings.api_processes == 1:  # with several processes, the others keep answering
-            self.api.keep_spare()
 
     def stop(self) -> None:
         """Stop everything: first new writes, then work in progress, then the log."""
@@ -347,7 +308,7 @@ class Supervisor:
             port.release()
 
 
-def _write_to_gate(process: "subprocess.Popen[bytes] | None", words: bytes) -> None:
+def _write_to_gate(process: subprocess.Popen[bytes] | Fork | None, words: bytes) -> None:
     gate = process.stdin if process is not None else None
     if gate is not None and not gate.closed:
         with suppress(BrokenPipeError), gate:

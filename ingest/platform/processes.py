@@ -27,15 +27,15 @@ _PARENT_DEATH_SIGNAL = 1
 """PR_SET_PDEATHSIG of Linux's prctl."""
 
 
-def prepare_child(niceness: int = 0) -> Callable[[], None]:
-    """The `preexec_fn` of a child: it sets its niceness, and on Linux asks for SIGTERM when its parent thread ends."""
+def prepare_child(niceness: int = 0, at_the_end: signal.Signals = signal.SIGTERM) -> Callable[[], None]:
+    """The `preexec_fn` of a child: it sets its niceness, and on Linux asks for a signal when its parent thread ends."""
     libc = ctypes.CDLL(None) if Path("/proc/self").exists() else None
 
     def prepare() -> None:
         if niceness:
             os.nice(niceness)
         if libc is not None:  # a supervisor that is killed leaves no process behind that would block the next one
-            libc.prctl(_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+            libc.prctl(_PARENT_DEATH_SIGNAL, at_the_end)
 
     return prepare
 

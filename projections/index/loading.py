@@ -9,12 +9,10 @@ from typing import Any
 from ingest.platform.connections import Client
 from projections.index import snapshots
 from projections.index.comparing import Comparison, catch_up
-from projections.index.replica import (
-    FeedPosition,
-    IndexReplica,
-)
+from projections.index.replica import FeedPosition, IndexReplica
+from projections.index.snapshots import LoadedSnapshot
 from projections.vectors.embedder import Embedder
-from projections.vectors.static import table_of
+from projections.vectors.static import StaticTable, table_of
 
 
 @dataclass
@@ -34,8 +32,12 @@ class Loaded:
 class Loader:
     """Loads indexes, one at a time."""
 
-    def __init__(self, redis: Client, partitions: int, snapshot_folder: Path) -> None:
+    def __init__(
+        self, redis: Client, partitions: int, snapshot_folder: Path, preloaded: LoadedSnapshot | None = None
+    ) -> None:
+        """`preloaded` is used once, instead of loading the same snapshot."""
         self._redis, self._partitions, self._snapshots = redis, partitions, snapshot_folder
+        self._preloaded = preloaded
         self._thread = ThreadPoolExecutor(1, "index-loader")
 
     async def newest(self, embedder: Embedder) -> Loaded:
@@ -47,14 +49,22 @@ class Loader:
 
     async def at_least(self, snapshot: str, embedder: Embedder) -> Loaded | None:
         """The newest snapshot's index if that is `snapshot` or a later one, of an embedder's vectors; else None."""
-        loaded = await self._in_thread(
-            snapshots.load_newest,
-            self._snapshots, embedder.model, embedder.dimensions, snapshot, table_of(embedder), self._partitions,
-        )  # fmt: skip
+        loaded = await self._in_thread(self._load, snapshot, embedder)
         if loaded is None:
             return None
         index, manifest = loaded
         return Loaded(index, embedder, manifest.name, self._start | manifest.partitions)
+
+    def _load(self, least: str, embedder: Embedder) -> LoadedSnapshot | None:
+        model, dimensions, table = embedder.model, embedder.dimensions, table_of(embedder)
+        preloaded, self._preloaded = self._preloaded, None  # the index changes as it follows the feeds
+        if preloaded is not None:
+            index, manifest = preloaded
+            newest = snapshots.newest(self._snapshots, model, dimensions, partitions=self._partitions)
+            alike = _name(index.table) == _name(table) and manifest.name >= least
+            if newest is not None and newest[1] == manifest and alike:
+                return preloaded
+        return snapshots.load_newest(self._snapshots, model, dimensions, least, table, self._partitions)
 
     async def catch_up(self, loaded: Loaded, goal: Loaded) -> None:
         """Apply what the feeds have, or else the documents, at least up to the positions of `goal`."""
@@ -73,3 +83,7 @@ class Loader:
     @property
     def _start(self) -> dict[int, FeedPosition]:
         return {partition: FeedPosition() for partition in range(self._partitions)}
+
+
+def _name(table: StaticTable | None) -> str:
+    return "" if table is None else table.name

@@ -34,6 +34,7 @@ from projections.index.following import Followers
 from projections.index.loading import Loaded, Loader
 from projections.index.protocol import READ_WAIT_S, EmbedderMismatch, Index, IndexService, Result
 from projections.index.replica import FeedPosition, IndexReplica
+from projections.index.snapshots import LoadedSnapshot
 from projections.index.waiting import Searches
 from projections.search.question import Filter, Hit, Question
 from projections.vectors.embedder import Embedder, Embedders
@@ -62,10 +63,11 @@ class ReplicaService(IndexService):
         read_wait_s: float = READ_WAIT_S,
         history: LogHistory | None = None,
         look_at_log: Callable[[], Awaitable[None]] = nothing,
+        preloaded: LoadedSnapshot | None = None,
     ) -> None:
-        """`name` is this replica's, among all."""
+        """`name` is this replica's, among all. `preloaded` is an index that was loaded before the fork."""
         super().__init__(redis, partitions, embedders, name, read_wait_s, history, look_at_log)
-        self._loader = Loader(redis, partitions, snapshot_folder)
+        self._loader = Loader(redis, partitions, snapshot_folder, preloaded)
         self._thread = ThreadPoolExecutor(1, "index")
         self._in_use = Lock()
         """Held by the user of the index: its thread, or the event loop for a search while that thread has no work."""

@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -74,6 +75,9 @@ class SnapshotManifest(Struct, frozen=True, kw_only=True):
         """The manifest with its digest."""
         plain = msgspec.json.encode(replace(self, digest=""))
         return replace(self, digest=hashlib.sha256(plain).hexdigest())
+
+
+LoadedSnapshot: TypeAlias = tuple[IndexReplica, SnapshotManifest]
 
 
 class _Texts(Struct, array_like=True):
@@ -256,7 +260,7 @@ def load_newest(
     least: str = "",
     table: StaticTable | None = None,
     partitions: int | None = None,
-) -> tuple[IndexReplica, SnapshotManifest] | None:
+) -> LoadedSnapshot | None:
     """The index of the newest usable snapshot made with `model`; None without one.
 
     Those of a log of another number of `partitions`, if that is given, or with names before `least`, are ignored. A

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import socket
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,7 @@ import httpx
 import pytest
 from waiting import wait_until
 
-from api.cli import supervisor as supervisor_module
-from api.cli.supervisor import Child
-from tests.acceptance.running import Doors, Server, every_dialect, settings
+from tests.acceptance.running import Doors, Server, every_dialect
 
 PROCESSES = 2
 
@@ -127,6 +124,17 @@ async def test_a_killed_process_is_started_again_while_the_other_serves(two: Doo
     assert before[0] in _pids(two.server)
 
 
+async def test_a_killed_process_without_others_is_replaced_at_once(server: Server):
+    parent, (serving,) = server.supervisor.api.pid, _pids(server)
+    os.kill(serving, signal.SIGKILL)
+
+    async def replaced() -> bool:
+        return len(_pids(server)) == 1 and _pids(server) != [serving] and server.supervisor.ready()
+
+    await wait_until(replaced)
+    assert server.supervisor.api.pid == parent
+
+
 def _key(doors: Doors) -> dict[str, str]:
     return {"Authorization": f"Bearer {doors.server.secret}"}
 
@@ -172,77 +180,3 @@ async def test_what_was_sent_whole_is_stored(server: Server, client: httpx.Async
         return answer.is_success and len(answer.json()["items"]) == count
 
     await wait_until(all_stored)
-
-
-LOADED = """
-import sys, time
-from pathlib import Path
-from ingest.platform.processes import wait_for_parent
-folder = Path(sys.argv[1])
-import os
-(folder / f"loaded-{os.getpid()}").touch()
-wait_for_parent()
-(folder / f"served-{os.getpid()}").touch()
-time.sleep(60)
-"""
-
-
-@pytest.fixture
-def child(tmp_path: Path, cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Child]:
-    """A child that says when it has loaded and when it serves."""
-    monkeypatch.setattr(supervisor_module, "SPARE_AFTER_S", 0.0)
-    monkeypatch.setattr(supervisor_module, "FIRST_PAUSE_S", 0.0)
-    made = Child("api", settings(tmp_path, cache_dir), command=lambda: [sys.executable, "-c", LOADED, str(tmp_path)])
-    yield made
-    made.stop()
-
-
-def _those(folder: Path, step: str) -> set[int]:
-    return {int(path.name.removeprefix(f"{step}-")) for path in folder.glob(f"{step}-*")}
-
-
-async def test_a_spare_takes_the_place_of_a_child_that_was_killed(child: Child, tmp_path: Path):
-    child.start()
-    first = child.pid
-    assert first is not None
-    await wait_until(lambda: _those(tmp_path, "served") == {first})
-    child.keep_spare()
-    child.keep_spare()
-    await wait_until(lambda: len(_those(tmp_path, "loaded")) == 2)
-    (spare,) = _those(tmp_path, "loaded") - {first}
-    assert _those(tmp_path, "served") == {first}, "a spare waits"
-    os.kill(first, signal.SIGKILL)
-    await wait_until(child.restart_if_dead)
-    assert child.pid == spare
-    await wait_until(lambda: _those(tmp_path, "served") == {first, spare})
-
-
-async def test_a_spare_that_died_is_passed_over_and_made_again(child: Child, tmp_path: Path):
-    child.start()
-    child.keep_spare()
-    first = child.pid
-    assert first is not None
-    await wait_until(lambda: len(_those(tmp_path, "loaded")) == 2)
-    (spare,) = _those(tmp_path, "loaded") - {first}
-    os.kill(spare, signal.SIGKILL)
-    os.kill(first, signal.SIGKILL)
-    await wait_until(child.died)
-    await wait_until(lambda: _ended(spare))
-    child.restart_if_dead()
-    assert child.pid not in (None, first, spare)
-    await wait_until(lambda: child.pid in _those(tmp_path, "served"))
-
-
-async def test_stopping_ends_the_spare(child: Child, tmp_path: Path):
-    child.start()
-    child.keep_spare()
-    await wait_until(lambda: len(_those(tmp_path, "loaded")) == 2)
-    child.stop()
-    assert all(map(_ended, _those(tmp_path, "loaded")))
-
-
-def _ended(pid: int) -> bool:
-    try:
-        return "State:\tZ" in Path(f"/proc/{pid}/status").read_text()
-    except FileNotFoundError:
-        return True

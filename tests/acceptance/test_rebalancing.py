@@ -63,7 +63,8 @@ def worker(valkey: EmbeddedValkey, short_path: Path, cache_dir: Path) -> Iterato
 
         def start(host: str, command: list[str] | None = None) -> Child:
             own = replace(given, cache_dir=short_path / host, data_dir=short_path / host)
-            child = Child("worker", own, command=None if command is None else lambda: command)
+            child = Child("worker", own)
+            child.command = command or child.command
             stack.callback(child.stop)
             child.start()
             return child

@@ -61,8 +61,7 @@ class Up:
                 continue
             if words != [b""]:  # of a child that has ended and was not waited for, nothing is told
                 name = words[-2].decode() if b"api.cli.main" in words else "valkey"
-                if name != "api" or name not in found:  # a second one is the spare, which a slow machine has by then
-                    found[f"{name}+" if name in found else name] = pid
+                found[f"{name}+" if name in found else name] = pid
         return found
 
     @asynccontextmanager

@@ -11,8 +11,10 @@ from indexes import nearest
 from msgspec.structs import replace
 from numpy.lib.stride_tricks import sliding_window_view
 
+from ingest.platform.connections import connect
 from projections.index import snapshots
 from projections.index.embedded import matches, search
+from projections.index.loading import Loader
 from projections.index.replica import COLUMNS, FeedPosition, IndexReplica
 from projections.index.snapshots import SnapshotManifest, UnusableSnapshot, compacted, is_worthwhile
 from projections.nouns.index_entry import IndexEntry
@@ -20,6 +22,7 @@ from projections.search.question import Filter, Hit, Question
 from projections.search.ranking import Mode
 from projections.store.feed import Put, Remove
 from projections.vectors.bitmaps import BitMap, Matching
+from projections.vectors.embedder import Unavailable
 from projections.vectors.vectors import quantized
 
 MODEL = "test-model"
@@ -44,6 +47,18 @@ def test_a_snapshot_of_a_log_of_fewer_partitions_is_passed_over(index: IndexRepl
         assert snapshots.newest(folder, MODEL, partitions=partitions) is None
         assert snapshots.load_newest(folder, MODEL, partitions=partitions) is None
     assert snapshots.newest(folder, MODEL, partitions=2) is not None
+
+
+async def test_an_index_loaded_before_the_fork_is_used_once_and_only_while_its_snapshot_is_the_newest(
+    index: IndexReplica, folder: Path
+):
+    embedder, redis = Unavailable(MODEL, index.vectors.dimensions, ""), connect("redis://nowhere")
+    preloaded = index, snapshots.save(index, AT, folder, "01")
+    loader = Loader(redis, len(AT), folder, preloaded)
+    assert (await loader.newest(embedder)).index is index
+    assert (await loader.newest(embedder)).index is not index
+    snapshots.save(index, AT, folder, "02")
+    assert (await Loader(redis, len(AT), folder, preloaded).newest(embedder)).snapshot == "02"
 
 
 @pytest.fixture
