@@ -7,7 +7,9 @@ several nodes, and a node that does not answer must not cost the leases on the o
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 
 from redis.exceptions import RedisError
 
@@ -22,9 +24,38 @@ from workers.runner import Applied, OpenDeadLetters, PartitionRunner
 logger = logging.getLogger(__name__)
 
 TICK_S = 1.0
-ANSWER_WITHIN_S = 1.0
-"""Time limit of a lease request. A tick makes at most three in a row, so that leases are renewed in time."""
-_TTL_MS = int(LEASE_TTL.total_seconds() * 1000)
+ANSWER_WITHIN_S, ANSWER_WITHIN_AT_MOST_S = 1.0, 4.0
+"""Time limit of a lease request, on a machine with time to spare and on a starved one."""
+SLOWER = 4
+"""How many times as long as the slowest request of the last tick the next ones may take."""
+
+
+class AdaptiveTimeout:
+    """A time limit of requests that grows while answers are slow: a server that is starved of time is not down."""
+
+    def __init__(self) -> None:
+        self.seconds = ANSWER_WITHIN_S
+        self._slowest_s = 0.0
+
+    @property
+    def lease_ms(self) -> int:
+        """How long a lease must last to be renewed in time: LEASE_TTL, or as many times longer as the limit is."""
+        return int(1000 * LEASE_TTL.total_seconds() * self.seconds / ANSWER_WITHIN_S)
+
+    def adapt(self) -> None:
+        """Set the limit by the requests since the last call. Half as long at least, because load comes in waves."""
+        patient_s = max(ANSWER_WITHIN_S, self.seconds / 2, SLOWER * self._slowest_s)
+        self.seconds, self._slowest_s = min(patient_s, ANSWER_WITHIN_AT_MOST_S), 0.0
+
+    @asynccontextmanager
+    async def limit(self) -> AsyncGenerator[None]:
+        """Raise TimeoutError in the block if it takes longer."""
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(self.seconds):
+                yield
+        finally:
+            self._slowest_s = max(self._slowest_s, time.monotonic() - began)
 
 
 def share_of(worker: str, workers: Sequence[str], partitions: int) -> int:
@@ -62,6 +93,7 @@ class RunnerHost:
         self._leaving: dict[int, asyncio.Task[None]] = {}
         """Partitions whose runner is finishing its batch; the lease is released after it."""
         self._dead_letters, self._look_at_log, self._most_to_embed = dead_letters, look_at_log, most_to_embed
+        self._timeout = AdaptiveTimeout()
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -84,7 +116,7 @@ class RunnerHost:
 
     async def beat(self) -> list[str]:
         """Announce this worker; returns all that are up."""
-        return await beat(self._redis, WORKERS, self._worker_id, _TTL_MS)
+        return await beat(self._redis, WORKERS, self._worker_id, self._timeout.lease_ms)
 
     async def aclose(self) -> None:
         """Finish the current batches and release every partition, so that another worker need not wait."""
@@ -125,15 +157,17 @@ class RunnerHost:
                     logger.info("%s", error)
                 else:
                     logger.error("partition %d: the runner failed", partition, exc_info=error)
-                async with asyncio.timeout(ANSWER_WITHIN_S):
+                async with self._timeout.limit():
                     await release_lease(self._redis, PartitionKeys(partition), self._worker_id)
 
     async def _renew(self) -> None:
         leased = self.leased
+        # only here, so that no request until the next renewal takes longer than the lease was made for
+        self._timeout.adapt()
         # shorter than the lease: a renewal without an answer is tried again before the lease expires
-        async with asyncio.timeout(ANSWER_WITHIN_S):
+        async with self._timeout.limit():
             fences = {PartitionKeys(partition): self._running[partition][0].fence for partition in leased}
-            held = await renew_leases(self._redis, fences, self._worker_id, _TTL_MS)
+            held = await renew_leases(self._redis, fences, self._worker_id, self._timeout.lease_ms)
         lost = [partition for partition, is_held in zip(leased, held, strict=True) if is_held is False]
         if lost:
             logger.warning("partitions %s: the lease expired", ", ".join(map(str, lost)))
@@ -144,7 +178,7 @@ class RunnerHost:
 
     async def _share(self) -> None:
         """Take free partitions or give up surplus ones until this worker has its share."""
-        async with asyncio.timeout(ANSWER_WITHIN_S):
+        async with self._timeout.limit():
             workers = await self.beat()
         share = share_of(self._worker_id, workers, self._partitions)
         self._give_up(self.leased[share:])
@@ -158,7 +192,7 @@ class RunnerHost:
     async def _is_free(self, partition: int) -> bool:
         """Whether no other worker has a partition; False when its node does not answer."""
         try:
-            async with asyncio.timeout(ANSWER_WITHIN_S):
+            async with self._timeout.limit():
                 holder = await self._redis.get(PartitionKeys(partition).lease)
         except (RedisError, OSError, TimeoutError):
             return False
@@ -166,8 +200,10 @@ class RunnerHost:
 
     async def _try_acquire(self, partition: int) -> None:
         try:
-            async with asyncio.timeout(ANSWER_WITHIN_S):
-                fence = await acquire_lease(self._redis, PartitionKeys(partition), self._worker_id, _TTL_MS)
+            async with self._timeout.limit():
+                fence = await acquire_lease(
+                    self._redis, PartitionKeys(partition), self._worker_id, self._timeout.lease_ms
+                )
         except (RedisError, OSError, TimeoutError) as error:
             logger.warning("partition %d: could not be leased: %s", partition, reason_of(error))
             return

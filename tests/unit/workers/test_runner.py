@@ -1,10 +1,12 @@
-"""The sizes of a runner's batches, and a worker's share of partitions."""
+"""The sizes of a runner's batches, a worker's share of partitions, and the time limit of its leases."""
+
+from types import SimpleNamespace
 
 import pytest
 
 from ingest.log.event_log import Stored
 from ingest.log.position import Position
-from workers.host import share_of
+from workers.host import AdaptiveTimeout, share_of
 from workers.runner import BATCH, MOST, MOST_BYTES, size_of_next
 
 
@@ -48,3 +50,19 @@ def test_the_order_in_which_the_others_are_known_does_not_matter():
 def test_unlisted_worker_is_counted_in_its_own_share():
     assert share_of("c", ["a", "b"], 16) == 5
     assert share_of("a", [], 16) == 16
+
+
+@pytest.mark.parametrize(("slowest_s", "limit_s"), [(0.1, 1), (0.5, 2), (9, 4)])
+async def test_while_answers_are_slow_lease_requests_may_take_longer_and_leases_last_longer(
+    slowest_s: float, limit_s: float, monkeypatch: pytest.MonkeyPatch
+):
+    clock = iter([0, slowest_s, 10, 10])
+    monkeypatch.setattr("workers.host.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    timeout = AdaptiveTimeout()
+    for _ in range(2):
+        async with timeout.limit():
+            pass
+    timeout.adapt()
+    assert (timeout.seconds, timeout.lease_ms) == (limit_s, 5_000 * limit_s)
+    timeout.adapt()
+    assert timeout.seconds == max(1, limit_s / 2)
