@@ -48,6 +48,7 @@ from projections.vectors.embedder import Embedder
 from projections.webhooks.deliveries import Deliveries
 from workers.host import RunnerHost
 from workers.queue import Job, JobQueue, arq_settings, build_worker, run_worker
+from workers.rebuilding import RebuildProcesses
 from workers.snapshotting import SubprocessSnapshotJob
 from workers.upkeep import Condense, Upkeep
 
@@ -133,12 +134,14 @@ class WorkerProcess:
             services = _Services(settings, redis, log, embedders, stack, engine, host)
             vectors, snapshots = services.vectors(), services.snapshots()
             rebuilding = services.rebuilding(rebuilds, vectors, snapshots, self._id)
+            processes = RebuildProcesses(settings.workers)
+            stack.push_async_callback(processes.aclose)
             later = LaterTexts(redis, log, embedders, most)
             embed = EmbedJob(EmbeddingQueue(redis, embedders, vectors), later, services.let_projecting_go_first)
             jobs = [
                 Job("embed", embed.run),
                 *services.snapshot_jobs(snapshots),
-                Job("rebuild", partial(rebuilding.run, REBUILD_SLICE_S)),
+                Job("rebuild", partial(self._rebuild, rebuilds, rebuilding, processes)),
                 *services.maintenance_jobs(snapshots, rebuilding),
                 *services.backup_jobs(self._backups),
             ]
@@ -189,6 +192,15 @@ class WorkerProcess:
             await host.aclose()
             await end(*tasks)
         logger.info("worker %s has stopped", self._id)
+
+    @staticmethod
+    async def _rebuild(rebuilds: Rebuilds, rebuilding: RebuildJob, processes: RebuildProcesses) -> None:
+        """Take part in the current rebuild for a slice: processes of their own fill documents."""
+        current = await rebuilds.current()
+        if current is not None and current.fills_documents:
+            await processes.run(REBUILD_SLICE_S)
+        else:
+            await rebuilding.run(REBUILD_SLICE_S)
 
     def _build_embedder(self, spec: str) -> Embedder:
         """The embedder of a spec: the configured one, or that of a rebuild."""

@@ -79,6 +79,8 @@ class DocumentVectors:
 
         Vectors are cached for at least `cached`; those of changed texts are removed from the cache.
         """
+        if not embedder.dimensions:
+            return [b""] * len(places)
         texts = await self._texts(places)
         chunks = [chunk(text) for text in texts]
         vectors = iter(await self._vectors(embedder, [*chain.from_iterable(chunks)], max(cached, self._cached)))

@@ -42,7 +42,7 @@ from projections.store.rebuild_store import RebuildStore
 
 logger = logging.getLogger(__name__)
 
-BATCH = 1024
+BATCH = 512
 BYTES = 1 << 20
 """Of one batch, at most: a retirement of 12 kB names 500 documents, which are all read and written at once."""
 DELETED_AT_ONCE = 500

@@ -81,12 +81,15 @@ class RebuildJob:
         rebuilds: Rebuilds,
         keep: timedelta,
         documents: Strategy,
-        embeddings: Strategy,
+        embeddings: Strategy | None,
         who: str = "",
     ) -> None:
-        """`keep` is how long a rebuild that has switched can be rolled back."""
+        """`keep` is how long a rebuild that has switched can be rolled back. Without `embeddings` it has no part in
+        rebuilds of these."""
         self._redis, self._rebuilds, self._keep = redis, rebuilds, keep
-        self._strategies: dict[What, Strategy] = {"documents": documents, "embeddings": embeddings}
+        self._strategies: dict[What, Strategy] = {"documents": documents}
+        if embeddings is not None:
+            self._strategies["embeddings"] = embeddings
         self._id = who or str(new_event_id())
         # arq may start the job again before the last run has ended its slice; two would fill the same generation
         self._running = asyncio.Lock()

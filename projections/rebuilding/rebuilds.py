@@ -86,6 +86,11 @@ class Rebuild(Struct, frozen=True, kw_only=True):
         return self.state in UNDER_WAY
 
     @property
+    def fills_documents(self) -> bool:
+        """Whether partitions are filled from the log."""
+        return self.what == "documents" and self.state == "running"
+
+    @property
     def level(self) -> bool:
         """Whether everything was filled once."""
         return all(part.level for part in self.parts)
