@@ -16,12 +16,12 @@ from benchmarks.figures import Figures, Row, benchmark, number, written
 from benchmarks.peers.systems import NOT_MEASURED, PEERS, Calls, Installed, Note, System, install, note_of
 from benchmarks.plan import ROOT, replaced
 from benchmarks.relevance import CUTS, OVERALL, answerable, figures_of, histories
-from benchmarks.servers import commit, machine, memory_of
+from benchmarks.servers import commit, machine, memory_of, processor_of, size_of
 from ingest.platform.settings import from_environment
 
 QUESTIONS = ("install", "recall", "load", "kill", "delete")
-WRITERS, SEARCHERS = (1, 16), (1, 8)
-LIMIT, WARM_UP, FILLERS, BESIDE, WORDS = 10, 20, 4, 200, 20
+CLIENTS = (1, 8, 64)
+KILLED_WRITERS, LIMIT, WARM_UP, FILLERS, BESIDE, WORDS = 16, 10, 20, 4, 200, 20
 FIND_WITHIN_S, ERASE_WITHIN_S, LOOK_EVERY_S = 120.0, 120.0, 1.0
 
 
@@ -71,8 +71,9 @@ def load(installed: Installed, count: int, searches: int) -> Figures:
     """Writes until they can be found, searches, and memory after them, in one store."""
     notes, figures, dice = [corpus_note(index) for index in range(count)], Figures(), random.Random(SEED)
     with installed.new() as system:
-        for clients, part in zip(WRITERS, (notes[: count // 4], notes[count // 4 :]), strict=True):
-            began = time.perf_counter()
+        used = processor_of(system.pid)
+        for place, clients in enumerate(CLIENTS):
+            part, began = notes[place :: len(CLIENTS)], time.perf_counter()
             calls = _done(system.call("write", part, clients), 1)
             system.settle()
             findable(system, part[max(calls.answers)])
@@ -82,12 +83,16 @@ def load(installed: Installed, count: int, searches: int) -> Figures:
         system.settle(vectors=True)
         if system.name == "mnemolog":  # the others make vectors within the write, or have none
             figures["vectors_s"] = round(time.perf_counter() - began, 1)
-        for clients, size in (0, WARM_UP), *((clients, searches) for clients in SEARCHERS):
-            numbers = [dice.randrange(count) for _ in range(size)]
+        figures["write_ms"] = 1000 * (processor_of(system.pid) - used) / count
+        figures["note_kb"] = size_of(system.folder) / count / 1000
+        system.call("search", [(notes[0].project, question(0), LIMIT)] * WARM_UP, 1)
+        used = processor_of(system.pid)
+        for clients in CLIENTS:
+            numbers = [dice.randrange(count) for _ in range(searches)]
             queries = [(notes[index].project, question(index), LIMIT) for index in numbers]
-            searched = system.call("search", queries, clients or 1).load
-            if clients:
-                figures |= {**searched.figures(f"search_{clients}"), f"search_{clients}_refused": searched.refused}
+            searched = system.call("search", queries, clients).load
+            figures |= {**searched.figures(f"search_{clients}"), f"search_{clients}_refused": searched.refused}
+        figures["search_ms"] = 1000 * (processor_of(system.pid) - used) / searches / len(CLIENTS)
         figures["memory_mb"] = round(memory_of(system.pid) / 1e6)
     return figures
 
@@ -97,7 +102,7 @@ def kill(installed: Installed, storm: int, storm_s: float) -> Figures:
     notes = [corpus_note(index) for index in range(storm)]
     with installed.new() as system:
         timer = threading.Timer(storm_s, system.kill)
-        answers = system.call("write", notes, max(WRITERS), timer.start).answers
+        answers = system.call("write", notes, KILLED_WRITERS, timer.start).answers
         timer.join()
         began = time.perf_counter()
         system.start()
@@ -155,12 +160,15 @@ LINES: tuple[tuple[str, str, str, Callable[..., float] | None], ...] = (
     ("size of the environment", "install.environment_mb", "MB", min),
     ("installing, wheels in the cache", "install.install_s", "s", min),
     ("first start to first answer", "install.first_answer_s", "s", min),
-    *((f"writes until findable, {n} client{'s' * (n > 1)}", f"load.write_{n}_per_s", "/s", max) for n in WRITERS),
+    *((f"writes until findable, {n} client{'s' * (n > 1)}", f"load.write_{n}_per_s", "/s", max) for n in CLIENTS),
     ("after that until they have the model's vectors", "load.vectors_s", "s", None),
-    *((f"searches, {n} client{'s' * (n > 1)}{label}", f"load.search_{n}_{key}", unit, best) for n in SEARCHERS
+    *((f"searches, {n} client{'s' * (n > 1)}{label}", f"load.search_{n}_{key}", unit, best) for n in CLIENTS
       for label, key, unit, best in (
           ("", "per_s", "/s", max), (", p50", "p50_ms", "ms", min), (", p99", "p99_ms", "ms", min),
       )),
+    ("processor time of a write with its vector", "load.write_ms", "ms", min),
+    ("processor time of a search", "load.search_ms", "ms", min),
+    ("on disk, a note", "load.note_kb", "KB", min),
     ("memory of all processes (PSS)", "load.memory_mb", "MB", min),
     ("writes acknowledged before `kill -9`", "kill.acknowledged", "", None),
     ("of these missing after a restart", "kill.missing", "", min),

@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
+from uuid import NAMESPACE_OID, uuid5
 
 
 class Bm25:
@@ -149,8 +150,144 @@ class Mem0:
             return self._memory.get(name) is not None
 
 
+class Sqlite:
+    """FTS5 and sqlite-vec in one file, joined by reciprocal ranks: what an engineer writes in an afternoon."""
+
+    def __init__(self, folder: Path) -> None:
+        self._model, self._turn = MiniLM(), threading.Lock()
+        self._db: Any = import_module("apsw").Connection(str(folder / "notes.db"))
+        self._db.enable_load_extension(True)
+        self._db.load_extension(import_module("sqlite_vec").loadable_path())
+        self._pack: Callable[[list[float]], bytes] = import_module("sqlite_vec").serialize_float32
+        self._db.execute("pragma journal_mode = wal; pragma synchronous = full")
+        self._db.execute("create virtual table if not exists words using fts5(text, project unindexed)")
+        vector = "project text partition key, vector float[384] distance_metric=cosine"
+        self._db.execute(f"create virtual table if not exists vectors using vec0({vector})")
+        self._db.execute("create table if not exists notes(id integer primary key, name text unique)")
+
+    def write(self, note: str, project: str, text: str) -> str:
+        vector = self._pack(self._model.embed(text))
+        with self._turn, self._db:
+            self._db.execute("insert into notes(name) values(?)", (note,))
+            row = self._db.last_insert_rowid()
+            self._db.execute("insert into words(rowid, text, project) values(?, ?, ?)", (row, text, project))
+            self._db.execute("insert into vectors(rowid, project, vector) values(?, ?, ?)", (row, project, vector))
+        return note
+
+    def search(self, project: str, query: str, limit: int) -> list[str]:
+        match, vector, depth = " OR ".join(_words(query)), self._pack(self._model.embed(query)), 5 * limit
+        by_words = "select rowid from words where words match ? and project = ? order by rank limit ?"
+        by_vector = "select rowid from vectors where vector match ? and project = ? and k = ?"
+        scores: dict[int, float] = {}
+        with self._turn:
+            for statement, target in (by_words, match), (by_vector, vector):
+                for rank, (row,) in enumerate(self._db.execute(statement, (target, project, depth))):
+                    scores[row] = scores.get(row, 0) + 1 / (60 + rank)
+            best = sorted(scores, key=lambda row: -scores[row])[:limit]
+            named = "select name from notes where id = ?"
+            return [self._db.execute(named, (row,)).fetchone()[0] for row in best]
+
+    def delete(self, name: str) -> None:
+        with self._turn, self._db:
+            (row,) = self._db.execute("delete from notes where name = ? returning id", (name,)).fetchone()
+            for table in "words", "vectors":
+                self._db.execute(f"delete from {table} where rowid = ?", (row,))
+
+    def has(self, name: str) -> bool:
+        with self._turn:
+            return self._db.execute("select 1 from notes where name = ?", (name,)).fetchone() is not None
+
+
+class LanceDb:
+    """A table of LanceDB on disk, with vectors of MiniLM. It has no index: below some 100,000 rows it needs none."""
+
+    def __init__(self, folder: Path) -> None:
+        self._model, arrow = MiniLM(), import_module("pyarrow")
+        columns = {"note": arrow.string(), "project": arrow.string(), "text": arrow.string()}
+        schema = arrow.schema({**columns, "vector": arrow.list_(arrow.float32(), 384)})
+        database = import_module("lancedb").connect(folder)
+        self._notes = database.create_table("notes", schema=schema, exist_ok=True)
+
+    def write(self, note: str, project: str, text: str) -> str:
+        self._notes.add([{"note": note, "project": project, "text": text, "vector": self._model.embed(text)}])
+        return note
+
+    def search(self, project: str, query: str, limit: int) -> list[str]:
+        asked = self._notes.search(self._model.embed(query)).distance_type("cosine").where(f"project = '{project}'")
+        return [row["note"] for row in asked.select(["note"]).limit(limit).to_list()]
+
+    def delete(self, name: str) -> None:
+        self._notes.delete(f"note = '{name}'")
+
+    def has(self, name: str) -> bool:
+        return self._notes.count_rows(f"note = '{name}'") > 0
+
+
+class Qdrant:
+    """qdrant's client with a folder instead of a server, with vectors of MiniLM. Its calls take turns."""
+
+    def __init__(self, folder: Path) -> None:
+        self._model, self._turn, client = MiniLM(), threading.Lock(), import_module("qdrant_client")
+        self._models = client.models
+        self._client = client.QdrantClient(path=str(folder))
+        if not self._client.collection_exists("notes"):
+            vectors = self._models.VectorParams(size=384, distance=self._models.Distance.COSINE)
+            self._client.create_collection("notes", vectors)
+
+    def write(self, note: str, project: str, text: str) -> str:
+        name, payload = str(uuid5(NAMESPACE_OID, note)), {"note": note, "project": project, "text": text}
+        point = self._models.PointStruct(id=name, vector=self._model.embed(text), payload=payload)
+        with self._turn:
+            self._client.upsert("notes", [point])
+        return name
+
+    def search(self, project: str, query: str, limit: int) -> list[str]:
+        of_project = self._models.FieldCondition(key="project", match=self._models.MatchValue(value=project))
+        allowed, vector = self._models.Filter(must=[of_project]), self._model.embed(query)
+        with self._turn:
+            points = self._client.query_points("notes", vector, query_filter=allowed, limit=limit).points
+        return [point.payload["note"] for point in points]
+
+    def delete(self, name: str) -> None:
+        with self._turn:
+            self._client.delete("notes", [name])
+
+    def has(self, name: str) -> bool:
+        with self._turn:
+            return bool(self._client.retrieve("notes", [name]))
+
+
+class LangGraph:
+    """LangGraph's InMemoryStore with vectors of MiniLM. It stores nothing on disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self._model, self._project = MiniLM(), dict[str, str]()
+        index: dict[str, Any] = {"dims": 384, "embed": self._embed, "fields": ["text"]}
+        self._store = import_module("langgraph.store.memory").InMemoryStore(index=index)
+
+    def write(self, note: str, project: str, text: str) -> str:
+        self._store.put((project,), note, {"text": text})
+        self._project[note] = project
+        return note
+
+    def search(self, project: str, query: str, limit: int) -> list[str]:
+        return [item.key for item in self._store.search((project,), query=query, limit=limit)]
+
+    def delete(self, name: str) -> None:
+        self._store.delete((self._project.pop(name),), name)
+
+    def has(self, name: str) -> bool:
+        return name in self._project
+
+    def _embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [self._model.embed(text) for text in texts]
+
+
 # Each has notes of projects: `write` returns the id that `delete` and `has` take, `search` the best notes of a project.
-STORES: dict[str, Callable[[Path], Any]] = {"rank-bm25": Bm25, "chroma": Chroma, "mem0": Mem0}
+STORES: dict[str, Callable[[Path], Any]] = {
+    "rank-bm25": Bm25, "chroma": Chroma, "mem0": Mem0, "sqlite": Sqlite, "lancedb": LanceDb, "qdrant": Qdrant,
+    "langgraph": LangGraph,
+}  # fmt: skip
 
 
 def answer(call: Callable[..., Any], items: Sequence[Sequence[Any]], clients: int, out: TextIO) -> None:

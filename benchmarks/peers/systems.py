@@ -43,6 +43,13 @@ PEERS = {
                  "because threads break the embedded store"),
     "rank-bm25": Peer(("rank-bm25==0.2.2", "numpy==2.4.6"), LIBRARY, "words only; all notes are pickled to disk after "
                       "each write and indexed at the next search"),
+    "sqlite": Peer(("apsw==3.54.1.0", "sqlite-vec==0.1.9", *MODEL), LIBRARY, f"FTS5 and sqlite-vec in one file, joined "
+                   f"by reciprocal ranks, `synchronous = full`; {SAME_MODEL}; calls take turns"),
+    "lancedb": Peer(("lancedb==0.40.0", *MODEL), LIBRARY, f"one table, no index; {SAME_MODEL}"),
+    "qdrant": Peer(("qdrant-client==1.20.0", *MODEL), LIBRARY, "a folder instead of a server; "
+                   f"{SAME_MODEL}; calls take turns"),
+    "langgraph": Peer(("langgraph-checkpoint==4.3.2", *MODEL), LIBRARY, f"InMemoryStore: nothing is on disk; "
+                      f"{SAME_MODEL}"),
 }  # fmt: skip
 NOT_MEASURED = {
     "Redis agent-memory-server": "its release 0.15.2 requires Python 3.12, which the machine does not have",
