@@ -83,8 +83,8 @@ def load(installed: Installed, count: int, searches: int) -> Figures:
         system.settle(vectors=True)
         if system.name == "mnemolog":  # the others make vectors within the write, or have none
             figures["vectors_s"] = round(time.perf_counter() - began, 1)
-        figures["write_ms"] = 1000 * (processor_of(system.pid) - used) / count
-        figures["note_kb"] = size_of(system.folder) / count / 1000
+        figures["write_ms"] = round(1000 * (processor_of(system.pid) - used) / count, 2)
+        figures["note_kb"] = round(size_of(system.folder) / count / 1000, 2)
         system.call("search", [(notes[0].project, question(0), LIMIT)] * WARM_UP, 1)
         used = processor_of(system.pid)
         for clients in CLIENTS:
@@ -92,7 +92,7 @@ def load(installed: Installed, count: int, searches: int) -> Figures:
             queries = [(notes[index].project, question(index), LIMIT) for index in numbers]
             searched = system.call("search", queries, clients).load
             figures |= {**searched.figures(f"search_{clients}"), f"search_{clients}_refused": searched.refused}
-        figures["search_ms"] = 1000 * (processor_of(system.pid) - used) / searches / len(CLIENTS)
+        figures["search_ms"] = round(1000 * (processor_of(system.pid) - used) / searches / len(CLIENTS), 2)
         figures["memory_mb"] = round(memory_of(system.pid) / 1e6)
     return figures
 
