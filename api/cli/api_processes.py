@@ -62,7 +62,8 @@ class ApiProcesses:
     def __init__(self, settings: Settings) -> None:
         """Loads the embedder: call it before waiting for something else."""
         self._settings = settings
-        self._preloaded = Preloaded(_embedder(settings))
+        self.preloaded = Preloaded(_embedder(settings))
+        """What the next process that is forked shares."""
         self._reserved: list[socket.socket] = []
         self._folder = Path()
         self._children: list[ForkedChild] = []
@@ -83,6 +84,7 @@ class ApiProcesses:
             while not self._stopped:
                 time.sleep(POLL_S)
                 self._end_if_it_cannot_serve(self._children[0])
+                self.unload_deleted()
                 for child in self._children:
                     child.restart_if_dead()
         finally:
@@ -98,17 +100,17 @@ class ApiProcesses:
         self._folder = shared_folder(self._settings)
 
     def _fork(self, number: int) -> Fork:
-        self._load()
+        self.load()
         give_back()
         gc.freeze()  # a collection would write to each object, and so copy its page
         api_process = None
         if self._settings.api_processes > 1:
             api_process = self._process(number, joins=number > 0 or self._process(number).has_served)
-        return Fork(lambda: explained(partial(serve_api, self._settings, api_process, self._preloaded)))
+        return Fork(lambda: explained(partial(serve_api, self._settings, api_process, self.preloaded)))
 
-    def _load(self) -> None:
+    def load(self) -> None:
         """Load the newest snapshot, unless it is loaded."""
-        (embedder, loaded), settings = self._preloaded, self._settings
+        (embedder, loaded), settings = self.preloaded, self._settings
         if embedder is None or settings.search_engine is not None:
             return
         folder, model, dimensions = settings.snapshots, embedder.model, embedder.dimensions
@@ -116,11 +118,19 @@ class ApiProcesses:
         if newest is None or (loaded is not None and loaded[1] == newest[1]):
             return
         del loaded
-        self._preloaded = Preloaded(embedder)  # frees the former snapshot first
-        self._preloaded = Preloaded(
+        self.preloaded = Preloaded(embedder)  # frees the former snapshot first
+        self.preloaded = Preloaded(
             embedder,
             snapshots.load_newest(folder, model, dimensions, table=table_of(embedder), partitions=settings.partitions),
         )
+
+    def unload_deleted(self) -> None:
+        """Free a snapshot that was deleted: a purge deletes those that have words of deleted documents."""
+        embedder, snapshot = self.preloaded
+        if snapshot is not None and not (self._settings.snapshots / snapshot[1].name).exists():
+            del snapshot
+            self.preloaded = Preloaded(embedder)
+            give_back()
 
     def _end_if_it_cannot_serve(self, first: "ForkedChild") -> None:
         if first.status > 0 and not (self._reserved and self._process(0).has_served):

@@ -1,0 +1,25 @@
+"""What the parent of API processes holds in memory."""
+
+import shutil
+from pathlib import Path
+from weakref import ref
+
+from api.cli.api_processes import ApiProcesses
+from ingest.platform.settings import from_environment
+from projections.index import snapshots
+from projections.index.replica import FeedPosition, IndexReplica
+
+
+def test_a_snapshot_that_a_purge_deleted_is_freed(tmp_path: Path):
+    settings = from_environment({"MNEMOLOG_DATA_DIR": str(tmp_path), "MNEMOLOG_EMBEDDER": "none"})
+    at = dict.fromkeys(range(settings.partitions), FeedPosition())
+    snapshots.save(IndexReplica(0, "none"), at, settings.snapshots, "01")
+    parent = ApiProcesses(settings)
+    parent.load()
+    assert parent.preloaded.snapshot is not None
+    index = ref(parent.preloaded.snapshot[0])
+    parent.unload_deleted()
+    assert index() is not None
+    shutil.rmtree(settings.snapshots)
+    parent.unload_deleted()
+    assert index() is None
