@@ -1,7 +1,7 @@
-"""`mnemolog api`: loads modules and the newest snapshot of the index once, and forks the processes that serve.
+"""`mnemolog api`: loads modules, model and the newest snapshot of the index, and forks the processes that serve.
 
-They share the memory of what was loaded, each page until one of them changes it. So two processes need little more than
-one, and a process that is killed is replaced at once. This process serves nothing itself.
+They share the memory of what was loaded, each page until one of them changes it, so a second process needs less than
+the first. One that is killed is replaced at once, with a snapshot loaded for it. This process serves nothing itself.
 
 With several, each process listens itself, and the kernel balances connections across them (SO_REUSEPORT). So a process
 that is killed or restarted drops only its own connections.
@@ -82,9 +82,9 @@ class ApiProcesses:
             for child in self._children:
                 child.start()
             while not self._stopped:
+                self.unload()
                 time.sleep(POLL_S)
                 self._end_if_it_cannot_serve(self._children[0])
-                self.unload_deleted()
                 for child in self._children:
                     child.restart_if_dead()
         finally:
@@ -109,27 +109,19 @@ class ApiProcesses:
         return Fork(lambda: explained(partial(serve_api, self._settings, api_process, self.preloaded)))
 
     def load(self) -> None:
-        """Load the newest snapshot, unless it is loaded."""
+        """Load the newest snapshot, if none is loaded."""
         (embedder, loaded), settings = self.preloaded, self._settings
-        if embedder is None or settings.search_engine is not None:
-            return
-        folder, model, dimensions = settings.snapshots, embedder.model, embedder.dimensions
-        newest = snapshots.newest(folder, model, dimensions, partitions=settings.partitions)
-        if newest is None or (loaded is not None and loaded[1] == newest[1]):
-            return
-        del loaded
-        self.preloaded = Preloaded(embedder)  # frees the former snapshot first
-        self.preloaded = Preloaded(
-            embedder,
-            snapshots.load_newest(folder, model, dimensions, table=table_of(embedder), partitions=settings.partitions),
-        )
+        if loaded is None and embedder is not None and settings.search_engine is None:
+            loaded = snapshots.load_newest(
+                settings.snapshots, embedder.model, embedder.dimensions,
+                table=table_of(embedder), partitions=settings.partitions,
+            )  # fmt: skip
+            self.preloaded = Preloaded(embedder, loaded)
 
-    def unload_deleted(self) -> None:
-        """Free a snapshot that was deleted: a purge deletes those that have words of deleted documents."""
-        embedder, snapshot = self.preloaded
-        if snapshot is not None and not (self._settings.snapshots / snapshot[1].name).exists():
-            del snapshot
-            self.preloaded = Preloaded(embedder)
+    def unload(self) -> None:
+        """Free the snapshot: as the forked processes change their pages, this one would keep a second index."""
+        if self.preloaded.snapshot is not None:
+            self.preloaded = Preloaded(self.preloaded.embedder)
             give_back()
 
     def _end_if_it_cannot_serve(self, first: "ForkedChild") -> None:
