@@ -28,6 +28,8 @@ ANSWER_WITHIN_S, ANSWER_WITHIN_AT_MOST_S = 1.0, 4.0
 """Time limit of a lease request, on a machine with time to spare and on a starved one."""
 SLOWER = 4
 """How many times as long as the slowest request of the last tick the next ones may take."""
+SHRINKS_TO = 0.95
+"""Of the limit, per tick: a starved process stalls for seconds, with half a minute in between."""
 
 
 class AdaptiveTimeout:
@@ -36,6 +38,7 @@ class AdaptiveTimeout:
     def __init__(self) -> None:
         self.seconds = ANSWER_WITHIN_S
         self._slowest_s = 0.0
+        self._adapted_at = time.monotonic()
 
     @property
     def lease_ms(self) -> int:
@@ -43,9 +46,12 @@ class AdaptiveTimeout:
         return int(1000 * LEASE_TTL.total_seconds() * self.seconds / ANSWER_WITHIN_S)
 
     def adapt(self) -> None:
-        """Set the limit by the requests since the last call. Half as long at least, because load comes in waves."""
-        patient_s = max(ANSWER_WITHIN_S, self.seconds / 2, SLOWER * self._slowest_s)
-        self.seconds, self._slowest_s = min(patient_s, ANSWER_WITHIN_AT_MOST_S), 0.0
+        """Set the limit, once a tick, by the slowest request since the last call and by how late this tick is."""
+        now = time.monotonic()
+        late_s = now - self._adapted_at - TICK_S
+        patient_s = max(ANSWER_WITHIN_S, SHRINKS_TO * self.seconds, SLOWER * self._slowest_s, late_s)
+        self.seconds = min(patient_s, ANSWER_WITHIN_AT_MOST_S)
+        self._slowest_s, self._adapted_at = 0.0, now
 
     @asynccontextmanager
     async def limit(self) -> AsyncGenerator[None]:
