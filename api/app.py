@@ -37,7 +37,7 @@ from projections.condensing.operations import check_model
 
 
 def create_listeners(
-    settings: Settings, api_process: ApiProcess | None = None, preloaded: Preloaded = Preloaded()
+    settings: Settings, api_process: ApiProcess | None = None, preloaded: Preloaded | None = None
 ) -> Listeners:
     """All applications that the settings enable, on one set of services.
 
@@ -62,7 +62,9 @@ def create_listeners(
     return Listeners(native, on_main_port, by_port)
 
 
-def _native(settings: Settings, gateway: Gateway, api_process: ApiProcess | None, preloaded: Preloaded) -> Starlette:
+def _native(
+    settings: Settings, gateway: Gateway, api_process: ApiProcess | None, preloaded: Preloaded | None
+) -> Starlette:
     settings.required_redis_url()
     check_model(settings)
     rules = token_rules(settings)

@@ -2,6 +2,7 @@
 
 import logging
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
@@ -64,12 +65,18 @@ CONDENSING_WAITS_S = 30.0
 """For the projection of acknowledged events. Reads wait a second, and fail; these are rare, and are work of seconds."""
 
 
-class Preloaded(NamedTuple):
+@dataclass
+class Preloaded:
     """What was loaded before this process was forked, and shares the memory of the other processes."""
 
     embedder: Embedder | None = None
     """Of the settings."""
     snapshot: LoadedSnapshot | None = None
+
+    def take_snapshot(self) -> LoadedSnapshot | None:
+        """Return the snapshot, once: the words of documents that are deleted must not stay in memory here."""
+        snapshot, self.snapshot = self.snapshot, None
+        return snapshot
 
 
 class Wired(NamedTuple):
@@ -84,7 +91,7 @@ async def wire(
     settings: Settings,
     stack: AsyncExitStack,
     api_process: ApiProcess | None = None,
-    preloaded: Preloaded = Preloaded(),
+    preloaded: Preloaded | None = None,
 ) -> Wired:
     """Connect everything; the stack closes it again, connections after the last write."""
     # both raise for invalid settings, before anything is opened
@@ -103,6 +110,7 @@ async def wire(
     if durability != "fsync" and settings.durability in (None, "memory"):
         logger.warning("acknowledged writes might not be on disk yet: the server's durability is %s", durability)
     stack.push_async_callback(appends.aclose)
+    preloaded = preloaded or Preloaded()
 
     def build(spec: str) -> Embedder:
         if preloaded.embedder is not None and spec == settings.embedder:
@@ -111,7 +119,7 @@ async def wire(
 
     embedders = LiveEmbedder(redis, build, settings.named_embedders)
     await retry_until_connected(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
-    index = await _index(settings, redis_url, redis, log, embedders, stack, preloaded.snapshot)
+    index = await _index(settings, redis_url, redis, log, embedders, stack, preloaded.take_snapshot())
     documents = DocumentReader(redis, settings.partitions, index.partition_of)
     jobs = await JobQueue.connect(jobs_url)
     stack.push_async_callback(jobs.aclose)

@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 POLL_S = 0.05
 
 
-def serve_api(settings: Settings, api_process: ApiProcess | None = None, preloaded: Preloaded = Preloaded()) -> None:
+def serve_api(settings: Settings, api_process: ApiProcess | None = None, preloaded: Preloaded | None = None) -> None:
     """Serve until a signal, alone or as one of several processes."""
     with explained_connection(settings):
         listeners, ports = create_listeners(settings, api_process, preloaded), set(ports_of(settings))
@@ -110,18 +110,16 @@ class ApiProcesses:
 
     def load(self) -> None:
         """Load the newest snapshot, if none is loaded."""
-        (embedder, loaded), settings = self.preloaded, self._settings
-        if loaded is None and embedder is not None and settings.search_engine is None:
-            loaded = snapshots.load_newest(
+        embedder, settings = self.preloaded.embedder, self._settings
+        if self.preloaded.snapshot is None and embedder is not None and settings.search_engine is None:
+            self.preloaded.snapshot = snapshots.load_newest(
                 settings.snapshots, embedder.model, embedder.dimensions,
                 table=table_of(embedder), partitions=settings.partitions,
             )  # fmt: skip
-            self.preloaded = Preloaded(embedder, loaded)
 
     def unload(self) -> None:
         """Free the snapshot: as the forked processes change their pages, this one would keep a second index."""
-        if self.preloaded.snapshot is not None:
-            self.preloaded = Preloaded(self.preloaded.embedder)
+        if self.preloaded.take_snapshot() is not None:
             give_back()
 
     def _end_if_it_cannot_serve(self, first: "ForkedChild") -> None:
