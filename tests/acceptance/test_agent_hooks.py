@@ -590,7 +590,9 @@ async def test_a_prompt_finds_decisions_and_observations_of_other_sessions(serve
         await write(client, "/v1/observations", **where, kind="conversation", content=decision)
         count = "There were 37 double refunds in March."
         await write(client, "/v1/observations", **where, kind="conversation", content=count)
-        assert "do not deploy before Ana has signed off" in await prompted(asking(agent), "may I deploy now?")
+        assert "do not deploy before Ana has signed off" in await prompted(
+            asking(agent), "may I deploy before the checklist?"
+        )
         assert "37 double refunds" in await prompted(asking(agent, "-2"), "how many double refunds were there?")
 
 
