@@ -67,10 +67,10 @@ CONDENSING_WAITS_S = 30.0
 
 @dataclass
 class Preloaded:
-    """What was loaded before this process was forked, and shares the memory of the other processes."""
+    """Loaded before this process was forked, in memory that it shares with the other processes."""
 
     embedder: Embedder | None = None
-    """Of the settings."""
+    """The embedder of the settings."""
     snapshot: LoadedSnapshot | None = None
 
     def take_snapshot(self) -> LoadedSnapshot | None:

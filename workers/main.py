@@ -134,7 +134,7 @@ class WorkerProcess:
             services = _Services(settings, redis, log, embedders, stack, engine, host)
             vectors, snapshots = services.vectors(), services.snapshots()
             rebuilding = services.rebuilding(rebuilds, vectors, snapshots, self._id)
-            processes = RebuildProcesses(settings.workers)
+            processes = RebuildProcesses(settings.workers, settings.partitions)
             stack.push_async_callback(processes.aclose)
             later = LaterTexts(redis, log, embedders, most)
             embed = EmbedJob(EmbeddingQueue(redis, embedders, vectors), later, services.let_projecting_go_first)

@@ -31,9 +31,9 @@ SLICE_S, LOOK_AGAIN_S = 5.0, 0.5
 class RebuildProcesses:
     """The processes of one worker."""
 
-    def __init__(self, workers: int) -> None:
-        """`workers` share the cores of this machine."""
-        self._most = max(1, usable_cores() // workers)
+    def __init__(self, workers: int, partitions: int) -> None:
+        """`workers` share the cores of this machine. More processes than partitions would have nothing to fill."""
+        self._most = max(1, min(usable_cores(), partitions) // workers)
         self._processes: list[Process] = []
         self._one_at_a_time = asyncio.Lock()
 

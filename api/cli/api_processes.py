@@ -60,10 +60,10 @@ class ApiProcesses:
     """The API processes of the settings, on the same ports."""
 
     def __init__(self, settings: Settings) -> None:
-        """Loads the embedder: call it before waiting for something else."""
+        """Load the embedder, which takes a while: call it before waiting for something else."""
         self._settings = settings
         self.preloaded = Preloaded(_embedder(settings))
-        """What the next process that is forked shares."""
+        """Memory that the next process shares. `load` fills it, `unload` empties it."""
         self._reserved: list[socket.socket] = []
         self._folder = Path()
         self._children: list[ForkedChild] = []

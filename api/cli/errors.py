@@ -78,7 +78,7 @@ def explained(run: Callable[[], None]) -> None:
 
 @contextmanager
 def explained_connection(settings: Settings) -> Generator[None]:
-    """Turns connection errors into one that says what is missing, where, and what to do."""
+    """Turn connection errors into one that says what is missing, where, and what to do."""
     from redis.exceptions import RedisError
 
     try:

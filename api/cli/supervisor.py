@@ -54,7 +54,7 @@ class Child:
         """`number` distinguishes the logs of children with one name."""
         self.name, self._settings, self._niceness = name, settings, niceness
         self.command: Sequence[str] = [sys.executable, "-P", "-m", "api.cli.main", name]
-        """What starts it."""
+        """The program that is started, with its arguments."""
         self.log = settings.data_dir / "logs" / (f"{name}.log" if number == 1 else f"{name}-{number}.log")
         self.deaths = 0
         """How often it died since it last ran for STEADY_S."""

@@ -72,8 +72,8 @@ def load(installed: Installed, count: int, searches: int) -> Figures:
     notes, figures, dice = [corpus_note(index) for index in range(count)], Figures(), random.Random(SEED)
     with installed.new() as system:
         used = processor_of(system.pid)
-        for place, clients in enumerate(CLIENTS):
-            part, began = notes[place :: len(CLIENTS)], time.perf_counter()
+        for third, clients in enumerate(CLIENTS):
+            part, began = notes[third :: len(CLIENTS)], time.perf_counter()
             calls = _done(system.call("write", part, clients), 1)
             system.settle()
             findable(system, part[max(calls.answers)])

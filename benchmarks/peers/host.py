@@ -213,8 +213,8 @@ class LanceDb:
         return note
 
     def search(self, project: str, query: str, limit: int) -> list[str]:
-        asked = self._notes.search(self._model.embed(query)).distance_type("cosine").where(f"project = '{project}'")
-        return [row["note"] for row in asked.select(["note"]).limit(limit).to_list()]
+        nearest = self._notes.search(self._model.embed(query)).distance_type("cosine").where(f"project = '{project}'")
+        return [row["note"] for row in nearest.select(["note"]).limit(limit).to_list()]
 
     def delete(self, name: str) -> None:
         self._notes.delete(f"note = '{name}'")

@@ -136,10 +136,11 @@ class RebuildJob:
     async def _step(self, until: float) -> bool:
         """One step of the current rebuild; false when there is nothing to do for this worker now."""
         for retained in await self._rebuilds.retained(due=True):
-            await self._tidy_up(retained)
+            if retained.what in self._strategies:
+                await self._tidy_up(retained)
         rebuild = await self._rebuilds.current()
         await self._free(rebuild)
-        if rebuild is None:
+        if rebuild is None or rebuild.what not in self._strategies:
             return False
         try:
             if rebuild.state in ("running", "ready"):

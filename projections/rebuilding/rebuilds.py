@@ -87,7 +87,7 @@ class Rebuild(Struct, frozen=True, kw_only=True):
 
     @property
     def fills_documents(self) -> bool:
-        """Whether partitions are filled from the log."""
+        """True while partitions are being filled from the log."""
         return self.what == "documents" and self.state == "running"
 
     @property

@@ -88,10 +88,10 @@ async def test_one_key_corroborates_once_whatever_agents_it_names(server: Server
     async with tenant.client() as admin:
         planted = [
             {"type": "remember", "project": "p", "content": statement, "agent_id": f"agent-{number}"}
-            for number in range(40)
+            for number in range(90)  # with the others fewer than the 100 candidates of a recall
         ]
         last = (await admin.post("/v1/events", json=planted)).json()
-        assert last["accepted"] == 40
+        assert last["accepted"] == 90
         (only,) = (await recall(admin, "name of the staging database", project="p", after=last["position"], fold=True))[
             "results"
         ]

@@ -35,6 +35,7 @@ from projections.queries.recall import Recall, RecallRequest
 from projections.rebuilding import embeddings as embeddings_module
 from projections.rebuilding import rebuilds as steps
 from projections.rebuilding.rebuilds import Rebuild, State, Switch
+from projections.rebuilding.room import DocumentRebuild, RebuildJob
 from projections.search.question import Filter, Question
 from projections.vectors.bitmaps import ordinals
 from projections.vectors.embedder import (
@@ -449,7 +450,13 @@ async def test_vectors_that_find_nothing_wait_and_say_so(shop: Workshop, machine
     with pytest.raises(WrongRebuildState, match="by meaning"):
         await shop.rebuilds.change(rebuild.id, steps.to_switch)
     assert await live_model(shop) == "test/old"
+    only_documents = RebuildJob(
+        shop.redis, shop.rebuilds, timedelta(), DocumentRebuild(shop.redis, shop.log, "d"), None
+    )
+    await only_documents.run(0.1)
     await shop.rebuilds.change(rebuild.id, lambda item: steps.cancelled(item, shop.rebuilds.now))
+    await only_documents.run(0.1)
+    assert await shop.rebuilds.retained()
     await shop.rebuild_job().run(1.0)
     assert await shop.rebuilds.retained() == []
     assert await live_model(shop) == "test/old"

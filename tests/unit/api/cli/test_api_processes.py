@@ -1,4 +1,4 @@
-"""What the parent of API processes holds in memory."""
+"""The memory of the parent of API processes."""
 
 from pathlib import Path
 from weakref import ref
