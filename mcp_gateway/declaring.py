@@ -16,8 +16,11 @@ from mcp_gateway.tools.tool import Call, Tool
 
 Context = ServerRequestContext[Any]
 Handler = Callable[[Context, Any], Awaitable[BaseModel]]
-LIMITS = frozenset(("exclusiveMinimum", "maximum", "maxItems", "maxLength", "minimum", "minLength", "pattern"))
-"""Schema keywords that models ignore: violations are reported anyway, and every session pays for listing them."""
+UNLISTED = frozenset(
+    ("additionalProperties", "exclusiveMinimum", "maximum", "maxItems", "maxLength", "minimum", "minLength", "pattern")
+)
+"""Schema keywords that models ignore: violations are reported anyway, and every session pays for listing them. Google's
+converter of schemas fails at `additionalProperties: false`."""
 
 
 def declared(tool: Tool) -> types.Tool:
@@ -44,7 +47,7 @@ def brief(schema: dict[str, Any]) -> dict[str, Any]:
         short = {
             name: value
             for name, value in schema.items()
-            if name not in LIMITS and (name, value) not in (("default", ""), ("required", []))
+            if name not in UNLISTED and (name, value) not in (("default", ""), ("required", []))
         }
         if "properties" in short:
             short["properties"] = {name: shortened(part) for name, part in short["properties"].items()}

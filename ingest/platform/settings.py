@@ -280,7 +280,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     agent_scope: Annotated[Literal["shared", "isolated"], "AGENTMEMORY_AGENT_SCOPE", _choice("shared", "isolated")] = (
         "shared"
     )
-    agentmemory_tools: Annotated[str, "AGENTMEMORY_TOOLS"] = ""
     token_budget: Annotated[int, "TOKEN_BUDGET", _whole(1, 1_000_000)] = 2_000
     drop_in: Annotated[tuple[str, ...], "MNEMOLOG_DROP_IN", _drop_ins] = ()
     agentd_ports: Annotated[tuple[int, ...], "MNEMOLOG_AGENTD_PORT", _ports] = (17008,)

@@ -11,7 +11,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.operations import AGENTMEMORY, PLUGIN, REQUESTS, Schema, answer, failure, refused
+from api.dialects.agentmemory.operations import AGENTMEMORY_PROFILE, REQUESTS, Schema, answer, failure, refused
 from api.dialects.agentmemory.records import Record
 from api.http.http import Json, body, parsed
 from api.services import AGENT_HEADER, READER_HEADER, services, tool_context
@@ -214,17 +214,15 @@ def _in_steps(raw: bytes, levels: int = 4) -> Any:
             return msgspec.json.decode(raw)
 
 
-TOOLS = {tool.name: tool for tool in (*AGENTMEMORY, *PLUGIN)}
+TOOLS = {tool.name: tool for tool in AGENTMEMORY_PROFILE.tools}
 _LISTED = [
     {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema} for tool in TOOLS.values()
 ]
-"""Those of the plugin come last."""
 
 
 async def tools(request: Request) -> Response:
     """The tools."""
-    every = settings(request).agentmemory_tools == "all"
-    return Json({"tools": _LISTED if every else _LISTED[: len(AGENTMEMORY)]})
+    return Json({"tools": _LISTED})
 
 
 async def call(request: Request) -> Response:

@@ -104,8 +104,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     instead: tuple[str, ...] = ()
     destructive: bool = False
     plugin: bool = False
-    """Tools that the plugin of 0.9.29 calls besides the 31: listed over MCP and callable everywhere, but listed over
-    REST, where clients expect 31, only with AGENTMEMORY_TOOLS=all."""
+    """Tools that the plugin of 0.9.29 calls besides the 31 of the contract; they are listed last."""
 
     def as_tool(self) -> Tool:
         """The MCP tool."""
@@ -122,8 +121,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         for name, schema in {**self.takes, **self.also, **self.route_takes}.items():
             if name not in self.route_omits:
                 plain[name] = {word: value for word, value in schema.items() if word != "description"}
-                if isinstance(plain[name].get("type"), list):
-                    plain[name]["type"] = sorted(plain[name]["type"])
+                if plain[name].get("type") == "array":
+                    plain[name]["type"] = ["array", "string"]  # a text with commas is a list
         required = () if self.instead else self.required
         required = required if self.route_required is None else self.route_required
         return {"type": "object", "properties": plain, "required": [*required]} if plain else None
@@ -142,16 +141,13 @@ def _operations() -> Iterator[Operation]:
 
 
 OPERATIONS = tuple(_operations())
-"""Tools are listed in this order."""
+"""Tools are listed in this order, those of the plugin last."""
 REQUESTS = {operation.route: schema for operation in OPERATIONS if (schema := operation.request())}
 """The schemas of what routes accept."""
 
-_TOOLS = [operation for operation in OPERATIONS if operation.tool]
-AGENTMEMORY = tuple(operation.as_tool() for operation in _TOOLS if not operation.plugin)
-PLUGIN = tuple(operation.as_tool() for operation in _TOOLS if operation.plugin)
 AGENTMEMORY_PROFILE = ToolProfile(
     "agentmemory",
-    (*AGENTMEMORY, *PLUGIN),
+    tuple(item.as_tool() for item in sorted(OPERATIONS, key=lambda item: item.plugin) if item.tool),
     "Memory of past sessions. memory_smart_search or memory_recall before you assume; memory_save for what should "
     "last; memory_lesson_save for what you learned; slots hold what must stay in view.",
 )

@@ -20,8 +20,8 @@ def api(doors: Doors) -> Iterator[Api]:
 
 @pytest.fixture(scope="session")
 def guarded(cache_dir: Path, together: Together) -> Server:
-    """A server with a secret, without an embedder, that lists every tool; what is written there has a project."""
-    return together(running(cache_dir, embedder="none", partitions=2, agentmemory_tools="all"))
+    """A server with a secret, without an embedder; what is written there has a project."""
+    return together(running(cache_dir, embedder="none", partitions=2))
 
 
 @pytest.fixture(scope="session")

@@ -341,7 +341,7 @@ async def test_the_shim_asks_the_server_for_everything(doors: Doors, published: 
     log = tmp_path / "shim.log"
     async with shim(doors, published, log) as client:
         listed = await client.list_tools()
-        assert len(listed.tools) == 31
+        assert len(listed.tools) == 35
         saved = await call(
             "memory_save", content=f"The {name} pool has twenty connections", concepts="pool,redis", project=name
         )

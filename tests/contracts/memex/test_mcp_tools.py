@@ -38,13 +38,6 @@ TOOLS: dict[str, tuple[dict[str, str], dict[str, Any], list[str]]] = json.loads(
 """Of every tool the properties with their types, the defaults, and what is required."""
 
 
-def type_of(schema: dict[str, Any]) -> str:
-    """The type of a property, in words."""
-    if "anyOf" in schema:
-        return " or ".join(property_["type"] for property_ in schema["anyOf"])
-    return str(schema["type"])
-
-
 @pytest.fixture(scope="module")
 def pipe(doors: Doors) -> Iterator[Stdio]:
     """The same tools, spoken to over stdio."""
@@ -63,7 +56,7 @@ async def test_the_tools_say_what_they_take_and_answer(doors: Doors):
     for name, (types, defaults, required) in TOOLS.items():
         schema, output = tools[name].input_schema, tools[name].output_schema
         properties = schema["properties"]
-        assert {key: type_of(property_) for key, property_ in properties.items()} == types
+        assert {key: property_["type"] for key, property_ in properties.items()} == types
         assert {
             key: property_["default"] for key, property_ in properties.items() if "default" in property_
         } == defaults

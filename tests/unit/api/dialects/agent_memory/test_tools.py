@@ -39,23 +39,22 @@ def lesson(project: str = "", **data: Any) -> Lesson:
 
 
 @pytest.mark.parametrize(
-    ("name", "properties", "required", "takes_more"),
+    ("name", "properties", "required"),
     [
-        ("memory_search_guide", [], [], False),
-        ("search", ["query", "project", "type", "limit", "dateStart", "dateEnd"], ["query"], True),
-        ("timeline", ["anchor", "query", "depth_before", "depth_after", "project"], [], False),
-        ("get_observations", ["ids"], ["ids"], True),
-        ("save_memory", ["text", "title", "project"], ["text"], False),
-        ("create_lesson", ["rule", "title", "severity", "project", "trigger_tool", "trigger_pattern"], ["rule"], False),
-        ("search_lessons", ["query", "project", "limit"], ["query"], False),
+        ("memory_search_guide", [], []),
+        ("search", ["query", "project", "type", "limit", "dateStart", "dateEnd"], ["query"]),
+        ("timeline", ["anchor", "query", "depth_before", "depth_after", "project"], []),
+        ("get_observations", ["ids"], ["ids"]),
+        ("save_memory", ["text", "title", "project"], ["text"]),
+        ("create_lesson", ["rule", "title", "severity", "project", "trigger_tool", "trigger_pattern"], ["rule"]),
+        ("search_lessons", ["query", "project", "limit"], ["query"]),
     ],
 )
-def test_the_tools_take_what_the_contract_says(name: str, properties: list[str], required: list[str], takes_more: bool):
+def test_the_tools_take_what_the_contract_says(name: str, properties: list[str], required: list[str]):
     schema = TOOLS[name].input_schema
     Draft202012Validator.check_schema(schema)
     assert list(schema["properties"]) == properties
     assert schema.get("required", []) == required
-    assert schema.get("additionalProperties", False) is takes_more
     assert TOOLS[name].output_schema is None
 
 
