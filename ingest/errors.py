@@ -314,7 +314,8 @@ class RestoreUnfinished(MnemologError):
 
     def __init__(self, backup: str) -> None:
         super().__init__(
-            f"restoring backup {backup} into this log was interrupted; run `mnemolog restore --backup {backup}` again"
+            f"restoring backup {backup} into this log was interrupted; "
+            f"run `mnemolog admin restore --backup {backup}` again"
         )
 
 
@@ -363,7 +364,7 @@ class BeingRebuilt(MnemologError):
 
     def __init__(self, partition: int) -> None:
         super().__init__(
-            f"partition {partition} is being rebuilt; try again after the switch (`mnemolog lag` shows it)"
+            f"partition {partition} is being rebuilt; try again after the switch (`mnemolog admin lag` shows it)"
         )
 
 

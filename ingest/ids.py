@@ -14,7 +14,7 @@ DocumentId = NewType("DocumentId", str)
 
 SHORT_DIGITS = 7
 """Of a shortened id, as in git. Of 100,000 documents, one in 2,700 shares its shortened id with another."""
-_SHORT_ID = re.compile(rf"[a-z]+_[0-9a-f]{{{SHORT_DIGITS}}}")
+_SHORT_ID = re.compile(rf"[a-z]+_[0-9a-f]{{{SHORT_DIGITS},19}}")
 _WHOLE_ID = re.compile(r"[a-z]+_[0-9a-f]{20}")
 
 
@@ -38,7 +38,7 @@ def shortened_id(name: str) -> str:
 
 
 def is_shortened(name: str) -> bool:
-    """Whether a name has the form of a shortened id."""
+    """Whether a name has the form of a shortened id: seven digits or more."""
     return _SHORT_ID.fullmatch(name) is not None
 
 

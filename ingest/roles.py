@@ -2,7 +2,7 @@
 
 `read`, `write` and `admin` are for what belongs to the key's tenant and projects. `operator` is for the server as a
 whole, which may hold other tenants; `metrics` for its figures alone. A key with one of these two comes from an
-operator, or from `mnemolog keys` on the log's server. Routes and tools name the constant they need.
+operator, or from `mnemolog admin keys` on the log's server. Routes and tools name the constant they need.
 
 Callers (who write) and readers carry the scope, so one check below all writes and one below all reads are enough.
 """

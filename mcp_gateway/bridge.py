@@ -175,8 +175,8 @@ def refusal(url: str, status: int, answer: Message, *, has_key: bool) -> str:
     if status == 401:
         return (
             f"mnemolog at {url} requires a key, and {'rejected the one that was sent' if has_key else 'none was sent'}."
-            " Nothing was stored. Store an API key on this machine with `mnemolog keys store`, or set MNEMOLOG_KEY for"
-            " this bridge, then start it again."
+            " Nothing was stored. Store an API key here with `mnemolog admin keys store`, or set MNEMOLOG_KEY"
+            " for this bridge, then start it again."
         )
     if status == 403:
         return (

@@ -122,7 +122,7 @@ class WorkerProcess:
                 redis, "to read the folds' version", lambda: rebuilds.start_due(settings.partitions)
             )
             if why:
-                logger.warning("%s; `mnemolog rebuild status` shows its progress", why)
+                logger.warning("%s; `mnemolog admin rebuild status` shows its progress", why)
             queue = await JobQueue.connect(self._jobs_url)
             stack.push_async_callback(queue.aclose)
             embedders = LiveEmbedder(redis, self._build_embedder, settings.named_embedders)

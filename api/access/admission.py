@@ -33,9 +33,9 @@ POLICY_VIOLATION, TRY_LATER = 1008, 1013
 """WebSocket close codes for a caller without access, and for one to retry later."""
 
 _HINTS = {
-    OPERATOR: ": this affects the whole server and needs MNEMOLOG_SECRET, or an operator key (`mnemolog keys "
+    OPERATOR: ": this affects the whole server and needs MNEMOLOG_SECRET, or an operator key (`mnemolog admin keys "
     "create NAME --role operator`)",
-    METRICS: ": these metrics cover the whole server and need MNEMOLOG_SECRET, or a metrics key (`mnemolog "
+    METRICS: ": these metrics cover the whole server and need MNEMOLOG_SECRET, or a metrics key (`mnemolog admin "
     "keys create NAME --role metrics`)",
 }
 

@@ -30,8 +30,8 @@ def check_binding(settings: Settings, *, keys: bool) -> None:
         return
     raise InvalidSetting(
         f"MNEMOLOG_HOST={settings.host} gives access to anyone who can reach this machine: there is no API key. Set "
-        "MNEMOLOG_SECRET, or create a key with `mnemolog keys create NAME --role operator` (with REDIS_URL set, or "
-        "while the server runs on 127.0.0.1)"
+        "MNEMOLOG_SECRET, or create a key with `mnemolog admin keys create NAME --role operator` (with REDIS_URL set, "
+        "or while the server runs on 127.0.0.1)"
     )
 
 

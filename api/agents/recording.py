@@ -400,8 +400,8 @@ def notice(status: int, started: bool, server: HookServer, spool: str) -> str:
     wrong = "refuses this hook: its key has no write access" if status == 403 else wrong
     return (
         f"mnemolog at {server.url} {wrong}. Until this is fixed, events are spooled in {spool}, and agents get no "
-        "memory. Create a key on the server with `mnemolog keys create hooks --role read,write --store`, or store one "
-        "here with `mnemolog keys store`, or set MNEMOLOG_KEY."
+        "memory. Create a key on the server with `mnemolog admin keys create hooks --role read,write --store`, or "
+        "store one here with `mnemolog admin keys store`, or set MNEMOLOG_KEY."
     )
 
 

@@ -1,4 +1,4 @@
-"""`mnemolog archive`: the log's archive.
+"""`mnemolog admin archive`: the log's archive.
 
 Works on Redis itself, at REDIS_URL or embedded, and starts an embedded server that is not running.
 """

@@ -1,4 +1,4 @@
-"""`mnemolog backup`, `restore` and `backups`, and the restore when `up` starts.
+"""`mnemolog admin backup`, `restore` and `backups`, and the restore when `up` starts.
 
 They work on Redis itself, at REDIS_URL or embedded, and start an embedded server that is not running.
 """
@@ -50,7 +50,7 @@ def register(app: typer.Typer) -> None:
     add(app, backup, "backup --to /srv/backups")
     add(app, restore_, "restore --from /srv/backups", "restore")
     several = typer.Typer(invoke_without_command=True)
-    several.callback(epilog="Example: mnemolog backups --from /srv/backups")(backups)
+    several.callback(epilog="Example: mnemolog admin backups --from /srv/backups")(backups)
     add(several, verify_, "backups verify --live", "verify")
     app.add_typer(several, name="backups")
 
@@ -221,7 +221,7 @@ async def _compare(
             discarded = {partition: await discarded_places(redis, PartitionKeys(partition)) for partition in partitions}
             documents = await maintenance.replay_manifest(log, partitions, discarded)
     if different := maintenance.manifest_differences(verified.documents, documents):
-        hint = "; documents from an earlier release lack newer fields: run `mnemolog rebuild`, then verify again"
+        hint = "; documents from an earlier release lack newer fields: run `mnemolog admin rebuild`, then verify again"
         raise ReplayDiffers("; ".join(map(str, different)) + (hint if live else ""))
     return verified
 

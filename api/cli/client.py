@@ -225,8 +225,9 @@ class ApiClient:
         if status == 401:
             reason = "rejected the key: it is wrong, expired or revoked" if self._has_key else "requires a key"
             detail = (
-                f"{self.url} {reason}. Set MNEMOLOG_KEY to an API key, or store one for this server with `mnemolog "
-                "keys store`; on the server's machine, `mnemolog keys create NAME --role read,write` creates one"
+                f"{self.url} {reason}. Set MNEMOLOG_KEY to an API key, or store one for this server with "
+                "`mnemolog admin keys store`; on the server's machine, `mnemolog admin keys create NAME --role "
+                "read,write` creates one"
             )
         retry_after = _seconds(response.headers.get("Retry-After"))
         return ClientError(problem.code, detail, field=problem.field, retry_after=retry_after, status=status)

@@ -1,4 +1,4 @@
-"""`mnemolog config`: every setting and its source. `mnemolog logs`: the logs of `mnemolog up`, merged by time."""
+"""`mnemolog admin config`: every setting and its source. `mnemolog admin logs`: the logs of `mnemolog up`, by time."""
 
 import os
 import re
@@ -48,7 +48,7 @@ def config(
     rows = settings_of(os.environ)
     key = key_of(url, os.environ)
     if unknown := sorted(set(names) - rows.keys()):
-        raise WrongCommand(f"there is no setting {unknown[0]!r}; `mnemolog config` lists them all")
+        raise WrongCommand(f"there is no setting {unknown[0]!r}; `mnemolog admin config` lists them all")
     listed = {
         name: row
         for name, row in rows.items()

@@ -1,4 +1,4 @@
-"""`mnemolog demo`: plays nine days of work of ten agents in seconds, then asks questions about it.
+"""`mnemolog admin demo`: plays nine days of work of ten agents in seconds, then asks questions about it.
 
 It only uses the public HTTP API. The commands are in `api/cli/stories`, one native command per line, dated relative to
 `TODAY`; one that `corrects` the memory of another event revises it, because their texts differ too much to count as

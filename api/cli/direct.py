@@ -26,7 +26,7 @@ def server(settings: Settings) -> Generator[str]:
     if settings.redis_url is not None:
         yield settings.redis_url
         return
-    valkey = EmbeddedValkey(settings.data_dir / "valkey", f"mnemolog {' '.join(sys.argv[1:2])}")
+    valkey = EmbeddedValkey(settings.data_dir / "valkey", f"mnemolog {' '.join(sys.argv[1:3])}")
     try:
         valkey.lock()
     except InUse:

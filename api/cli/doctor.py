@@ -23,6 +23,7 @@ from api.cli.rows import Url, add, on_machine
 from api.cli.server import BACKLOGS, status_of, troubles_in
 from ingest.errors import InvalidSetting, MnemologError, ServerStartFailed
 from ingest.platform.addresses import client_key
+from ingest.platform.files import docs_page
 from ingest.platform.processes import release
 from ingest.platform.settings import Settings, from_environment, mib, parse_bytes
 
@@ -78,7 +79,7 @@ def findings(environ: Mapping[str, str], url: str | None) -> Iterator[Finding]:
     except InvalidSetting as error:
         yield Finding("settings", "problem", str(error), "correct the variable, or unset it")
         return
-    yield Finding("settings", "ok", "all variables are valid; `mnemolog config` shows them")
+    yield Finding("settings", "ok", "all variables are valid; `mnemolog admin config` shows them")
     for what, path, variable in (
         ("data folder", settings.data_dir, "MNEMOLOG_DATA_DIR"),
         ("cache folder", settings.cache_dir, "MNEMOLOG_CACHE_DIR"),
@@ -235,12 +236,15 @@ def _server(settings: Settings, url: str, environ: Mapping[str, str], *, named: 
                 text = f"{url} is {version}, this command line {release()}"
                 yield Finding("version", "problem", text, "install the same release on both sides")
             if http_status != 200:
-                yield Finding("server", "problem", f"{url} is {status_of(state)}: {state['detail']}", "mnemolog logs")
+                yield Finding(
+                    "server", "problem", f"{url} is {status_of(state)}: {state['detail']}", "mnemolog admin logs"
+                )
                 return
             yield Finding("server", "ok", f"{url} answers, {status_of(state)}")
             for condition in state["degraded"]:
                 status = "note" if condition["code"] in BACKLOGS else "problem"
-                yield Finding(condition["code"], status, condition["message"], "see docs/operations/monitoring.md")
+                page = f"see {docs_page('operations/monitoring.md')}"
+                yield Finding(condition["code"], status, condition["message"], page)
             try:
                 checks = client.get("/v1/diagnose")["checks"]
             except ClientError as error:
@@ -249,7 +253,7 @@ def _server(settings: Settings, url: str, environ: Mapping[str, str], *, named: 
             troubles = troubles_in(checks, state)
             for check in troubles:
                 status = "problem" if check["status"] == "fail" else "note"
-                advice = "mnemolog reconcile" if check["fixable"] else ""
+                advice = "mnemolog admin reconcile" if check["fixable"] else ""
                 yield Finding(f"{check['category']}/{check['name']}", status, check["message"], advice)
             if not troubles and not state["degraded"]:
                 yield Finding("diagnosis", "ok", f"{len(checks)} checks passed")

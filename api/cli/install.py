@@ -250,11 +250,11 @@ def _switch(output: Output, unit: Path, *, on: bool) -> None:
 def _advise(output: Output, host: agents.Host, settings: Settings) -> None:
     output.note("open sessions keep their old settings; start a new one")
     if name := next(filter(os.environ.get, KEY_VARIABLES), ""):
-        output.note(f"{host.value} also needs {name} in its environment, or a key from `mnemolog keys store`")
+        output.note(f"{host.value} also needs {name} in its environment, or a key from `mnemolog admin keys store`")
     elif client_key(settings.url, os.environ) is None and _requires_key(settings.url):
         output.note(
-            "the server requires a key: store one with `mnemolog keys create hooks --role read,write --store`, or with "
-            "`mnemolog keys store`"
+            "the server requires a key: store one with `mnemolog admin keys create hooks --role read,write --store`, "
+            "or with `mnemolog admin keys store`"
         )
     if host is agents.Host.CODEX:
         output.note("Codex only runs trusted hooks: run /hooks in it, and trust the ones from mnemolog")

@@ -1,4 +1,4 @@
-"""`mnemolog keys`: create, rotate and revoke API keys on the server's machine.
+"""`mnemolog admin keys`: create, rotate and revoke API keys on the server's machine.
 
 Works on Redis itself, like `backup`: at REDIS_URL, or embedded, which is started if it is not running. So the first key
 can be created when no request is allowed yet. Admins elsewhere use /v1/admin/keys.
@@ -26,6 +26,7 @@ from ingest.errors import CommandRejected
 from ingest.platform.addresses import client_key, store_key
 from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import connected
+from ingest.platform.files import docs_page
 from ingest.platform.settings import from_environment
 
 T = TypeVar("T")
@@ -131,13 +132,14 @@ def store(output: Output, url: Url = None) -> None:
 def list_(
     output: Output, everything: Annotated[bool, typer.Option("--all", help="Include expired and revoked keys.")] = False
 ) -> None:
-    """List keys, oldest first, without their secrets. Exits 1 if the list is empty."""
+    """List keys, oldest first, without their secrets."""
     now_ms = to_ms(system_clock())
     keys = [key for key in _on_registry(Registry.all) if everything or key.holds(now_ms)]
     output.document({"keys": [asdict(key.view(now_ms)) for key in keys]})
-    output.show(_table(keys, now_ms))
-    if not keys:
-        raise Failed
+    if keys:
+        output.show(_table(keys, now_ms))
+    else:
+        output.note("there are no keys")
 
 
 @on_redis
@@ -229,12 +231,12 @@ def _before_the_first(
     if not stored and client_key(server, os.environ) is None:
         users = "the above and this user's commands have" if files else "this user's commands, hooks and bridges have"
         output.note(
-            f"{users} no key: store one with `mnemolog keys create hooks --role read,write --store` (or `mnemolog keys "
-            "store`), or set MNEMOLOG_KEY for them"
+            f"{users} no key: store one with `mnemolog admin keys create hooks --role read,write --store` (or "
+            "`mnemolog admin keys store`), or set MNEMOLOG_KEY for them"
         )
     output.note(
         f"hooks spool refused events in {settings.spool} and report it once; clients of other systems send the key as "
-        "their secret: see docs/access.md"
+        f"their secret: see {docs_page('access.md')}"
     )
     if asks and not typer.confirm("Create it?", err=True):
         output.note("no key was created")
@@ -244,7 +246,9 @@ def _before_the_first(
     if operator is None and asks:
         return typer.confirm("Also create an operator key? Rebuilds and lag need one", True, err=True)
     if not operator:
-        output.note("there is no operator key yet: create one with `mnemolog keys create operator --role operator`")
+        output.note(
+            "there is no operator key yet: create one with `mnemolog admin keys create operator --role operator`"
+        )
     return bool(operator)
 
 

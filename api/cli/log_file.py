@@ -1,4 +1,4 @@
-"""`mnemolog log-file`: the embedded server's append-only file.
+"""`mnemolog admin log-file`: the embedded server's append-only file.
 
 Only reads files, while it holds the lock of the data folder, so that no server uses them.
 """
@@ -25,7 +25,7 @@ LISTED = 100
 
 def register(app: typer.Typer) -> None:
     """Add the command to an application."""
-    add(app, log_file, "log-file check")
+    add(app, log_file, "log-file check", "log-file")
 
 
 class LogFileAction(StrEnum):
@@ -115,7 +115,7 @@ def _show_damage(folder: Path, output: Output) -> embedded.Damage | None:
 @contextmanager
 def _lock(folder: Path, doing: str) -> Generator[None]:
     """The folder, locked so that no server can use it. Raises InUse."""
-    valkey = embedded.EmbeddedValkey(folder, f"mnemolog log-file {doing}")
+    valkey = embedded.EmbeddedValkey(folder, f"mnemolog admin log-file {doing}")
     valkey.lock()
     try:
         yield

@@ -3,31 +3,17 @@
 import json
 import os
 import sys
+from collections.abc import Sequence
+from copy import copy
 from importlib import import_module
-from typing import Annotated, Any, NamedTuple, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
+from api.cli.commands import ADMIN, COMMANDS, OPERATORS, OPERATORS_COMMANDS, PEOPLE, spelled
 from api.cli.errors import explained, print_error
 from api.cli.usage import usage_error
-from ingest.platform.files import toml_beside
 from ingest.platform.processes import release
-
-
-class Listed(NamedTuple):
-    """A command as the help lists it: its module in this package, and the start of its own help."""
-
-    module: str
-    summary: str
-
-
-PANELS = {
-    panel: {name: Listed(*row) for name, row in commands.items()}
-    for panel, commands in toml_beside(__file__, "commands.toml").items()
-}
-"""The commands in the order of the help, by panel."""
-
-COMMANDS = {name: listed for panel in PANELS.values() for name, listed in panel.items()}
 
 COMPLETING = "_MNEMOLOG_COMPLETE"
 """Set by a shell that asks for completions."""
@@ -42,21 +28,40 @@ def application(command: str = "") -> typer.Typer:
     named = COMMANDS.get(command)
     for module in dict.fromkeys(listed.module for listed in ([named] if named else COMMANDS.values())):
         import_module(f"api.cli.{module}").register(app)
+    if not named:
+        _group_operators_commands(app)
     return app
 
 
-def overview() -> typer.Typer:
+def _group_operators_commands(app: typer.Typer) -> None:
+    """Put them below `admin`, too, for a shell that completes, and hide their names without it."""
+    admin = typer.Typer(name=ADMIN)
+    for command in app.registered_commands:
+        if (command.name or getattr(command.callback, "__name__", "")) in OPERATORS_COMMANDS:
+            admin.registered_commands.append(copy(command))
+            command.hidden = True
+    for group in app.registered_groups:
+        if {group.name, getattr(group.typer_instance, "info", group).name} & OPERATORS_COMMANDS.keys():
+            admin.registered_groups.append(copy(group))
+            group.hidden = True
+    app.add_typer(admin)
+
+
+def overview(operators: bool = False) -> typer.Typer:
     """The command line as its help lists it, without importing any command: that takes two seconds for all of them."""
-    app = _empty(add_completion=False, epilog="`mnemolog COMMAND --help` shows options and an example.")
-    for panel, commands in PANELS.items():
+    about = "Commands for operators of a server." if operators else "Shared memory for fleets of AI agents."
+    app = _empty(about, add_completion=False, epilog="With --help, a command shows its options and an example.")
+    for panel, commands in (OPERATORS if operators else PEOPLE).items():
         for name, listed in commands.items():
             app.command(name, help=listed.summary, rich_help_panel=panel)(lambda: None)
+    for name in () if operators else OPERATORS_COMMANDS:  # for suggestions
+        app.command(name, hidden=True)(lambda: None)
     return app
 
 
-def _empty(**options: Any) -> typer.Typer:
+def _empty(about: str = "", **options: Any) -> typer.Typer:
     app = typer.Typer(name="mnemolog", no_args_is_help=True, **options)
-    app.callback(help="Shared memory for fleets of AI agents.")(_whole)
+    app.callback(help=about)(_whole)
     return app
 
 
@@ -76,15 +81,23 @@ def _whole(
 
 def main() -> None:
     """Entry point."""
-    first = next(iter(sys.argv[1:]), "")
-    is_command = first in COMMANDS or COMPLETING in os.environ or first.endswith("-completion")
-    explained(lambda: _run(application(first) if is_command else overview()))
+    arguments = sys.argv[1:]
+    for_operators = arguments[:1] == [ADMIN] and COMPLETING not in os.environ
+    if for_operators:
+        del arguments[0]
+    first = arguments[0] if arguments else ""
+    is_command = first in (OPERATORS_COMMANDS if for_operators else COMMANDS)
+    program = spelled(ADMIN) if for_operators else "mnemolog"
+    if is_command or COMPLETING in os.environ or first.endswith("-completion"):
+        explained(lambda: _run(application(first), program, arguments))
+    else:
+        explained(lambda: _run(overview(for_operators), program, arguments))
 
 
-def _run(app: typer.Typer) -> NoReturn:
+def _run(app: typer.Typer, program: str, arguments: Sequence[str]) -> NoReturn:
     """Run the command line and exit. A usage error is one line, not typer's panel of five."""
     try:
-        code: object = app(prog_name="mnemolog", standalone_mode=False)
+        code: object = app(arguments, prog_name=program, standalone_mode=False)
     except typer.Abort:
         typer.echo("canceled", err=True)
         code = 1

@@ -178,7 +178,7 @@ def _ask(row: Command, values: Values) -> Any:
             if response.status_code == 401:
                 _fail(
                     f"the service at {client.base_url} requires an API key: set MNEMOLOG_KEY, or store one with "
-                    "`mnemolog keys store`"
+                    "`mnemolog admin keys store`"
                 )
             if not response.is_success:
                 _fail(f"the service answered {response.status_code}: {response.text.strip()}")

@@ -1,4 +1,4 @@
-"""`mnemolog mirror`: a project's memories and lessons as Markdown files, and what was edited in them as revisions."""
+"""`mnemolog admin mirror`: a project's memories and lessons as Markdown files, and edits of them as revisions."""
 
 import os
 from pathlib import Path

@@ -59,9 +59,7 @@ def up(
             console.print(supervisor.notice)
         if supervisor.trouble:
             console.print(Text(supervisor.trouble, style="bold red"))
-            console.print(
-                "`mnemolog log-file` shows details; `mnemolog log-file acknowledge` removes this from health."
-            )
+            console.print("`mnemolog admin log-file` shows details; with `acknowledge`, it removes this from health.")
         console.print(f"[bold]mnemolog is up[/] at {url} (MCP at {url}/mcp); data and logs in {settings.data_dir}")
         console.print(f"  viewer: {url}/viewer")
         for port, variable in ports_of(settings).items():

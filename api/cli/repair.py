@@ -1,5 +1,6 @@
-"""`mnemolog dead-letters`: events that could not be applied; retry or discard them. `reconcile`: compare log, documents
-and index, and repair what is safe. `rebuild`: new documents or embeddings from the log, beside the current ones.
+"""`mnemolog admin dead-letters`: events that could not be applied; retry or discard them. `reconcile`: compare log,
+documents and index, and repair what is safe. `rebuild`: new documents or embeddings from the log, beside the current
+ones.
 """
 
 import time
@@ -40,7 +41,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(letters, name="dead-letters")
     add(app, reconcile, "reconcile --json")
     group = typer.Typer(invoke_without_command=True)
-    group.callback(epilog="Example: mnemolog rebuild --partition 3 --manual")(rebuild)
+    group.callback(epilog="Example: mnemolog admin rebuild --partition 3 --manual")(rebuild)
     add(group, status, "rebuild status --json")
     add(group, switch, "rebuild switch --force")
     add(group, rollback, "rebuild rollback")
@@ -188,7 +189,7 @@ def reconcile(output: Output, client: ApiClient, wait: WorkersWait = 3600) -> No
         time.sleep(SLOW_POLL_S)
     output.document({"report": report})
     if report is None or (wait and report == before):
-        output.note("still running; `mnemolog reconcile --wait 0 --json` shows its progress")
+        output.note("still running; `mnemolog admin reconcile --wait 0 --json` shows its progress")
         raise typer.Exit(FAILED if wait else 0)
     documents = sum(partition["documents"] for partition in report["partitions"])
     differences = [f"{count} {name.replace('_', ' ')}" for name, count in report["found"].items() if count]
@@ -217,7 +218,9 @@ def rebuild(
     embedder: Annotated[
         str, typer.Option(metavar="SPEC", help="Embedder for the new vectors, as in MNEMOLOG_EMBEDDER.")
     ] = "",
-    manual: Annotated[bool, typer.Option("--manual", help="Compare, then wait for `mnemolog rebuild switch`.")] = False,
+    manual: Annotated[
+        bool, typer.Option("--manual", help="Compare, then wait for `mnemolog admin rebuild switch`.")
+    ] = False,
     wait: RebuildWait = 3600,
 ) -> None:
     """Rebuild documents and index from the log in the background, compare, and switch.

@@ -22,6 +22,7 @@ from typer.core import TyperGroup
 
 from api.agents.checkouts import project_of
 from api.cli.client import ApiClient
+from api.cli.commands import spelled
 from api.cli.output import Failed, Output, WrongCommand, answering, one_line
 from ingest.ids import new_event_id
 from ingest.kinds import KIND_NAMES
@@ -164,13 +165,13 @@ PAGE: dict[str, Param] = {
 
 def add(app: typer.Typer, command: Callable[..., None], example: str, name: str | None = None) -> None:
     """Add a command to an application or a group; its help has the example. By default it is called as its function."""
-    app.command(name, epilog=f"Example: mnemolog {example}")(command)
+    app.command(name, epilog=f"Example: {spelled(example)}")(command)
 
 
 def add_rows(app: typer.Typer, rows: Iterable[Do]) -> None:
     """Add commands to an application or a group."""
     for row in rows:
-        app.command(row.name, epilog=f"Example: mnemolog {row.example}", help=row.help)(_command(row))
+        app.command(row.name, epilog=f"Example: {spelled(row.example)}", help=row.help)(_command(row))
 
 
 def _command(row: Do) -> Callable[..., None]:

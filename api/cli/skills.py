@@ -1,4 +1,4 @@
-"""`mnemolog skills`: a project's approved procedures as Agent Skills, for coding agents."""
+"""`mnemolog admin skills`: a project's approved procedures as Agent Skills, for coding agents."""
 
 from pathlib import Path
 from typing import Annotated

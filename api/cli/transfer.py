@@ -1,4 +1,4 @@
-"""`mnemolog export` and `mnemolog import`: a tenant or a project to a file and back; and imports from other systems."""
+"""`mnemolog admin export` and `mnemolog import`: a tenant or a project to a file and back; also from other systems."""
 
 import os
 import sys

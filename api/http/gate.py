@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from api.access.oauth.rules import Resource
     from api.access.oauth.verifier import AccessTokens
 
-_MESSAGE = "send `Authorization: Bearer <key>`: an API key (`mnemolog keys create`), or the server's MNEMOLOG_SECRET"
+_MESSAGE = (
+    "send `Authorization: Bearer <key>`: an API key (`mnemolog admin keys create`), or the server's MNEMOLOG_SECRET"
+)
 UNAUTHORIZED = ProblemAnswer(401, "unauthorized", _MESSAGE, {"WWW-Authenticate": "Bearer"})
 OTHER_ORIGIN = (
     "this server rejects requests from web pages of other origins and under unknown host names; set "

@@ -51,6 +51,7 @@ async def get_document(call: NativeCall, id: str, query: After, request: Request
     404 for the id of another collection, and for documents that the reader can't see.
     """
     check_collection(request, id)
+    (id,) = await call.whole_ids([id])
     document = (await call.queries.lookup.document(id, call.reader())).document
     if isinstance(document, Relation) and not await call.queries.relations.readable([document], call.reader()):
         raise NotFound(f"there is no document {id!r}")

@@ -1,7 +1,7 @@
 """Routes for API keys: created, listed, rotated and revoked by admins, each within its own tenant and key scope.
 
 A server with neither a secret nor a key cannot distinguish its callers, so it creates no key here: the first caller
-would lock out all others. `mnemolog keys`, which needs access to Redis, creates the first key.
+would lock out all others. `mnemolog admin keys`, which needs access to Redis, creates the first key.
 
 Also the metadata for clients that can request access tokens (RFC 9728), if the settings name an issuer.
 """
@@ -33,7 +33,7 @@ def check_named(principal: Principal) -> None:
     if not principal.named:
         raise AccessDenied(
             "this server has neither a key nor MNEMOLOG_SECRET, so anyone can call it: create the "
-            "first key with `mnemolog keys create NAME --role operator` as a user with access to Redis"
+            "first key with `mnemolog admin keys create NAME --role operator` as a user with access to Redis"
         )
 
 

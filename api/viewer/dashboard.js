@@ -38,7 +38,7 @@ export async function show(route) {
   );
 }
 
-/** The results of `mnemolog health`. A backlog alone is not a problem: the server is catching up. */
+/** The results of `mnemolog admin health`. A backlog alone is not a problem: the server is catching up. */
 function health(ready, diagnosis) {
   const checks = diagnosis ? diagnosis.checks : [];
   const degraded = ready.degraded ?? [];
@@ -139,7 +139,7 @@ function chart(heading, counts, words, id = null) {
   );
 }
 
-/** The vital signs, labeled as in `mnemolog health`; unknown values are omitted. */
+/** The vital signs, labeled as in `mnemolog admin health`; unknown values are omitted. */
 function figuresOf({ vitals, lag, documents }) {
   const waiting = Object.values(lag).reduce((sum, behind) => sum + behind, 0);
   return [

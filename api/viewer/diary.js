@@ -36,7 +36,7 @@ export async function show(route) {
     },
     empty(
       "No sessions yet",
-      "Install the hooks with `mnemolog install claude-code`, or play the demo with `mnemolog demo`.",
+      "Install the hooks with `mnemolog install claude-code`, or play the demo with `mnemolog admin demo`.",
     ),
   );
   return el("div", {}, filters(byAgent(route.params)), rows);

@@ -79,7 +79,7 @@ export function chooseProject(what) {
   );
   return empty(
     `${what} are listed by project`,
-    links.length ? "Choose one:" : "Nothing recorded yet. Record an observation first, or run `mnemolog demo`.",
+    links.length ? "Choose one:" : "Nothing recorded yet. Record an observation first, or run `mnemolog admin demo`.",
     el("p", { class: "choices" }, links),
   );
 }

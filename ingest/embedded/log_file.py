@@ -96,7 +96,7 @@ def _open(folder: Path) -> int:
 
 FOLDER, SET_ASIDE, INCIDENTS = "appendonlydir", "set-aside", "incidents.json"
 NAMED_PARTITIONS = 4
-WAY_OUT = "Put the file back from a copy, or restore a backup into an empty data folder (`mnemolog restore`)"
+WAY_OUT = "Put the file back from a copy, or restore a backup into an empty data folder (`mnemolog admin restore`)"
 _DATA = re.compile(r"appendonly\.aof\.(\d+)\.(base|incr)\.(?:aof|rdb)")
 _MANIFEST_LINE = re.compile(
     r"file (?P<name>\S+) seq [1-9]\d* type (?P<type>[bhi])(?: startoffset \d+)?(?: endoffset \d+)?\s*"
@@ -286,7 +286,7 @@ def trouble(folder: Path) -> str:
         damage = load_damage(folder)
     except (OSError, msgspec.MsgspecError) as error:
         return f"{folder / INCIDENTS} cannot be read: {error}"
-    return f"{damage} (`mnemolog log-file` shows more)" if damage is not None and damage.open else ""
+    return f"{damage} (`mnemolog admin log-file` shows more)" if damage is not None and damage.open else ""
 
 
 @contextmanager

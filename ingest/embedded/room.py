@@ -1,7 +1,7 @@
 """The Valkey that `mnemolog up` starts when no REDIS_URL is set: one server, persistent, on a unix socket.
 
 Hands out the server, the record of acknowledged positions that its start compares the log with, and the checks and
-repairs of `mnemolog log-file`. Without it, REDIS_URL is required, and there is no `mnemolog log-file`.
+repairs of `mnemolog admin log-file`. Without it, REDIS_URL is required, and there is no `mnemolog admin log-file`.
 """
 
 from ingest.embedded.log_file import (

@@ -129,8 +129,8 @@ class EmbeddedValkey:
             if unreadable is None and _OF_THE_FILE.search(str(ended)):
                 raise DamagedLogFile(
                     f"the embedded Valkey cannot load {self._directory / FOLDER}: {ended}; nothing was changed. "
-                    f"`mnemolog log-file check` shows what is damaged. {WAY_OUT}; a folder that a newer release wrote "
-                    "needs that release"
+                    f"`mnemolog admin log-file check` shows what is damaged. {WAY_OUT}; a folder that a newer release "
+                    "wrote needs that release"
                 ) from None
             if unreadable is None:
                 raise ServerStartFailed(f"the embedded Valkey did not start: {ended}") from None
@@ -138,7 +138,9 @@ class EmbeddedValkey:
                 more, or_repair = "", ""
                 if is_newest(unreadable):
                     more = ", with complete transactions after that"
-                    or_repair = ", or continue without the rest: `mnemolog log-file repair` moves it to another file"
+                    or_repair = (
+                        ", or continue without the rest: `mnemolog admin log-file repair` moves it to another file"
+                    )
                 raise DamagedLogFile(f"{unreadable}{more}; nothing was changed. {WAY_OUT}{or_repair}") from None
             cut_off(unreadable, self._directory)
             try:

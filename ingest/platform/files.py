@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import Any
 
 
+def docs_page(name: str) -> Path:
+    """The path of a page of the documentation: a wheel has them, too."""
+    return Path(__file__).parents[2] / "docs" / name
+
+
 def sync(path: Path) -> None:
     """Return when a file's bytes, or the names that a folder lists, are on disk. Blocks; raises OSError."""
     opened = os.open(path, os.O_RDONLY)

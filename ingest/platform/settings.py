@@ -17,7 +17,7 @@ from ingest.durability import Durability, parse_durability
 from ingest.errors import CommandRejected, InvalidSetting
 from ingest.names import comma_separated, nfc
 from ingest.platform.addresses import FORMS, fault_of_url, is_cluster, is_redis_url, search_engine_of
-from ingest.platform.files import toml_beside
+from ingest.platform.files import docs_page, toml_beside
 from ingest.platform.processes import usable_cores
 from ingest.roles import roles_by_scope
 
@@ -414,7 +414,7 @@ def warnings(environ: Mapping[str, str], drop_ins: tuple[str, ...]) -> Iterator[
             raise InvalidSetting(f"{other} and {ours} are both set, to different values: unset one of them")
     for system in ("agentmemory", *drop_ins):
         if names := [name for name in IGNORED[system].split() if environ.get(name)]:
-            yield f"{', '.join(names)} of {system}: no effect here; docs/dropin.md has the settings to use instead"
+            yield f"{', '.join(names)} of {system}: no effect here; settings to use instead: {docs_page('dropin.md')}"
 
 
 def _value(other: str, environ: Mapping[str, str]) -> str:

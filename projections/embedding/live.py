@@ -158,7 +158,7 @@ class LiveEmbedder:
         if (spec := self._live[0].spec) != configured:
             logger.warning(
                 "the embedder is %s, which made the live vectors, not %s: "
-                "`mnemolog rebuild --embedder '%s'` makes new vectors and switches to them",
+                "`mnemolog admin rebuild --embedder '%s'` makes new vectors and switches to them",
                 spec, configured, configured,
             )  # fmt: skip
         return live
@@ -208,7 +208,7 @@ class LiveEmbedder:
             return embedder
         reason = (
             f"{choice.spec} makes vectors of {embedder.model} with {embedder.dimensions} dimensions here, "
-            f"but those of {choice.model} with {choice.dimensions} are live; `mnemolog rebuild --embedder "
+            f"but those of {choice.model} with {choice.dimensions} are live; `mnemolog admin rebuild --embedder "
             f"'{choice.spec}'` makes new vectors"
         )
         logger.error("%s", reason)

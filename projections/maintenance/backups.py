@@ -458,7 +458,7 @@ def choose(target: Target, name: str | None, work: Path) -> Backup | None:
     for backup in backups[-2::-1]:
         with suppress(DamagedBackup):
             _checked(target, backup, work)
-            advice = f"the newest intact backup before it: `mnemolog restore --backup {backup.name}`"
+            advice = f"the newest intact backup before it: `mnemolog admin restore --backup {backup.name}`"
             break
     else:
         advice = "there is no intact backup before it"
@@ -467,7 +467,7 @@ def choose(target: Target, name: str | None, work: Path) -> Backup | None:
 
 def no_such_backup(name: str, target: Target) -> BackupFailed:
     """The error for a name that no backup has."""
-    return BackupFailed(f"there is no backup {name} in {target}; `mnemolog backups` lists the existing ones")
+    return BackupFailed(f"there is no backup {name} in {target}; `mnemolog admin backups` lists the existing ones")
 
 
 def _checked(target: Target, backup: ListedBackup, work: Path) -> Backup:

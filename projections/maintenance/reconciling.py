@@ -198,7 +198,7 @@ class Findings(Struct, kw_only=True):
         if self.found.get("altered_entry"):
             return "entries of the log were altered: replace its file with a copy, or restore a backup"
         if self.found.get("document_missing"):
-            return f"documents are missing: `mnemolog rebuild --partition {self.partition}`"
+            return f"documents are missing: `mnemolog admin rebuild --partition {self.partition}`"
         return ""
 
 

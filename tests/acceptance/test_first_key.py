@@ -95,7 +95,7 @@ async def test_a_local_process_makes_no_key_and_locks_nobody_out(user: User):
         await refused()
         answer = await nobody.post("/v1/admin/keys", json={"name": "x", "roles": ["operator"]})
         assert fault(answer)["code"] == "forbidden"
-        assert "mnemolog keys create" in fault(answer)["detail"]
+        assert "mnemolog admin keys create" in fault(answer)["detail"]
         assert (await nobody.get("/v1/memories")).status_code == 200, "somebody is locked out"
         first = await user.mnemolog("keys", "create", "first", "--role", "operator", "--json")
         assert first.returncode == 0, first.stderr
@@ -135,11 +135,11 @@ async def _is_told_with_the_first_key(user: User, settings: Path) -> None:
 async def _is_told_by_commands_and_by_hooks_once_and_loses_nothing(user: User) -> None:
     asked = await user.mnemolog("recall", "when does the till open?")
     assert asked.returncode == 1
-    for told in ("requires a key", "MNEMOLOG_KEY", "mnemolog keys store"):
+    for told in ("requires a key", "MNEMOLOG_KEY", "mnemolog admin keys store"):
         assert told in asked.stderr
     told = await _first_word(user, "s1", "UserPromptSubmit", prompt=PROMPT)
     assert told.keys() == {"systemMessage"}
-    for word in ("requires a key", "mnemolog keys store", "MNEMOLOG_KEY", str(user.home / "spool")):
+    for word in ("requires a key", "mnemolog admin keys store", "MNEMOLOG_KEY", str(user.home / "spool")):
         assert word in told["systemMessage"]
     assert [await user.hook("s1", "UserPromptSubmit", prompt=PROMPT) for _ in range(3)] == ["", "", ""]
     told = await _first_word(user, "s2", "SessionStart", source="startup")

@@ -1,4 +1,4 @@
-"""`mnemolog mirror`: memories and lessons as files that a person edits, with a real server."""
+"""`mnemolog admin mirror`: memories and lessons as files that a person edits, with a real server."""
 
 import json
 import os

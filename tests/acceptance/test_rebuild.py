@@ -143,7 +143,7 @@ async def test_the_command_waits_and_shows_what_was_done(rebuildable: Server):
 
 
 async def reconcile(server: Server) -> tuple[int, dict[str, Any]]:
-    """Exit code of `mnemolog reconcile` and the report that it printed."""
+    """Exit code of `mnemolog admin reconcile` and the report that it printed."""
     code, answer = await mnemolog(server, "reconcile", "--wait", "120")
     return code, answer["report"]
 

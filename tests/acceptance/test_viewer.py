@@ -279,7 +279,7 @@ async def test_who_gives_no_key_is_told_how_to_get_one(server: Server, page: Pag
     await page.go(Shown(server, "").url("/memories?project=locked"))
     await page.until_shown("This server requires a key.")
     await page.until("[...document.querySelectorAll('#key button')].at(-1).click() || true")
-    await page.until_shown("Something went wrong", "mnemolog keys create")
+    await page.until_shown("Something went wrong", "mnemolog admin keys create")
     await page.until("document.getElementById('live').textContent === 'not live'")
     assert not await page.value("document.getElementById('key').open")
 

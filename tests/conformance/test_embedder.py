@@ -293,7 +293,9 @@ class TestMultilingual(EmbedderConformance):
         await declare(redis, former)
         live = await LiveEmbedder(redis, build_embedder, frozenset({"multilingual"})).start("multilingual")
         assert (live.model, live.dimensions) == (former.model, former.dimensions)
-        with pytest.raises(ModelUnavailable, match="`mnemolog rebuild --embedder 'multilingual'` makes new vectors"):
+        with pytest.raises(
+            ModelUnavailable, match="`mnemolog admin rebuild --embedder 'multilingual'` makes new vectors"
+        ):
             live.embed(["a"])
 
     def test_on_an_engine_its_own_vectors_are_searched(self, embedder: Embedder, int8: OnnxEmbedder):

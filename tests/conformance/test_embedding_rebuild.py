@@ -571,7 +571,7 @@ async def test_the_live_embedder_counts_and_not_the_configured_one(
 ):
     live = LiveEmbedder(shop.redis, machine.build, NAMED)
     assert (await live.start("new")).model == "test/old"
-    assert "mnemolog rebuild --embedder 'new'" in caplog.text
+    assert "mnemolog admin rebuild --embedder 'new'" in caplog.text
 
 
 async def test_an_embedder_that_has_become_another_embeds_nothing_and_says_why(

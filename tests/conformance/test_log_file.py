@@ -234,7 +234,7 @@ def test_damage_in_the_middle_stops_the_start_and_changes_nothing(folder: Path, 
     at = data.index(b"$", begin + 30)
     data[at : at + len(damage)] = damage
     file.write_bytes(data)
-    with pytest.raises(DamagedLogFile, match="mnemolog log-file repair") as stopped:
+    with pytest.raises(DamagedLogFile, match="mnemolog admin log-file repair") as stopped:
         start(folder)
     assert str(file) in str(stopped.value)
     assert file.read_bytes() == bytes(data)
@@ -276,7 +276,7 @@ def test_a_manifest_that_is_missing_or_damaged_stops_the_start_and_nothing_is_ch
         manifest.unlink()
     else:
         manifest.write_bytes(whole.replace(old, new))
-    with pytest.raises(DamagedLogFile, match="mnemolog restore") as stopped:
+    with pytest.raises(DamagedLogFile, match="mnemolog admin restore") as stopped:
         start(folder)
     assert f"{manifest} {expected}" in str(stopped.value)
     assert {file.name: file.read_bytes() for file in manifest.parent.glob("*.aof")} == before
@@ -295,8 +295,8 @@ def test_a_file_of_a_newer_server_is_named_with_the_reason_and_the_way_out(folde
     text = str(stopped.value)
     assert "Can't handle RDB format version 99" in text
     assert base.name in text
-    assert "mnemolog log-file check" in text
-    assert "mnemolog restore" in text
+    assert "mnemolog admin log-file check" in text
+    assert "mnemolog admin restore" in text
 
 
 def test_a_whole_file_has_no_fault(folder: Path):
@@ -382,7 +382,7 @@ def entries_of(file: Path) -> Entries:
 
 
 def noticed(stopped: Path) -> str:
-    """What `mnemolog log-file check` finds wrong; empty for nothing."""
+    """What `mnemolog admin log-file check` finds wrong; empty for nothing."""
     fault = find_fault(stopped)
     return str(fault) if fault is not None else "; ".join(LogCheck(stopped).faults)
 
@@ -436,7 +436,9 @@ def test_damage_that_the_server_cannot_load_is_named_with_the_way_out(stopped: P
     file.write_bytes(whole.replace(b"XADD\r\n$18\r\nmnemolog:{p01}:log", b"XADE\r\n$18\r\nmnemolog:{p01}:log", 1))
     try:
         assert find_fault(stopped) is None
-        with pytest.raises(ServerStartFailed, match=r"unknown command 'XADE'.*nothing was changed.*mnemolog restore"):
+        with pytest.raises(
+            ServerStartFailed, match=r"unknown command 'XADE'.*nothing was changed.*mnemolog admin restore"
+        ):
             EmbeddedValkey(stopped).start()
         assert "XADE is not a valid command for mnemolog:{p01}:log" in noticed(stopped)
     finally:

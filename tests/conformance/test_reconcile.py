@@ -206,7 +206,7 @@ async def test_a_missing_document_is_named_with_the_advice_to_rebuild(store: Sto
     report = await store.job().run(force=True)
     assert report is not None
     assert report.found["document_missing"] > 0
-    assert f"documents are missing: `mnemolog rebuild --partition {store.partition}`" in report.advice
+    assert f"documents are missing: `mnemolog admin rebuild --partition {store.partition}`" in report.advice
     assert "observation.recorded at" in str(report.partitions[store.partition].first["document_missing"])
 
 

@@ -675,7 +675,7 @@ async def test_what_was_forgotten_is_counted_once_wherever_its_stubs_are(filled:
 async def test_only_one_of_two_archives_at_once_waits_for_the_other_in_vain(
     filled: Workshop, monkeypatch: pytest.MonkeyPatch
 ):
-    """`mnemolog archive seal` says so instead of doing nothing in silence."""
+    """`mnemolog admin archive seal` says so instead of doing nothing in silence."""
     from ingest.log.archive import sealing as job_module
 
     monkeypatch.setattr(job_module, "WAIT_FOR_OTHER_S", 0.1)

@@ -1,4 +1,4 @@
-"""`mnemolog archive` without a server: what it says, and its exit codes."""
+"""`mnemolog admin archive` without a server: what it says, and its exit codes."""
 
 import json
 from pathlib import Path

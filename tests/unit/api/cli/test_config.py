@@ -1,4 +1,4 @@
-"""What `mnemolog config` says of settings: the value, where it comes from, and no secret."""
+"""What `mnemolog admin config` says of settings: the value, where it comes from, and no secret."""
 
 from datetime import UTC, datetime
 from itertools import islice

@@ -170,7 +170,7 @@ def test_what_the_server_finds_itself(environ: dict[str, str], fake_api: FakeSer
     every = found(environ, fake_api.url)
     assert every["no_worker"].status == "problem"
     assert every["log/lag"].status == "problem"
-    assert (every["slots/size"].status, every["slots/size"].advice) == ("note", "mnemolog reconcile")
+    assert (every["slots/size"].status, every["slots/size"].advice) == ("note", "mnemolog admin reconcile")
     assert "index/ready" not in every
 
 

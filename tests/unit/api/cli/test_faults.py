@@ -61,7 +61,7 @@ def test_a_wrong_key(command: str, fake: FakeServer):
     fake.everything = (401, {"code": "unauthorized", "detail": "no"})
     with listening(fake) as url:
         variables = {"MNEMOLOG_URL": url, "MNEMOLOG_SECRET": "mnk_x"}
-        fails(command, variables, 1, "wrong, expired or revoked", "mnemolog keys store")
+        fails(command, variables, 1, "wrong, expired or revoked", "mnemolog admin keys store")
 
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one not in LENIENT])

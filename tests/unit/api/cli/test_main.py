@@ -9,7 +9,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from api.cli.main import COMMANDS, COMPLETING, PANELS, application, overview
+from api.cli.commands import ADMIN, COMMANDS, OPERATORS_COMMANDS, PEOPLE
+from api.cli.main import COMPLETING, application, overview
 from ingest.platform.processes import release
 
 MODULES = sorted({listed.module for listed in COMMANDS.values()})
@@ -31,7 +32,7 @@ def test_each_command_is_there_with_those_of_its_module_alone(module: str):
 
 @pytest.mark.parametrize("asked", ["", "--help", "nonsense"])
 def test_without_a_command_all_commands_are_listed(asked: str):
-    assert sorted(commands_of(application(asked))) == sorted(COMMANDS)
+    assert sorted(commands_of(application(asked))) == sorted([*COMMANDS, ADMIN])
 
 
 def test_client_commands_import_no_server_packages():
@@ -47,19 +48,35 @@ for command in {CLIENT_COMMANDS}:
 
 
 def test_the_help_lists_what_each_command_says_of_itself():
-    listed = cast(Any, typer.main.get_command(overview())).commands
     commands = cast(Any, typer.main.get_command(application())).commands
-    assert set(listed) == set(commands)
-    for name, command in commands.items():
-        assert command.help.startswith(listed[name].help.removesuffix(".")), name
+    for operators in (False, True):
+        listed = cast(Any, typer.main.get_command(overview(operators))).commands
+        shown = {name for name, command in listed.items() if not command.hidden}
+        assert shown == (set(OPERATORS_COMMANDS) if operators else set(commands) - set(OPERATORS_COMMANDS))
+        for name in shown - {ADMIN}:
+            assert commands[name].help.startswith(listed[name].help.removesuffix(".")), name
+
+
+def test_people_see_at_most_22_commands():
+    assert sum(map(len, PEOPLE.values())) <= 22
+
+
+def test_a_command_of_operators_is_also_called_without_admin_and_completed_below_it():
+    commands = cast(Any, typer.main.get_command(application())).commands
+    assert set(commands[ADMIN].commands) == set(OPERATORS_COMMANDS)
+    assert all(commands[name].hidden for name in OPERATORS_COMMANDS)
+    for words in (["admin", "config", "--help"], ["config", "--help"]):
+        program = [sys.executable, "-m", "api.cli.main", *words]
+        shown = subprocess.run(program, capture_output=True, text=True, check=True).stdout
+        assert "Example: mnemolog admin config" in shown
 
 
 def test_the_help_groups_the_commands_and_begins_with_what_a_newcomer_needs():
     told = CliRunner().invoke(overview(), ["--help"]).stdout
-    places = [told.index(f"─ {panel} ─") for panel in PANELS]
+    places = [told.index(f"─ {panel} ─") for panel in PEOPLE]
     assert places == sorted(places)
-    assert next(iter(PANELS)) == "Start here"
-    assert {"up", "demo", "observe", "remember", "recall", "install"} <= set(PANELS["Start here"])
+    assert next(iter(PEOPLE)) == "Start here"
+    assert {"up", "observe", "remember", "recall", "install"} <= set(PEOPLE["Start here"])
 
 
 @pytest.mark.parametrize(
@@ -91,7 +108,12 @@ finally:
 
 
 def test_a_shell_that_completes_is_told_the_options_of_a_command():
-    environment = {**os.environ, COMPLETING: "complete_bash", "COMP_WORDS": "mnemolog health --", "COMP_CWORD": "2"}
+    environment = {
+        **os.environ,
+        COMPLETING: "complete_bash",
+        "COMP_WORDS": "mnemolog admin health --",
+        "COMP_CWORD": "3",
+    }
     code = "import sys; sys.argv = ['mnemolog']; from api.cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert "--json" in done.stdout

@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 
 from api.cli import demo, nouns, output
 from api.cli import server as server_commands
+from api.cli.commands import spelled
 from api.cli.demo import EVENT_KEY
 from api.cli.output import one_line, waiting, worded
 from ingest.commands.parse import parse_object
@@ -279,7 +280,7 @@ def test_every_command_has_help_with_an_example():
     for name in ("observe", "remember", "lesson", "recall", "tail", "lag", "demo"):
         result = run(name, "--help")
         assert result.exit_code == 0
-        assert f"Example: mnemolog {name}" in result.stdout
+        assert f"Example: {spelled(name)}" in result.stdout
 
 
 def test_text_for_the_terminal_has_no_control_characters():

@@ -84,7 +84,7 @@ def settings(host: str, secret: str | None = None) -> Settings:
 
 
 def test_a_server_that_others_can_reach_needs_a_secret_or_a_key():
-    with pytest.raises(InvalidSetting, match="mnemolog keys create"):
+    with pytest.raises(InvalidSetting, match="mnemolog admin keys create"):
         check_binding(settings("0.0.0.0"), keys=False)
     check_binding(settings("0.0.0.0"), keys=True)
     check_binding(settings("0.0.0.0", "s3cret"), keys=False)
