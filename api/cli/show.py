@@ -92,7 +92,7 @@ def show(
         message = f"there is no session {document_id!r}; ids of documents begin with {kinds}"
         raise ClientError(error.code, message, status=404) from None
     if "is_latest" in document:
-        versions = client.get(f"{path}/history")["items"]
+        versions = client.get(f"/v1/memories/{document['id']}/history")["items"]
     output.document({**document, "versions": versions} if versions else document)
     output.show(*parts(document))
     if len(versions) > 1:

@@ -46,7 +46,7 @@ async def get_graph(call: NativeCall, query: GraphRequest) -> Drawing:
 
 
 async def get_document(call: NativeCall, id: str, query: After, request: Request) -> Any:
-    """One document by id.
+    """One document by id, which may be shortened to seven digits or more.
 
     404 for the id of another collection, and for documents that the reader can't see.
     """

@@ -138,7 +138,9 @@ def _base(path: str) -> str:
 
 
 def _beginning(allowed: Filter, shortened: Sequence[str], index: Index) -> dict[str, list[DocumentLocation]]:
-    return {name: index.beginning(allowed, name) for name in shortened}
+    """The documents in use of each shortened id, or else those that were replaced, whoever can read them."""
+    retired = replace(allowed, retired=True)
+    return {name: index.beginning(allowed, name) or index.beginning(retired, name) for name in shortened}
 
 
 @dataclass
@@ -170,7 +172,7 @@ class Lookup:
         ]
 
     async def whole_ids(self, names: Sequence[str], reader: Reader) -> list[str]:
-        """The names, with a shortened id of a document that the reader finds replaced by the whole one.
+        """The names, with a shortened id of a document that the reader can see replaced by the whole one.
 
         Raises CommandRejected for a shortened id that several of the documents have.
         """
@@ -179,14 +181,14 @@ class Lookup:
             return list(names)
         allowed = key_scope(reader, now=self._clock())
         beginning = await self._index.ask(partial(_beginning, allowed, shortened))
+        possible = [id for locations in beginning.values() for _, id in locations]
+        readable = {located.document.id for located in await self.documents(possible, reader)}
         whole = list[str]()
         for name in names:
-            locations = beginning.get(name, [])
-            if len(locations) > 1:
-                raise CommandRejected(
-                    f"{name!r} is the beginning of {', '.join(id for _, id in locations)}: use one of these"
-                )
-            whole.append(locations[0][1] if locations else name)
+            ids = [id for _, id in beginning.get(name, ()) if id in readable]
+            if len(ids) > 1:
+                raise CommandRejected(f"{name!r} is the beginning of {', '.join(ids)}: use one of these")
+            whole.append(ids[0] if ids else name)
         return whole
 
     async def changed_since(self, documents: Iterable[Document], reader: Reader) -> dict[str, list[FileChange]]:

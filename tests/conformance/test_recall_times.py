@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from desk import ADA, ALONE, STRANGER, Desk
+from desk import ADA, ALONE, BOB, STRANGER, Desk
 from factories import PROJECT, ManualClock
 from msgspec.structs import replace
 
@@ -186,11 +186,26 @@ async def test_an_existing_project_that_does_not_answer_is_no_unknown_one(recall
     assert await notes(recall, project=PROJECT, tags=["none has it"]) == []
 
 
-async def test_a_shortened_id_is_that_of_a_document_that_the_reader_finds(desk: Desk):
+async def test_a_shortened_id_is_that_of_a_document_that_the_reader_can_see(desk: Desk):
     own, foreign = await desk.remember("tea"), await desk.remember("tea", tenant=STRANGER.tenant)
     await desk.settle()
-    asked = [shortened_id(own), shortened_id(foreign), "mem_0000000", own]
-    assert await desk.lookup.whole_ids(asked, ADA) == [own, shortened_id(foreign), "mem_0000000", own]
+    given = [shortened_id(own), own[:-1], shortened_id(foreign), "mem_0000000", own]
+    assert await desk.lookup.whole_ids(given, ADA) == [own, own, shortened_id(foreign), "mem_0000000", own]
+
+
+async def test_a_shortened_id_of_a_replaced_memory_is_only_completed_for_those_who_can_read_it(desk: Desk):
+    shared, private = await desk.remember("tea"), await desk.remember("milk", visibility="private")
+    await desk.settle()
+    for name in (shared, private):
+        await desk.say(
+            ReviseMemory(
+                memory=name, content="coffee", memory_type="semantic", purpose="information", agent_id=ADA.agent_id
+            )
+        )
+    await desk.settle()
+    given = [shortened_id(shared), shortened_id(private)]
+    assert await desk.lookup.whole_ids(given, ADA) == [shared, private]
+    assert await desk.lookup.whole_ids(given, BOB) == [shared, given[1]]
 
 
 async def test_a_shortened_id_of_several_documents_is_refused_with_their_ids(

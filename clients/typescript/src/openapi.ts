@@ -54,7 +54,7 @@ export interface paths {
         };
         /**
          * Get one of the actions.
-         * @description One document by id. 404 for the id of another collection, and for documents that the reader can't see.
+         * @description One document by id, which may be shortened to seven digits or more. 404 for the id of another collection, and for documents that the reader can't see.
          */
         get: operations["get_v1_actions_id"];
         put?: never;
@@ -390,7 +390,7 @@ export interface paths {
         };
         /**
          * Get one of the lessons.
-         * @description One document by id. 404 for the id of another collection, and for documents that the reader can't see.
+         * @description One document by id, which may be shortened to seven digits or more. 404 for the id of another collection, and for documents that the reader can't see.
          */
         get: operations["get_v1_lessons_id"];
         put?: never;
@@ -570,7 +570,7 @@ export interface paths {
         };
         /**
          * Get one of the memories.
-         * @description One document by id. 404 for the id of another collection, and for documents that the reader can't see.
+         * @description One document by id, which may be shortened to seven digits or more. 404 for the id of another collection, and for documents that the reader can't see.
          */
         get: operations["get_v1_memories_id"];
         put?: never;
@@ -640,7 +640,7 @@ export interface paths {
         };
         /**
          * Get one of the observations.
-         * @description One document by id. 404 for the id of another collection, and for documents that the reader can't see.
+         * @description One document by id, which may be shortened to seven digits or more. 404 for the id of another collection, and for documents that the reader can't see.
          */
         get: operations["get_v1_observations_id"];
         put?: never;
