@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 NATIVE := projections/kernel/native
+ARQ := build/lib/arq/LICENSE
 BUILT := $(addprefix build/wheels/.,hnswlib kernel minilm)
 MULTILINGUAL := $(VENV)/.installed-multilingual
 DEV := $(VENV)/.installed-dev
@@ -35,7 +36,7 @@ ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run cluster install multilingual wheels model test test-redis8 host-tests inner-tests contract-tests acceptance-tests client-tests ring-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs types format clean
+.PHONY: run cluster install multilingual wheels model test test-redis5 host-tests inner-tests contract-tests acceptance-tests client-tests ring-tests serial-tests nightly unit fuzz kernel-fuzz check chaos cluster-faults bench docs types format clean
 
 install: $(INSTALLED)
 
@@ -45,13 +46,12 @@ multilingual: $(MULTILINGUAL)
 run: $(INSTALLED)
 	$(BIN)/mnemolog up --demo
 
-# All tests with redis-py 8 and redis-om 1.2, in an environment of their own: arq works with them, but its metadata says
-# redis<6, so they are installed over the versions that pip chooses.
-REDIS8 := build/redis8
-test-redis8:
-	$(MAKE) VENV=$(REDIS8) $(REDIS8)/.installed-dev
-	$(REDIS8)/bin/python -m pip --quiet --disable-pip-version-check install --no-deps --requirement tools/redis8.txt
-	$(MAKE) VENV=$(REDIS8) test
+# All tests with redis-py 5 and redis-om 1.1, in an environment of their own.
+REDIS5 := build/redis5
+test-redis5:
+	$(MAKE) VENV=$(REDIS5) $(REDIS5)/.installed-dev
+	$(REDIS5)/bin/python -m pip --quiet --disable-pip-version-check install --no-deps --requirement tools/redis5.txt
+	$(MAKE) VENV=$(REDIS5) test
 
 # What several machines would run, on this one: see docs/howto/run-a-cluster.md. ARGS="--port 4111" and others.
 cluster: $(DEV)
@@ -180,6 +180,10 @@ $(BUILT) build/wheels/.e5: | $(VENV)/.created
 	$(BIN)/python tools/wheels.py build/wheels $(subst .,,$(notdir $@))
 	touch $@
 
+$(ARQ): constraints.txt | $(VENV)/.created
+	$(BIN)/python tools/wheels.py build/lib --source arq
+	touch $@
+
 # Its pip builds the wheels: a system's Python may have none.
 $(VENV)/.created:
 	@$(PYTHON) tools/prerequisites.py
@@ -187,7 +191,7 @@ $(VENV)/.created:
 	touch $@
 
 # What the running processes need. The wheels that are built here have the same version when they change.
-$(INSTALLED): pyproject.toml constraints.txt clients/python/pyproject.toml $(BUILT)
+$(INSTALLED): pyproject.toml constraints.txt clients/python/pyproject.toml $(BUILT) $(ARQ)
 	$(PIP) --editable . --editable clients/python
 	$(PIP) --force-reinstall --no-deps mnemolog-hnswlib mnemolog-kernel mnemolog-minilm
 	touch $@

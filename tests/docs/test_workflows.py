@@ -120,6 +120,7 @@ def test_the_packages_that_are_published_are_those_that_are_built():
     commands = Job("", "", release["build"]).commands
     assert "make model WHEELS=dist/mnemolog-minilm" in commands
     assert "python tools/wheels.py dist/mnemolog-e5 e5" in commands
+    assert commands.index("tools/wheels.py build/lib --source arq") < commands.index("--outdir dist/mnemolog ")
     built = [*(name for name, _ in pure), *compiled, "mnemolog-minilm", "mnemolog-e5"]
     assert built == release["pypi"]["strategy"]["matrix"]["package"]
     named = [tomllib.loads((ROOT / path / "pyproject.toml").read_text())["project"]["name"] for _, path in pure]

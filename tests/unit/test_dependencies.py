@@ -20,6 +20,10 @@ OURS = {PROJECT["name"], *(f"mnemolog-{name}" for name in ("client", "e5", "hnsw
 """Made of this repository, by `tools/wheels.py`."""
 
 
+IN_THE_WHEEL = {"arq"}
+"""Part of our wheel, because what it requires would downgrade packages of users."""
+
+
 def names(requirements: Iterable[str]) -> set[str]:
     """The packages that are asked for."""
     return {canonicalize_name(Requirement(requirement).name) for requirement in requirements}
@@ -56,7 +60,9 @@ def imported() -> Iterator[str]:
 def test_every_package_that_is_imported_is_asked_for():
     """None is there only because another one asks for it."""
     of_hooks = {path.stem for path in (ROOT / "api/agents").glob("*.py")}  # import each other by name, as scripts do
-    elsewhere = set(imported()) - {*PACKAGES, "mnemolog_kernel", *of_hooks} - set(sys.stdlib_module_names)
+    elsewhere = (
+        set(imported()) - {*PACKAGES, *IN_THE_WHEEL, "mnemolog_kernel", *of_hooks} - set(sys.stdlib_module_names)
+    )
     distributions = packages_distributions()
     asked = names(PROJECT["dependencies"]) | {name for extra in EXTRAS.values() for name in names(extra)}
     assert {
