@@ -9,6 +9,7 @@ ARQ := build/lib/arq/LICENSE
 BUILT := $(addprefix build/wheels/.,hnswlib kernel minilm)
 MULTILINGUAL := $(VENV)/.installed-multilingual
 DEV := $(VENV)/.installed-dev
+TEST := $(VENV)/.installed-test
 DOCS := $(VENV)/.installed-docs
 # Folders with packages of npm that tests need, each with its stamp.
 NPM := npm install --no-package-lock --no-audit --no-fund --ignore-scripts --loglevel=error --fetch-retries=1
@@ -72,7 +73,7 @@ MORE_PAGED := $(addprefix tests/conformance/,test_reconcile.py test_transfer.py 
 # These wait for a server's answers half of the time, so there are twice as many processes.
 inner-tests: $(DEV)
 	$(PYTEST) $(NOT_NIGHTLY) $(SIDE_BY_SIDE) --small-bounds $(PAGED)
-	$(PYTEST) $(NOT_NIGHTLY) --numprocesses $(shell expr 2 \* $(LANES)) --dist worksteal tests/unit tests/compat tests/docs tests/fundamentals tests/conformance tests/properties
+	$(PYTEST) $(NOT_NIGHTLY) --numprocesses $(shell expr 2 \* $(LANES)) --dist worksteal tests/unit tests/tools tests/compat tests/docs tests/fundamentals tests/conformance tests/properties
 
 contract-tests: $(DEV)
 	$(PYTEST) $(NOT_NIGHTLY) $(SIDE_BY_SIDE) tests/contracts $(addprefix --ignore=,$(ALONE))
@@ -102,7 +103,7 @@ nightly: $(DEV) $(NODE)
 	$(MAKE) kernel-fuzz INPUTS=10000000 SEED=$(NIGHT)
 	$(MAKE) chaos SEED=$(NIGHT)
 
-unit: $(DEV)
+unit: $(TEST)
 	$(PYTEST) -q -p no:schemathesis $(SIDE_BY_SIDE) --hypothesis-profile=quick tests/unit
 
 EXAMPLES ?= 10000
@@ -171,9 +172,11 @@ wheels: $(VENV)/.created
 model: $(DEV)
 	$(BIN)/python -m tools.minilm.build $(WHEELS) --accept
 
+SOURCES_OF_KERNEL := $(wildcard $(NATIVE)/*.* $(NATIVE)/src/* $(NATIVE)/snowball/*/*)
+SOURCES_OF_MINILM := $(wildcard tools/minilm/*.* tools/minilm/package/*)
 build/wheels/.hnswlib: tools/wheels.py
-build/wheels/.kernel: $(wildcard $(NATIVE)/*.* $(NATIVE)/src/* $(NATIVE)/snowball/*/*)
-build/wheels/.minilm: $(wildcard tools/minilm/*.* tools/minilm/package/*)
+build/wheels/.kernel: $(SOURCES_OF_KERNEL)
+build/wheels/.minilm: $(SOURCES_OF_MINILM)
 build/wheels/.e5: $(wildcard tools/e5/*.* tools/e5/package/* tools/minilm/*.py)
 build/wheels/.minilm build/wheels/.e5: | build/wheels/.kernel
 $(BUILT) build/wheels/.e5: | $(VENV)/.created
@@ -190,8 +193,16 @@ $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 
+# Packages of the index, which are installed while the wheels are built.
+$(VENV)/.requirements: pyproject.toml constraints.txt | $(VENV)/.created
+	$(BIN)/python -c 'import tomllib; print(*(line for line in \
+		tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"] if not line.startswith("mnemolog")), sep="\n")' > $(VENV)/requirements.txt
+	$(PIP) --requirement $(VENV)/requirements.txt
+	touch $@
+
 # What the running processes need. The wheels that are built here have the same version when they change.
-$(INSTALLED): pyproject.toml constraints.txt clients/python/pyproject.toml $(BUILT) $(ARQ)
+$(INSTALLED): pyproject.toml constraints.txt clients/python/pyproject.toml tools/wheels.py $(SOURCES_OF_KERNEL) $(SOURCES_OF_MINILM)
+	$(MAKE) --jobs=3 $(VENV)/.requirements $(BUILT) $(ARQ)
 	$(PIP) --editable . --editable clients/python
 	$(PIP) --force-reinstall --no-deps mnemolog-hnswlib mnemolog-kernel mnemolog-minilm
 	touch $@
@@ -204,7 +215,12 @@ $(DOCS): $(INSTALLED)
 	$(PIP) --editable '.[docs]'
 	touch $@
 
-# What the tests need besides. torch comes first and by its exact version, so that pip can take a CPU build where one is
+# What the unit tests need besides.
+$(TEST): $(INSTALLED)
+	$(PIP) --editable '.[test]'
+	touch $@
+
+# What all tests need besides. torch comes first and by its exact version, so that pip can take a CPU build where one is
 # offered.
 $(DEV): $(INSTALLED) $(MULTILINGUAL)
 	$(PIP) torch

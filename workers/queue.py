@@ -8,8 +8,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 import msgspec
-from arq import ArqRedis, Worker, create_pool, cron
-from arq.connections import RedisSettings
+from arq import ArqRedis, Worker, cron
 from arq.constants import result_key_prefix
 from arq.jobs import Job as ArqJob
 from arq.jobs import JobStatus
@@ -18,7 +17,7 @@ from redis.asyncio import ConnectionPool
 from redis.exceptions import RedisError, ResponseError
 
 from ingest.errors import InvalidSetting
-from ingest.platform.redis_client import ServerPipeline, is_out_of_memory
+from ingest.platform.redis_client import PROTOCOL, ServerPipeline, is_out_of_memory
 from ingest.platform.tasks import JobState
 
 logger = logging.getLogger(__name__)
@@ -28,6 +27,8 @@ POLL_S = 0.05
 """arq polls for work this often: an enqueued job starts after about 30 ms."""
 JOB_TIMEOUT_S = 300
 """The time limit of a job run. Also how long arq waits before it repeats a job whose worker was killed."""
+CONNECT_TRIES, CONNECT_AGAIN_S, CONNECT_TIMEOUT_S = 31, 1, 10
+"""A starved server on this machine is not away, and taking it for that ends the jobs."""
 _Hook = Callable[[dict[Any, Any]], Awaitable[None]]
 _encode = msgspec.msgpack.Encoder(enc_hook=repr).encode
 _decode = msgspec.msgpack.decode
@@ -70,9 +71,18 @@ class JobQueue(ArqRedis):
 
     @classmethod
     async def connect(cls, redis_url: str) -> "JobQueue":
-        """A queue on a server (arq cannot use a cluster)."""
-        pool = await create_pool(_redis_settings(redis_url))
-        return cls(pool.connection_pool, _encode, _decode, QUEUE)
+        """A queue on a server (arq cannot use a cluster). Waits for it for half a minute; then raises RedisError."""
+        queue = cls(_connections(redis_url), _encode, _decode, QUEUE)
+        for left in reversed(range(CONNECT_TRIES)):
+            try:
+                await queue.ping()
+                break
+            except (RedisError, OSError) as error:
+                if not left:
+                    raise
+                logger.warning("jobs: Redis is unreachable, retrying: %s", error)
+                await asyncio.sleep(CONNECT_AGAIN_S)
+        return queue
 
     async def enqueue(
         self, name: str, *args: Any, job_id: str, delay: timedelta | None = None, again: bool = False
@@ -115,7 +125,7 @@ class _Worker(Worker):
     """arq's worker with a client of ours."""
 
     def __init__(self, redis_url: str, **options: Any) -> None:
-        super().__init__(redis_settings=_redis_settings(redis_url), **options)
+        super().__init__(**options)
         self._url = redis_url
 
     async def main(self) -> None:
@@ -142,9 +152,7 @@ def build_worker(redis_url: str, jobs: Sequence[Job]) -> Worker:
 
 def arq_settings(redis_url: str, jobs: Sequence[Job], start: _Hook, end: _Hook) -> dict[str, Any]:
     """The settings of arq's own command for the jobs; it calls `start` before the first, and `end` after the last."""
-    settings = _redis_settings(redis_url)
-    pool: Any = cast(Any, ConnectionPool).from_url(redis_url, socket_connect_timeout=settings.conn_timeout)
-    queue = JobQueue(pool, _encode, _decode, QUEUE)
+    queue = JobQueue(_connections(redis_url), _encode, _decode, QUEUE)
     return {"redis_pool": queue, "on_startup": start, "on_shutdown": end, **_options(jobs)}
 
 
@@ -205,14 +213,11 @@ async def run_worker(build: Callable[[], Worker]) -> None:
                 logger.debug("jobs: the worker did not shut down cleanly")
 
 
-def _redis_settings(url: str) -> RedisSettings:
+def _connections(url: str) -> Any:
+    """Connections as all of ours: arq's own would use another protocol with redis-py 8 than with 5."""
     if not url.startswith(("redis://", "rediss://", "unix://")):
         raise InvalidSetting(
             "the job queue needs a redis://, rediss:// or unix:// URL (MNEMOLOG_JOBS_REDIS_URL, or "
             "REDIS_URL if that is unset)"
         )
-    settings = RedisSettings.from_dsn(url)
-    settings.conn_timeout = 10  # a starved server on this machine is not away, and taking it for that ends the jobs
-    settings.conn_retries = 30
-    settings.conn_retry_delay = 1
-    return settings
+    return cast(Any, ConnectionPool).from_url(url, socket_connect_timeout=CONNECT_TIMEOUT_S, protocol=PROTOCOL)

@@ -37,7 +37,8 @@ from projections.vectors.model_files import (
     ModelManifest,
     sha256_of,
 )
-from tools.minilm.graph import distill, write_graph
+from tools.minilm.graph import write_graph
+from tools.minilm.static_table import distill
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -4,6 +4,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,7 @@ def test_the_model_is_checked(environ: dict[str, str], monkeypatch: pytest.Monke
     assert (one.status, one.advice) == ("problem", "reinstall it: pip install --force-reinstall 'mnemolog'")
 
 
+@pytest.mark.skipif(find_spec("mnemolog_e5") is None, reason="the multilingual model is not installed")
 def test_a_multilingual_model_that_is_not_installed(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch):
     named = {**environ, "MNEMOLOG_EMBEDDER": "multilingual"}
     assert found(named)["model"] == doctor.Finding("model", "ok", "installed: multilingual-e5-small:int8")

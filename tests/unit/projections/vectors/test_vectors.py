@@ -26,7 +26,7 @@ from projections.vectors.embedder import (
     waiting_since_ms,
 )
 from projections.vectors.static import StaticTable
-from tools.minilm.graph import by_stem, principal
+from tools.minilm.static_table import by_stem, principal
 
 SENTENCE = "The lease was lost and another worker took the partition over within ten seconds. "
 
