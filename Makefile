@@ -164,9 +164,13 @@ format: $(DEV)
 clean:
 	rm -rf $(VENV) build *.egg-info $(patsubst %/.installed,%,$(NODE) $(FRAMEWORK_NODE) $(HOST_PROGRAMS)) clients/typescript/build clients/typescript/dist
 
-# Every wheel that `pip install mnemolog` or `uvx mnemolog` needs and no index has, in the folder WHEELS.
+# Every wheel that `pip install mnemolog` or `uvx mnemolog` needs and no index has, in the folder WHEELS, for the Python of
+# .venv. Those that `make run` builds are taken from build/wheels.
 wheels: $(VENV)/.created
-	$(BIN)/python tools/wheels.py $(WHEELS)
+	$(MAKE) --jobs=2 $(BUILT)
+	@mkdir -p $(WHEELS)
+	$(if $(filter build/wheels,$(WHEELS)),,cp $(foreach name,hnswlib kernel minilm,build/wheels/mnemolog_$(name)-*.whl) $(WHEELS))
+	$(BIN)/python tools/wheels.py $(WHEELS) mnemolog client
 
 # The wheel of the embedding model, compared with sentence-transformers.
 model: $(DEV)

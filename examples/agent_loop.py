@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from uuid import uuid4
 
-from mnemolog_client import Emitter, Mnemolog
+from mnemolog_client import Emitter, Mnemolog, Unreachable
 
 PROJECT, AGENT = "agent-loop", "ada"
 SPOOL = Path(gettempdir()) / f"mnemolog-{AGENT}-{os.getuid()}"
@@ -80,4 +80,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Unreachable as error:
+        raise SystemExit(f"{error}. Start a server with `mnemolog up`, or set MNEMOLOG_URL.") from None

@@ -11,7 +11,7 @@ import sys
 
 from anthropic import Anthropic
 
-from mnemolog_client import Mnemolog
+from mnemolog_client import Mnemolog, Unreachable
 from mnemolog_client.anthropic import MemoryTool
 from mnemolog_client.files import MemoryFiles
 
@@ -36,4 +36,7 @@ def main(prompt: str) -> None:
 
 
 if __name__ == "__main__":
-    main(" ".join(sys.argv[1:]))
+    try:
+        main(" ".join(sys.argv[1:]))
+    except Unreachable as error:
+        raise SystemExit(f"{error}. Start a server with `mnemolog up`, or set MNEMOLOG_URL.") from None

@@ -19,7 +19,7 @@ from google.adk.sessions import InMemorySessionService
 from google.adk.tools import load_memory
 from google.genai.types import Content, Part
 
-from mnemolog_client import AsyncMnemolog
+from mnemolog_client import AsyncMnemolog, Unreachable
 from mnemolog_client.google_adk import MnemologMemoryService
 
 
@@ -60,4 +60,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    except Unreachable as error:
+        raise SystemExit(f"{error}. Start a server with `mnemolog up`, or set MNEMOLOG_URL.") from None

@@ -10,7 +10,7 @@ from uuid import uuid4
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.base import BaseStore
 
-from mnemolog_client import Mnemolog
+from mnemolog_client import Mnemolog, Unreachable
 from mnemolog_client.langgraph import MnemologStore
 
 
@@ -52,4 +52,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Unreachable as error:
+        raise SystemExit(f"{error}. Start a server with `mnemolog up`, or set MNEMOLOG_URL.") from None

@@ -14,7 +14,7 @@ from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.llms import MockLLM
 from llama_index.core.memory import Memory
 
-from mnemolog_client import AsyncMnemolog
+from mnemolog_client import AsyncMnemolog, Unreachable
 from mnemolog_client.llama_index import MnemologBlock
 
 
@@ -31,4 +31,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    except Unreachable as error:
+        raise SystemExit(f"{error}. Start a server with `mnemolog up`, or set MNEMOLOG_URL.") from None

@@ -68,4 +68,9 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    except ExceptionGroup as errors:
+        if errors.subgroup(httpx2.ConnectError) is None:
+            raise
+        raise SystemExit(f"No server at {URL}. Start a server with `mnemolog up`, or set MNEMOLOG_URL.") from None

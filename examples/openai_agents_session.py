@@ -12,7 +12,7 @@ import sys
 
 from agents import Agent, Runner, set_default_openai_api, set_tracing_disabled
 
-from mnemolog_client import AsyncMnemolog
+from mnemolog_client import AsyncMnemolog, Unreachable
 from mnemolog_client.openai_agents import MemorySession
 
 
@@ -30,4 +30,7 @@ async def main(session_id: str, *prompts: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    try:
+        asyncio.run(main(*sys.argv[1:]))
+    except Unreachable as error:
+        raise SystemExit(f"{error}. Start a server with `mnemolog up`, or set MNEMOLOG_URL.") from None

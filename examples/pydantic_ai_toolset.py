@@ -12,7 +12,7 @@ from uuid import uuid4
 from pydantic_ai import Agent, ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from mnemolog_client import AsyncMnemolog
+from mnemolog_client import AsyncMnemolog, Unreachable
 from mnemolog_client.pydantic_ai import MemoryToolset
 
 
@@ -36,4 +36,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    except Unreachable as error:
+        raise SystemExit(f"{error}. Start a server with `mnemolog up`, or set MNEMOLOG_URL.") from None

@@ -55,4 +55,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except httpx.ConnectError as error:
+        raise SystemExit(f"{URL}: {error}. Start a server with `mnemolog up`, or set MNEMOLOG_URL.") from None

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import httpx
 
-from mnemolog_client import AsyncMnemolog, MnemologError
+from mnemolog_client import AsyncMnemolog, MnemologError, Unreachable
 
 PROJECT, AGENT = "tool-calling", "ada"
 TURNS = 8
@@ -117,4 +117,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    except Unreachable as error:
+        raise SystemExit(f"{error}. Start a server with `mnemolog up`, or set MNEMOLOG_URL.") from None

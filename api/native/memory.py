@@ -11,6 +11,7 @@ from api.native.common import APPLIED, VERSION_CONFLICT, After, Fields, ListRequ
 from api.services import NativeCall
 from ingest.commands.decide import Remember
 from ingest.commands.handler import Accepted
+from ingest.errors import NotFound
 from ingest.nouns.command import EventName, Name
 from ingest.roles import ADMIN, READ, WRITE
 from projections.operations.feedback import Feedback, FeedbackRequest
@@ -50,10 +51,10 @@ class ConfirmRequest(Fields, frozen=True, kw_only=True):
 
 
 class ReadsRequest(Fields, frozen=True, kw_only=True):
-    """The document's id, and its project."""
+    """The document's id, and its project; a deleted document's project has to be named."""
 
     document: Name
-    project: Name = ""
+    project: Name | None = None
     cursor: str | None = None
     limit: PageLimit = 50
 
@@ -96,16 +97,22 @@ async def post_feedback(call: NativeCall, body: FeedbackRequest) -> Feedback:
     return await call.operations.feedback(body, call.reader(body.agent_id), call.caller(body.agent_id))
 
 
-@route("GET /v1/reads", ADMIN)
+@route("GET /v1/reads", ADMIN, faults={404: "No such document, and no project is named."})
 async def get_reads(call: NativeCall, query: ReadsRequest) -> Page[SeenRead]:
     """Which answers gave a document to an agent, newest first.
 
     Also a deleted document. Of each project, the newest 100,000 answers are known.
     """
-    if not call.key_scope.allows(query.project):
+    project = query.project
+    if project is None:
+        try:
+            located = await call.queries.lookup.document(query.document, call.operator())
+        except NotFound as error:
+            raise NotFound(f"{error}; of a deleted document, name the project") from None
+        project = str(getattr(located.document, "project", ""))
+    if not call.key_scope.allows(project):
         return Page([], None)
-    seen = await call.queries.reads.of_document(call.tenant, query.project, query.document, query.cursor, query.limit)
-    return Page(*seen)
+    return Page(*await call.queries.reads.of_document(call.tenant, project, query.document, query.cursor, query.limit))
 
 
 @route("GET /v1/profile", READ)

@@ -70,13 +70,19 @@ async def test_reads_of_a_document_are_listed_also_after_it_is_forgotten(server:
     async with server.client("bob") as bob:
         await recall(bob, "where does the token go?", project=project, after=poisoned["position"])
         await repeated(bob, "POST", "/v1/context", json={"project": project})
-    assert (await client.delete(f"/v1/memories/{poisoned['id']}")).status_code == 202
 
-    async def listed() -> bool:
-        page = await read(client, "/v1/reads", project=project, document=poisoned["id"])
+    async def listed(**of: str) -> bool:
+        page = await read(client, "/v1/reads", document=poisoned["id"], **of)
         return [(it["agent_id"], it["purpose"]) for it in page["items"]] == [("bob", "context"), ("bob", "recall")]
 
     await wait_until(listed, 10)
+    assert (await client.delete(f"/v1/memories/{poisoned['id']}")).status_code == 202
+
+    async def unknown() -> bool:
+        return (await client.get("/v1/reads", params={"document": poisoned["id"]})).status_code == 404
+
+    await wait_until(unknown, 10)
+    assert await listed(project=project)
     page = await read(client, "/v1/reads", project=project, document=poisoned["id"], limit=1)
     rest = await read(client, "/v1/reads", project=project, document=poisoned["id"], cursor=page["next"])
     assert [it["purpose"] for it in (*page["items"], *rest["items"])] == ["context", "recall"]

@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.acceptance.running import SECRET, Server
 from tests.clients.python.stub import Reply, Stub
 from tests.ring.frameworks.test_frameworks import EXAMPLES
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[3]
 RUN = {"quickstart", "mcp_client", "agent_loop", "tool_calling_agent", "mcp_host"}
@@ -49,6 +52,20 @@ def handed_back(stub: Stub) -> list[str]:
 
 def test_every_example_is_run():
     assert {path.stem for path in (ROOT / "examples").glob("*.py")} == RUN | EXAMPLES.keys()
+
+
+@pytest.mark.parametrize("name", sorted(RUN))
+def test_an_example_without_a_server_says_how_to_start_one(name: str):
+    variables = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "MNEMOLOG_URL": f"http://127.0.0.1:{free_port()}",
+    }
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / f"{name}.py"], env=variables, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "Start a server with `mnemolog up`" in done.stderr
 
 
 def test_the_quickstart_recalls_what_it_wrote(server: Server):
