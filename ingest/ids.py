@@ -38,7 +38,7 @@ def shortened_id(name: str) -> str:
 
 
 def is_shortened(name: str) -> bool:
-    """Whether a name has the form of a shortened id: seven digits or more."""
+    """Return true for a shortened id: a prefix and seven digits or more of the 20."""
     return _SHORT_ID.fullmatch(name) is not None
 
 
